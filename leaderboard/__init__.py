@@ -1,0 +1,1 @@
+"""Score matrix and submission facts to standings and files."""

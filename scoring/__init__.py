@@ -1,0 +1,1 @@
+"""Embeddings and hidden tasks to score cells: a pure function."""

@@ -1,0 +1,58 @@
+"""The engine interface: what turns one row set into fold scores.
+
+Small on purpose. A unit is self-contained (no secret, only seeds), so an engine may run it in this process, in another one or on
+another machine, whole or cut into fold ranges, with the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol as Interface
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.protocol import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A range of folds of all tasks on one row set.
+
+    Attributes:
+        rows: Standardised embeddings, float32, C-contiguous, n x N, in sorted id order.
+        targets: Labels as trained on (min-max scaled for regression), float32, T x n.
+        classification: T booleans; True scores F1 with BCE-with-logits, False scores R2 with MSE.
+        split_seeds: uint32, one per fold.
+        training_seeds: uint32, one per fold.
+        recipe: Hyper-parameters.
+    """
+
+    rows: NDArray[np.float32]
+    targets: NDArray[np.float32]
+    classification: NDArray[np.bool_]
+    split_seeds: NDArray[np.uint32]
+    training_seeds: NDArray[np.uint32]
+    recipe: Recipe
+
+
+class Engine(Interface):
+    """Anything that can score units."""
+
+    name: str
+
+    def score(
+        self,
+        unit: Unit,
+        *,
+        progress: Callable[[int], None] = ...,
+        cancelled: Callable[[], bool] = ...,
+    ) -> NDArray[np.float64]:
+        """Return T x K held-out scores, each the best over the epochs; NaN where a fold failed.
+
+        ``progress`` is called with the number of folds finished since the last call; ``cancelled`` is asked at least once a second.
+
+        Raises:
+            Cancelled: If ``cancelled`` said so.
+        """

@@ -1,0 +1,71 @@
+"""The protocol: everything that decides a score, and its hash.
+
+Two scores may be compared only if they were made by the same protocol. Its hash is part of the key of every score cell, so it covers what
+changes a number (phase, ids, secret, folds, every hyper-parameter) and nothing that does not (threads, engine, machine, library versions).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+
+DERIVATION_VERSION = 1  # of seeds from the secret, see seeds.py; a change makes new cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How probes are trained and scored (paper Section 3.2, A.1, B.2); the defaults are those of the 2025 challenge."""
+
+    probe: str = "linear"
+    epochs: int = 20
+    batch_size: int = 64
+    learning_rate: float = 0.001
+    test_size: float = 0.1
+    standardize_embeddings: bool = True
+    normalize_labels: bool = True
+    epsilon: float = 0.02
+    max_failed_folds: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """One phase's recipe with its folds, public ids and secret.
+
+    Attributes:
+        phase: EvalAI phase codename.
+        folds: Number K of random train/test splits.
+        embedding_dim: Public dimension N of an embedding.
+        ids_hash: SHA-256 (hex) of the sorted public id list, see :func:`ids_hash`.
+        secret_commitment: SHA-256 (hex) binding the phase key, see :func:`scoring.seeds.secret_commitment`.
+        recipe: The hyper-parameters.
+        derivation: Version of the derivation of seeds from the phase key.
+    """
+
+    phase: str
+    folds: int
+    embedding_dim: int
+    ids_hash: str
+    secret_commitment: str
+    recipe: Recipe = Recipe()
+    derivation: int = DERIVATION_VERSION
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 (hex) of the canonical JSON of all fields."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def ids_hash(ids: tuple[str, ...]) -> str:
+    """Hash an id list independent of its order.
+
+    Ids are sorted by their UTF-8 bytes and length-prefixed, so that no two lists share an input.
+
+    Returns:
+        SHA-256 in hex.
+    """
+    digest = hashlib.sha256()
+    for encoded in sorted(identifier.encode() for identifier in ids):
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.hexdigest()

@@ -1,0 +1,101 @@
+"""The scorecard: what scoring one submission leaves behind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskScore:
+    """One row of cells: a task's scores over all folds.
+
+    Attributes:
+        task: Task identifier (hidden; never shown before the reveal).
+        version: Hash of the task's parsed (id, label) rows.
+        type: ``"regr"`` or ``"cls"``.
+        row_set: SHA-256 (hex) of the sorted ids that the task uses; tasks with equal row sets share splits and seeds.
+        folds: K scores, NaN where a fold failed.
+        mean: Mean over the finite folds.
+        std: Population standard deviation over the finite folds.
+        q: Quality score (paper Eq. 1).
+        failed_folds: Number of non-finite folds.
+        seconds: Wall time spent on the task (shared work is split evenly).
+    """
+
+    task: str
+    version: str
+    type: str
+    row_set: str
+    folds: tuple[float, ...]
+    mean: float
+    std: float
+    q: float
+    failed_folds: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorecard:
+    """All task scores of one submission with their provenance."""
+
+    content_hash: str
+    protocol_hash: str
+    protocol: dict[str, Any]
+    derivation: int
+    tasks: tuple[TaskScore, ...]
+    q_mean: float
+    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # for the organizer only, e.g. a fold without positives in its test part
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    schema: int = SCHEMA_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready document; failed folds are ``null``, never NaN."""
+        return {
+            "schema": self.schema,
+            "content_hash": self.content_hash,
+            "protocol_hash": self.protocol_hash,
+            "protocol": self.protocol,
+            "derivation": self.derivation,
+            "tasks": [_task_to_json(task) for task in self.tasks],
+            "q_mean": self.q_mean,
+            "notes": list(self.notes),
+            "remarks": list(self.remarks),
+            "versions": self.versions,
+            "machine": self.machine,
+            "seconds": self.seconds,
+            "peak_memory_bytes": self.peak_memory_bytes,
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Scorecard:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: If the document has another schema version.
+        """
+        if document["schema"] != SCHEMA_VERSION:
+            raise ValueError(f"scorecard schema {document['schema']} is not {SCHEMA_VERSION}")
+        fields = {key: value for key, value in document.items() if key not in ("tasks", "notes", "remarks")}
+        return cls(
+            tasks=tuple(_task_from_json(task) for task in document["tasks"]),
+            notes=tuple(document["notes"]),
+            remarks=tuple(document["remarks"]),
+            **fields,
+        )
+
+
+def _task_to_json(task: TaskScore) -> dict[str, Any]:
+    return {**task.__dict__, "folds": [score if math.isfinite(score) else None for score in task.folds]}
+
+
+def _task_from_json(document: dict[str, Any]) -> TaskScore:
+    folds = tuple(math.nan if score is None else float(score) for score in document["folds"])
+    return TaskScore(**{**document, "folds": folds})

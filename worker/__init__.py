@@ -1,0 +1,1 @@
+"""neuco-worker: talks to the world."""

@@ -1,0 +1,162 @@
+"""What the leaderboard is told and what it remembers: plain values, no behaviour.
+
+The worker builds a :class:`PhaseSnapshot` from its database; :func:`leaderboard.board.next_board` turns it and the boards so far into the
+next :class:`Board`, or into nothing if no row changed; :func:`leaderboard.files.render` turns a :class:`Site` into files. All three are
+pure: equal values in, equal bytes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Selection(StrEnum):
+    """Which of a team's scored public submissions counts."""
+
+    LAST = "last"  # greatest (submitted_at, pk)
+    BEST = "best"  # highest unrounded mean Q, the earlier on a tie
+    CHOSEN = "chosen"  # named by the organizer with a reason
+
+
+class MoveKind(StrEnum):
+    """Why an entry's rank differs from the board before."""
+
+    NEW = "new"  # was not on the board
+    OWN = "own"  # the team's counted submission changed
+    PASSIVE = "passive"  # others changed; the team's own scores did not
+    NONE = "none"  # same rank
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One scored submission: a complete row of the score matrix and its facts.
+
+    Attributes:
+        submission: EvalAI's submission pk.
+        team_key: EvalAI's participant team pk; teams are told apart by it, never by name.
+        team: Participant team name as EvalAI shows it now; hostile text.
+        method: Method name; hostile text.
+        submitted_at: Aware UTC.
+        public: Whether it counts as public under the phase's visibility rule.
+        baseline: EvalAI's flag, or team and method named in the configuration.
+        eligible: False shows it out of competition.
+        scores: Task identifier to its K fold scores (NaN = failed fold). Every task of the phase, or the row is not complete.
+        content_hash: Of the embeddings, for the private report.
+        seconds: What scoring it cost, for the private report.
+    """
+
+    submission: int
+    team_key: int
+    team: str
+    method: str
+    submitted_at: datetime
+    public: bool
+    baseline: bool
+    scores: Mapping[str, tuple[float, ...]]
+    eligible: bool = True
+    content_hash: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """The organizer's settings that decide a board."""
+
+    selection: Selection = Selection.LAST
+    epsilon: float = 0.02
+    baselines_weigh: bool = True
+    ghost_task: float = 0.0
+    decimals: int = 3
+    hidden_teams: frozenset[str] = frozenset()
+    chosen: Mapping[int, int] = field(default_factory=dict)  # team_key -> submission pk
+    visibility: str = "at_submission"
+    eligible_if_scored_in: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSnapshot:
+    """Everything that decides one phase's board now.
+
+    Attributes:
+        codename: EvalAI phase codename; names the files.
+        title: Phase name for people.
+        rules: The organizer's settings.
+        row_sets: Task identifier to row-set hash; tasks with equal hashes share splits. Its keys are the phase's tasks.
+        entries: Scored submissions with complete rows, any order, private ones included.
+    """
+
+    codename: str
+    title: str
+    rules: Rules
+    row_sets: Mapping[str, str]
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """One public row of a board.
+
+    ``q_mean`` is None for baselines before anything else decides otherwise: they are shown in their position without a number.
+    ``group`` is the 1-based tie group, ``rank_by_mean`` the second award's standing.
+    """
+
+    rank: int
+    rank_by_mean: int
+    team_key: int
+    team: str
+    submission: int
+    q_mean: float  # unrounded; rendering rounds to rules.decimals and hides it for baselines
+    baseline: bool
+    eligible: bool
+    group: int
+    submissions: int  # the team's scored public submissions
+    last_submitted_at: datetime
+    move: int = 0  # positive = up
+    move_kind: MoveKind = MoveKind.NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """One state of a phase's board; the sequence of them is the published history.
+
+    Attributes:
+        phase: Phase codename.
+        sequence: 1, 2, 3 … within the phase.
+        made_at: When it was made, aware UTC.
+        triggers: Public submissions that became counted with this board (pks); empty if a rule, name or flag changed.
+        standings: In board order.
+        private: Organizer-only figures (weights, weighted ranks, intervals …) kept for replay and reveal; never rendered before.
+    """
+
+    phase: str
+    sequence: int
+    made_at: datetime
+    triggers: tuple[int, ...]
+    standings: tuple[Standing, ...]
+    private: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSite:
+    """What the site shows of one phase: its rules, its boards so far, and, once revealed, its whole snapshot."""
+
+    codename: str
+    title: str
+    rules: Rules
+    history: tuple[Board, ...]
+    snapshot: PhaseSnapshot | None = None  # only if something beyond the boards may be shown
+    revealed: bool = False
+    frozen_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Everything that is published, in the order of the configuration."""
+
+    title: str
+    phases: tuple[PhaseSite, ...]
+    publish: frozenset[str] = frozenset()  # early release: "intervals", "stable_views"
+    link: str = ""  # EvalAI's challenge page

@@ -1,0 +1,98 @@
+"""Secrets: where they come from, and how they stay out of sight."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from scoring.errors import OrganizerError
+
+_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEX_SECRET_BYTES = 32
+
+
+def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
+    """Read the secret that a configuration value points to.
+
+    Args:
+        reference: ``env:NAME``, ``file:PATH`` (relative to ``base``) or ``credential:NAME`` (systemd's credentials directory).
+        base: Folder of the configuration file.
+        key: Configuration key, for the message.
+
+    Raises:
+        OrganizerError: If the form is unknown, or nothing is there. The message names the place, never the content.
+    """
+    kind, _, name = reference.partition(":")
+    if kind == "env" and _ENVIRONMENT_NAME.fullmatch(name):
+        value = os.environ.get(name, "").strip()
+        if not value:
+            raise OrganizerError(
+                f"{key} points to the environment variable {name}, which is not set.",
+                cure=f"Set it (export {name}=…) or point {key} to a file with file:PATH.",
+                code="secret.missing",
+            )
+        return SecretStr(value)
+    if kind == "file" and name:
+        return SecretStr(_read(base / Path(name).expanduser(), key))
+    if kind == "credential" and name:
+        folder = os.environ.get("CREDENTIALS_DIRECTORY")
+        if not folder:
+            raise OrganizerError(
+                f"{key} asks for the systemd credential {name}, but this process was not given any.",
+                cure="Start it from its unit with LoadCredential=, or use env:NAME or file:PATH.",
+                code="secret.missing",
+            )
+        return SecretStr(_read(Path(folder) / name, key))
+    raise OrganizerError(
+        f"{key} must say where the secret is, not hold it.",
+        cure="Write env:NAME, file:PATH or credential:NAME.",
+        code="secret.form",
+    )
+
+
+def _read(path: Path, key: str) -> str:
+    try:
+        value = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise OrganizerError(
+            f"{key} points to {path}, which cannot be read.",
+            cure="Create the file, and let this user read it.",
+            code="secret.missing",
+        ) from None
+    if not value:
+        raise OrganizerError(
+            f"{key} points to {path}, which is empty.",
+            cure="Write the secret into it.",
+            code="secret.missing",
+        )
+    return value
+
+
+def read_challenge_secret(path: Path) -> bytes:
+    """Read the challenge secret: 32 random bytes in hex.
+
+    Raises:
+        OrganizerError: If the file is missing, open to others, or holds something else.
+    """
+    text = _read(path, "challenge.secret")
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise OrganizerError(
+            f"{path} can be read by others; whoever has it knows every split.",
+            cure=f"Run: chmod 600 {path}",
+            code="secret.mode",
+        )
+    try:
+        secret = bytes.fromhex(text)
+    except ValueError:
+        secret = b""
+    if len(secret) != _HEX_SECRET_BYTES:
+        raise OrganizerError(
+            f"{path} must hold 32 bytes as 64 hexadecimal digits.",
+            cure="Make one with `neuco-worker init`, or: python3 -c 'import secrets; print(secrets.token_hex(32))'",
+            code="secret.form",
+        )
+    return secret

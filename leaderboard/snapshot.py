@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+RowKey = tuple[int, str]
+"""Team key and, for baselines only, the method: the identity of a row through the history."""
+
 
 class Selection(StrEnum):
     """Which of a team's scored public submissions counts."""
@@ -99,8 +102,24 @@ class PhaseSnapshot:
 class Standing:
     """One public row of a board.
 
-    ``q_mean`` is None for baselines before anything else decides otherwise: they are shown in their position without a number.
-    ``group`` is the 1-based tie group, ``rank_by_mean`` the second award's standing.
+    Ranked rows (teams in competition) carry the numbers 1, 2, 3 …; a baseline or a row out of competition stands in its position and takes
+    no number away: its ``rank`` and ``rank_by_mean`` are those it would have, for ordering and movement, and are not printed.
+
+    Attributes:
+        rank: By dynamic rank, ties share the better one.
+        rank_by_mean: The second award's standing, by unrounded mean Q.
+        team_key: EvalAI's participant team pk. One host team may own several baseline rows, so rows are told apart by :attr:`key`.
+        team: Name to show; hostile text. A baseline is named by its method if its team shows several rows.
+        submission: The counted submission's pk.
+        q_mean: Unrounded; rendering rounds to ``rules.decimals``.
+        baseline: Shown without a number.
+        eligible: False shows it out of competition, without a number.
+        group: 1-based tie group.
+        submissions: The row's scored public submissions.
+        last_submitted_at: The latest of them, aware UTC.
+        move: Places gained against the board before, positive = up.
+        move_kind: Why.
+        method: Method name of a baseline row, empty for others; hostile text.
     """
 
     rank: int
@@ -108,14 +127,25 @@ class Standing:
     team_key: int
     team: str
     submission: int
-    q_mean: float  # unrounded; rendering rounds to rules.decimals and hides it for baselines
+    q_mean: float
     baseline: bool
     eligible: bool
     group: int
-    submissions: int  # the team's scored public submissions
+    submissions: int
     last_submitted_at: datetime
-    move: int = 0  # positive = up
+    move: int = 0
     move_kind: MoveKind = MoveKind.NONE
+    method: str = ""
+
+    @property
+    def key(self) -> RowKey:
+        """What tells this row from the others, on this board and through the history."""
+        return (self.team_key, self.method)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether a rank number is printed: a team in competition."""
+        return self.eligible and not self.baseline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +158,8 @@ class Board:
         made_at: When it was made, aware UTC.
         triggers: Public submissions that became counted with this board (pks); empty if a rule, name or flag changed.
         standings: In board order.
-        private: Organizer-only figures (weights, weighted ranks, intervals …) kept for replay and reveal; never rendered before.
+        private: Organizer-only figures, JSON-ready, kept for replay and reveal; never rendered before. Their shape stands in
+            :mod:`leaderboard.figures`.
     """
 
     phase: str

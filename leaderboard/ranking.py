@@ -1,0 +1,153 @@
+"""The dynamic rank: per-task ranks, weighted by how much each task tells the entries apart.
+
+Everything works on arrays whose last two axes are entries x tasks, so the bootstrap ranks thousands of replicates with the code that ranks
+the one official table (paper Eq. 2, 4 and 8).
+
+Three kinds of entries share one rule. *Weighing* entries make the weights and the per-task ranks; *numbered* entries make the final rank
+numbers. A team in competition is both. A baseline is never numbered, and weighs unless the organizer switched that off; a team out of
+competition is neither. Whoever is outside gets the number it would have, one plus the insiders that are better, so it moves nobody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIGITS = (
+    9  # weighted ranks are compared after rounding to 1e-9: below it stands only the order of a summation
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """The official standings of one table of quality scores, P entries x T tasks, in the order of the input.
+
+    Attributes:
+        weights: T task weights; they sum to one, or to less with a ghost task.
+        task_ranks: P x T per-task ranks.
+        weighted_ranks: P weighted ranks, lower is better.
+        ranks: P final ranks, ties share the better one.
+        means: P mean quality scores.
+        ranks_by_mean: P ranks by mean quality score, the second award.
+        order: Entry indices from the top of the board to its bottom.
+    """
+
+    weights: tuple[float, ...]
+    task_ranks: tuple[tuple[int, ...], ...]
+    weighted_ranks: tuple[float, ...]
+    ranks: tuple[int, ...]
+    means: tuple[float, ...]
+    ranks_by_mean: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+def rank(
+    quality: NDArray[np.float64],
+    *,
+    weighs: NDArray[np.bool_] | None = None,
+    numbered: NDArray[np.bool_] | None = None,
+    ghost_task: float = 0.0,
+    tie_breaks: Sequence[object] | None = None,
+) -> Ranking:
+    """Rank entries by weighted per-task ranks (paper Eq. 2).
+
+    Weighted ranks are summed exactly (fsum), so that neither the order of the tasks nor the order of the entries can decide a rank.
+
+    Args:
+        quality: P x T finite quality scores.
+        weighs: P booleans, see the module; all by default.
+        numbered: P booleans, see the module; all by default.
+        ghost_task: δ0 of Eq. 8; 0 is off.
+        tie_breaks: P comparable values that order the board between entries equal in rank and mean; never change a rank.
+
+    Raises:
+        ValueError: If the table has no tasks or a score is not finite.
+    """
+    entries, tasks = quality.shape
+    if not tasks or not np.isfinite(quality).all():
+        raise ValueError("a table of quality scores needs at least one task and finite scores only")
+    weighs = np.ones(entries, bool) if weighs is None else weighs
+    numbered = np.ones(entries, bool) if numbered is None else numbered
+    weights = task_weights(quality, weighs, ghost_task)
+    per_task = task_ranks(quality, weighs)
+    weighted = [math.fsum(row) for row in (per_task * weights).tolist()]
+    rounded = np.array([round(value, DIGITS) for value in weighted])
+    means = np.array([math.fsum(row) / tasks for row in quality.tolist()])
+    order = sorted(
+        range(entries),
+        key=lambda i: (rounded[i], not numbered[i], -means[i], tie_breaks[i] if tie_breaks else i),
+    )
+    return Ranking(
+        weights=tuple(weights.tolist()),
+        task_ranks=tuple(map(tuple, per_task.tolist())),
+        weighted_ranks=tuple(weighted),
+        ranks=tuple(final_ranks(rounded, numbered).tolist()),
+        means=tuple(means.tolist()),
+        ranks_by_mean=tuple(final_ranks(-means, numbered).tolist()),
+        order=tuple(order),
+    )
+
+
+def task_weights(
+    quality: NDArray[np.float64], weighs: NDArray[np.bool_], ghost_task: float = 0.0
+) -> NDArray[np.float64]:
+    """Weigh tasks by how far they spread the entries: population standard deviation over its sum (paper Eq. 2, 8).
+
+    Without a ghost task, weights are uniform where no task tells any two entries apart (or nobody weighs).
+
+    Args:
+        quality: ... x P x T.
+        weighs: P booleans.
+        ghost_task: δ0, added to the sum only.
+
+    Returns:
+        ... x T.
+    """
+    tasks = quality.shape[-1]
+    # Sorted, because a sum of floats depends on its order and the order of teams must not matter.
+    weighing = np.sort(quality[..., weighs, :], axis=-2)
+    if weighing.shape[-2] == 0:
+        spread = np.zeros((*quality.shape[:-2], tasks))
+    else:
+        # Equal scores have no spread at all; the rounding of their mean would leave some.
+        equal = weighing[..., 0, :] == weighing[..., -1, :]
+        spread = np.where(equal, 0.0, weighing.std(axis=-2))
+    total = ghost_task + np.sort(spread, axis=-1).sum(axis=-1, keepdims=True)
+    uniform = np.full_like(spread, 1.0 / tasks)
+    return np.asarray(np.divide(spread, total, out=uniform, where=np.broadcast_to(total > 0.0, spread.shape)))
+
+
+def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArray[np.int16]:
+    """Rank entries within each task: one plus the weighing entries with a higher quality score.
+
+    Args:
+        quality: ... x P x T.
+        weighs: P booleans.
+
+    Returns:
+        ... x P x T.
+    """
+    ranks = np.ones(quality.shape, np.int16)
+    for index in np.flatnonzero(weighs):
+        ranks += quality[..., index : index + 1, :] > quality
+    return ranks
+
+
+def weighted_ranks(ranks: NDArray[np.int16], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum weight times rank over tasks and round for comparison (paper Eq. 2): ... x P x T and ... x T to ... x P."""
+    total = np.zeros(ranks.shape[:-1])
+    for task in range(ranks.shape[-1]):
+        total += ranks[..., task] * weights[..., None, task]
+    return np.round(total, DIGITS)
+
+
+def final_ranks(scores: NDArray[np.float64], numbered: NDArray[np.bool_]) -> NDArray[np.int16]:
+    """Rank by a score of which less is better: one plus the numbered entries with less; ... x P to ... x P."""
+    ranks = np.ones(scores.shape, np.int16)
+    for index in np.flatnonzero(numbered):
+        ranks += scores[..., index : index + 1] < scores
+    return ranks

@@ -1,0 +1,103 @@
+"""Which submissions make the rows of a board.
+
+A row belongs to a team, or to one method of a team if it is a baseline, because a host team submits several. Private submissions, hidden
+teams and rows of the score matrix with a missing cell never count: unscored is a state, not a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from leaderboard.quality import mean_quality
+from leaderboard.snapshot import Entry, PhaseSnapshot, RowKey, Rules, Selection
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A team's (or baseline's) counted submission, and how many it was chosen from.
+
+    Attributes:
+        entry: The submission that counts.
+        name: Name to show; a baseline's method if its team shows several rows.
+        submissions: Scored public submissions of the row.
+        last_submitted_at: The latest of them.
+    """
+
+    entry: Entry
+    name: str
+    submissions: int
+    last_submitted_at: datetime
+
+    @property
+    def key(self) -> RowKey:
+        """The row's identity through the history."""
+        return row_key(self.entry)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether it competes: an eligible team."""
+        return self.entry.eligible and not self.entry.baseline
+
+    def weighs(self, rules: Rules) -> bool:
+        """Whether it takes part in weights and per-task ranks: teams in competition, and baselines if the rules say so."""
+        return rules.baselines_weigh if self.entry.baseline else self.entry.eligible
+
+
+def row_key(entry: Entry) -> RowKey:
+    """Return the row that an entry belongs to."""
+    return (entry.team_key, (entry.method or entry.team) if entry.baseline else "")
+
+
+def counts(entry: Entry, phase: PhaseSnapshot) -> bool:
+    """Whether an entry is a candidate for the board: public, not hidden, every cell scored."""
+    return entry.public and entry.team not in phase.rules.hidden_teams and complete(entry, phase)
+
+
+def complete(entry: Entry, phase: PhaseSnapshot) -> bool:
+    """Whether an entry has a finite score in every task of the phase."""
+    return bool(phase.row_sets) and all(
+        any(math.isfinite(score) for score in entry.scores.get(task, ())) for task in phase.row_sets
+    )
+
+
+def counted(phase: PhaseSnapshot) -> tuple[Row, ...]:
+    """Select the counted submission of every row, sorted by submission pk.
+
+    With ``chosen``, a row that the organizer said nothing about falls back on its last submission.
+    """
+    candidates: defaultdict[RowKey, list[Entry]] = defaultdict(list)
+    for entry in phase.entries:
+        if counts(entry, phase):
+            candidates[row_key(entry)].append(entry)
+    rows_of_team: defaultdict[int, int] = defaultdict(int)
+    for team_key, _ in candidates:
+        rows_of_team[team_key] += 1
+    rows = []
+    for (team_key, method), entries in candidates.items():
+        entry = _select(entries, phase)
+        rows.append(
+            Row(
+                entry=entry,
+                name=method if method and rows_of_team[team_key] > 1 else entry.team,
+                submissions=len(entries),
+                last_submitted_at=max(candidate.submitted_at for candidate in entries),
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: row.entry.submission))
+
+
+def _select(entries: Sequence[Entry], phase: PhaseSnapshot) -> Entry:
+    by_time = sorted(entries, key=lambda entry: (entry.submitted_at, entry.submission))
+    rules = phase.rules
+    if rules.selection is Selection.BEST:
+        # max() keeps the first of equals: the earlier submission on a tie.
+        return max(by_time, key=lambda entry: mean_quality(entry, tuple(phase.row_sets), rules.epsilon))
+    if rules.selection is Selection.CHOSEN:
+        named = [entry for entry in by_time if entry.submission == rules.chosen.get(entry.team_key)]
+        if named:
+            return named[0]
+    return by_time[-1]

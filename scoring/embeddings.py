@@ -1,0 +1,96 @@
+"""Embeddings as they are scored: one row per public id, in one order, with a name for their content."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+HASH_DOMAIN = b"neuco-worker embeddings 1\0"
+SUFFIX = re.compile(r"\.zarr(\.zip)?\Z")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Embeddings:
+    """A submission's embeddings of exactly the phase's public ids.
+
+    Attributes:
+        ids: The public ids, sorted by their UTF-8 bytes.
+        matrix: float32, n x N, C-contiguous; row i belongs to ``ids[i]``, column j to dimension j. Zeros are positive, all values finite.
+        content_hash: SHA-256 (hex) of ids and matrix, see :func:`content_hash`. Equal hashes, equal scores.
+        notes: What was ignored or mended, in words for the participant.
+        zarr_suffix_removed: Whether ids carried ``.zarr`` or ``.zarr.zip``.
+    """
+
+    ids: tuple[str, ...]
+    matrix: NDArray[np.float32]
+    content_hash: str
+    notes: tuple[str, ...] = ()
+    zarr_suffix_removed: bool = False
+
+    @classmethod
+    def from_rows(
+        cls,
+        ids: Sequence[str],
+        matrix: NDArray[np.floating],
+        *,
+        notes: tuple[str, ...] = (),
+        zarr_suffix_removed: bool = False,
+    ) -> Embeddings:
+        """Bring rows in any order into canonical form.
+
+        Args:
+            ids: n distinct ids.
+            matrix: n x N, any floating type; copied only where order or type differ.
+            notes: See the class.
+            zarr_suffix_removed: See the class.
+
+        Raises:
+            ValueError: If the numbers of ids and rows differ or an id occurs twice.
+        """
+        if matrix.ndim != 2 or len(ids) != matrix.shape[0] or len(set(ids)) != len(ids):
+            raise ValueError("embeddings need one row per distinct id")
+        order = sorted(range(len(ids)), key=lambda row: ids[row].encode())
+        rows = matrix if order == list(range(len(ids))) else matrix[order]
+        canonical = np.ascontiguousarray(rows, dtype=np.float32)
+        if canonical is matrix:
+            canonical = canonical.copy()
+        canonical += np.float32(
+            0.0
+        )  # -0.0 + 0.0 is 0.0: two spellings of zero score the same and hash the same
+        names = tuple(ids[row] for row in order)
+        return cls(
+            ids=names,
+            matrix=canonical,
+            content_hash=content_hash(names, canonical),
+            notes=notes,
+            zarr_suffix_removed=zarr_suffix_removed,
+        )
+
+
+def content_hash(ids: Sequence[str], matrix: NDArray[np.float32]) -> str:
+    """Hash sorted ids and their float32 rows, so that the order of rows and columns and the packing of the file do not matter.
+
+    The input is a domain, both dimensions as 64-bit big-endian numbers, every id with its length before it, then the matrix as
+    little-endian float32, row by row.
+
+    Returns:
+        SHA-256 in hex.
+    """
+    digest = hashlib.sha256(HASH_DOMAIN)
+    for length in matrix.shape:
+        digest.update(length.to_bytes(8, "big"))
+    for identifier in ids:
+        encoded = identifier.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    digest.update(np.ascontiguousarray(matrix, dtype="<f4").data)
+    return digest.hexdigest()
+
+
+def without_suffix(identifier: str) -> str:
+    """Return the id without the ``.zarr`` or ``.zarr.zip`` that comes from naming a sample by its file (SSL4EO-S12 does)."""
+    return SUFFIX.sub("", identifier) if identifier.endswith((".zarr", ".zip")) else identifier

@@ -1,0 +1,147 @@
+"""Everything that is published, as one pure function: a site in, the bytes of its files out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from leaderboard.history import update_history
+from leaderboard.names import csv_cell, display_name
+from leaderboard.readme import update_readme
+from leaderboard.rows import Row, file_stems, latest, minute, public_rows, stamp
+from leaderboard.schema import SCHEMA_NAME, SCHEMA_VERSION, schema_bytes
+from leaderboard.snapshot import PhaseSite, Site
+
+CSV_COLUMNS = (
+    "rank",
+    "rank_by_mean",
+    "team",
+    "mean_q",
+    "reliable",
+    "group",
+    "movement",
+    "move_kind",
+    "baseline",
+    "eligible",
+    "submission",
+    "submissions",
+    "last_submission",
+)
+
+
+def render(site: Site, *, readme: bytes | None, history: bytes | None = None) -> dict[str, bytes]:
+    """Return path → content of every published file, paths relative to the root of the branch.
+
+    Pure and byte-stable: equal values give equal bytes, in any process. Before the reveal nothing in them depends on how many hidden
+    tasks there are; what ``site.publish`` or a revealed phase unlocks is added to ``index.html`` and the phase's JSON.
+
+    Args:
+        site: What to show.
+        readme: README.md as it stands in the branch, so that the text around our block stays; None if there is none.
+        history: leaderboard/history.jsonl as it stands in the branch, so that it is only appended to; None starts it anew.
+    """
+    stems = file_stems(site)
+    files = {
+        "README.md": update_readme(readme, site, stems),
+        "leaderboard/history.jsonl": update_history(history, site),
+        "leaderboard/badge.json": _badge(site),
+        f"leaderboard/schema/{SCHEMA_NAME}": schema_bytes(),
+    }
+    for phase in site.phases:
+        stem = stems[phase.codename]
+        board = latest(phase)
+        rows = public_rows(board, phase.rules) if board else ()
+        files[f"leaderboard/{stem}.json"] = _json(site, phase, stem, rows)
+        files[f"leaderboard/{stem}.csv"] = _csv(rows)
+    return dict(sorted(files.items()))
+
+
+def _json(site: Site, phase: PhaseSite, stem: str, rows: tuple[Row, ...]) -> bytes:
+    board = latest(phase)
+    rules = phase.rules
+    document: dict[str, object] = {
+        "$schema": f"schema/{SCHEMA_NAME}",
+        "version": SCHEMA_VERSION,
+        "challenge": site.title,
+        "link": site.link,
+        "phase": stem,
+        "title": phase.title,
+        "frozen_at": stamp(phase.frozen_at) if phase.frozen_at else None,
+        "made_at": stamp(board.made_at) if board else None,
+        "sequence": board.sequence if board else 0,
+        "triggers": list(board.triggers) if board else [],
+        "rules": {
+            "ranking": "dynamic",
+            "selection": rules.selection.value,
+            "visibility": rules.visibility,
+            "baselines_weigh": rules.baselines_weigh,
+            "decimals": rules.decimals,
+            "eligible_if_scored_in": rules.eligible_if_scored_in,
+        },
+        "entries": [_entry(row) for row in rows],
+    }
+    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _entry(row: Row) -> dict[str, object]:
+    return {
+        "rank": row.rank,
+        "rank_by_mean": row.rank_by_mean,
+        "team": row.team,
+        "q_mean": float(row.q_text) if row.q_text else None,
+        "reliable": row.reliable,
+        "group": row.group,
+        "move": row.move,
+        "move_kind": row.kind.value,
+        "baseline": row.baseline,
+        "eligible": row.eligible,
+        "submission": row.submission,
+        "submissions": row.submissions,
+        "last_submission": stamp(row.last_submitted_at),
+    }
+
+
+def _csv(rows: tuple[Row, ...]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for row in rows:
+        writer.writerow(
+            (
+                row.rank,
+                row.rank_by_mean,
+                csv_cell(row.team),
+                row.q_text,
+                _flag(row.reliable),
+                row.group,
+                row.move,
+                row.kind.value,
+                _flag(row.baseline),
+                _flag(row.eligible),
+                row.submission,
+                row.submissions,
+                stamp(row.last_submitted_at),
+            )
+        )
+    return text.getvalue().encode()
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _badge(site: Site) -> bytes:
+    """Return what shields.io's endpoint badge reads: who leads the last phase that has begun."""
+    message, colour = "no entries yet", "lightgrey"
+    for phase in site.phases:
+        board = latest(phase)
+        if board is None:
+            continue
+        competing = [row for row in public_rows(board, phase.rules) if row.q_text and row.eligible]
+        colour = "inactive" if phase.frozen_at else "blue"
+        message = f"{display_name(phase.title)}: {len(board.standings)} entries, {minute(board.made_at)[:10]}"
+        if competing:
+            message = f"{display_name(phase.title)}: {competing[0].team[:32]} {competing[0].q_text}"
+    badge = {"schemaVersion": 1, "label": "leaderboard", "message": message, "color": colour}
+    return (json.dumps(badge, ensure_ascii=False, indent=1) + "\n").encode()

@@ -1,0 +1,79 @@
+"""``leaderboard/history.jsonl``: one line per board, only ever appended to.
+
+A line holds the rows that changed since the board before it (all rows on the first), so the file grows with what happened and not with
+the number of teams; replaying the lines of a phase in order, with the team's name as the key, gives every board that was ever shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from leaderboard.rows import Row, file_stems, public_rows, stamp
+from leaderboard.snapshot import Board, PhaseSite, Site
+
+VERSION = 1
+
+
+def update_history(existing: bytes | None, site: Site) -> bytes:
+    """Return the history with the lines of new boards appended.
+
+    What stands in the file is kept byte for byte; a board is known by phase, sequence and time, so a worker that starts with a new
+    database goes on below the old lines.
+    """
+    known = set()
+    kept = existing or b""
+    if kept and not kept.endswith(b"\n"):
+        kept += b"\n"
+    for line in kept.splitlines():
+        try:
+            said = json.loads(line)
+            known.add((said["phase"], said["sequence"], said["made_at"]))
+        except (ValueError, KeyError, TypeError):
+            continue  # somebody's hand wrote it; it stays, and names no board
+    stems = file_stems(site)
+    fresh = sorted(
+        (stamp(board.made_at), place, board.sequence, line)
+        for place, phase in enumerate(site.phases)
+        for board, line in _lines(phase, stems[phase.codename], known)
+    )
+    return kept + b"".join(line + b"\n" for *_, line in fresh)
+
+
+def _lines(
+    phase: PhaseSite, stem: str, known: set[tuple[object, object, object]]
+) -> Iterator[tuple[Board, bytes]]:
+    before: dict[str, dict[str, object]] = {}
+    for board in phase.history:
+        now = {row.team: _facts(row) for row in public_rows(board, phase.rules)}
+        if (stem, board.sequence, stamp(board.made_at)) not in known:
+            line = {
+                "version": VERSION,
+                "phase": stem,
+                "sequence": board.sequence,
+                "made_at": stamp(board.made_at),
+                "triggers": list(board.triggers),
+                "changed": [facts for team, facts in now.items() if before.get(team) != facts],
+                "left": [team for team in before if team not in now],
+            }
+            yield board, json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
+        before = now
+
+
+def _facts(row: Row) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "submission": row.submission,
+        "team": row.team,
+        "rank": row.rank,
+        "rank_by_mean": row.rank_by_mean,
+        "q_mean": float(row.q_text) if row.q_text else None,
+        "group": row.group,
+        "submissions": row.submissions,
+    }
+    if row.move:
+        facts |= {"move": row.move, "kind": row.kind.value}
+    if row.baseline:
+        facts["baseline"] = True
+    if not row.eligible:
+        facts["eligible"] = False
+    return facts

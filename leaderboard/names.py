@@ -1,0 +1,149 @@
+"""Participants' text: one display form, then an escape for every renderer.
+
+Team names are hostile: Markdown, HTML, formulas for spreadsheets, our own markers, invisible and direction-changing characters, 300
+characters of them. :func:`display_name` decides once what a person sees; :func:`markdown`, :func:`csv_cell` and, for HTML and SVG,
+Jinja2's autoescape carry exactly that text through their format. Nothing else in the package touches a name.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from html import escape
+
+NAME_LIMIT = 64  # characters shown; EvalAI accepts 100, older servers any number
+_SOURCE_LIMIT = 1000  # characters looked at; the cut comes long before
+MARKS_LIMIT = 4  # combining marks on one character; more is a drawing, not a name
+UNNAMED = "(unnamed team)"
+
+_JOINERS = "\u200c\u200d"  # join emoji, separate Persian letters: kept between such characters only
+_EMOJI_STYLES = "\ufe0e\ufe0f"  # text or picture form of the symbol before
+_KEYCAP = "\u20e3"
+_BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # print nothing, although Unicode calls them letters or symbols
+_JOINABLE = frozenset({"So", "Sk", "Lo", "Mn", "Mc", "Me"})
+_MARKS = frozenset({"Mn", "Mc", "Me"})
+_FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠'")
+
+# Punctuation that means nothing inside a cell of a GitHub table, wherever it stands.
+_MARKDOWN_PLAIN = frozenset(" -.,()+/'\"!?%=;:#")
+# GitHub rewrites these in the finished text, where neither a backslash nor an entity protects them: mentions and mail addresses,
+# issue references, emoji shortcodes, formulas, bare links. An element around the sign does, as GitHub's own manual says of "$".
+_REWRITTEN = re.compile(r"@|\$|#(?=\w)|:(?=[\w+-]+:)|:(?=//)|(?<=(?i:www))\.")
+_INTRAWORD = re.compile(r"(?<=[0-9A-Za-z])_(?=[0-9A-Za-z])")
+
+
+def display_name(text: str) -> str:
+    """Return the one form in which a participant's text is shown.
+
+    Canonical composition, one line, single spaces, no control, direction or invisible characters, at most ``NAME_LIMIT`` characters
+    (an ellipsis says where it was cut), never empty. Applying it twice changes nothing.
+    """
+    name = text[:_SOURCE_LIMIT]
+    for _ in range(
+        4
+    ):  # dropping one character may strand or join its neighbours; two rounds settle every name seen
+        before, name = name, _clean(name)
+        if name == before:
+            break
+    if len(name) > NAME_LIMIT:
+        cut = name[: NAME_LIMIT - 1]
+        while cut and (name[len(cut)] in _JOINERS or unicodedata.category(name[len(cut)]) in _MARKS):
+            cut = cut[:-1]  # an accent or half an emoji cut off would change the character before it
+        name = cut.rstrip(" " + _JOINERS) + "…"
+    return name or UNNAMED
+
+
+def _clean(text: str) -> str:
+    shown: list[str] = []
+    marks = 0
+    source = unicodedata.normalize("NFC", text)
+    for position, char in enumerate(source):
+        category = unicodedata.category(char)
+        before, after = shown[-1:], source[position + 1 : position + 2]
+        marks = marks + 1 if category in _MARKS else 0
+        if marks > MARKS_LIMIT or _ignorable(char):
+            continue
+        if char in _JOINERS:
+            if before and after and _joinable(before[0]) and _joinable(after):
+                shown.append(char)
+        elif char in _EMOJI_STYLES:
+            if (before and unicodedata.category(before[0]) == "So") or after == _KEYCAP:
+                shown.append(char)
+        elif category in ("Zs", "Zl", "Zp") or char in "\t\n\v\f\r\x85" or char in _BLANKS:
+            if before and before != [" "]:
+                shown.append(" ")
+        elif category in ("Cs", "Co") or ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF:
+            shown.append("\ufffd")  # means nothing to anybody else, and XML forbids some of them
+        elif category not in ("Cc", "Cf"):
+            if category in _MARKS and (not before or before == [" "]):
+                shown.append("\u25cc")  # nothing to sit on: it would sit on the table's border
+            shown.append(char)
+    return unicodedata.normalize("NFC", "".join(shown)).strip(" ")
+
+
+def _joinable(char: str) -> bool:
+    return char not in _BLANKS and unicodedata.category(char) in _JOINABLE
+
+
+def _ignorable(char: str) -> bool:
+    """Say whether Unicode asks to print nothing for a character that is not of the format category."""
+    code = ord(char)
+    return (
+        char in "\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065"
+        or 0xFE00 <= code <= 0xFE0D
+        or 0xFFF0 <= code <= 0xFFF8
+        or 0xE0000 <= code <= 0xE0FFF
+    )
+
+
+def distinct_names(teams: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """Return team key → display name, all different.
+
+    Names that differ on the server only in characters that are not shown would look the same here; the team that registered first
+    keeps the plain name, later ones carry a number.
+    """
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for key, text in sorted(dict(teams).items()):
+        base = name = display_name(text)
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{base} ({number})"
+        taken.add(name)
+        names[key] = name
+    return names
+
+
+def markdown(text: str) -> str:
+    """Escape display text for a cell of a table in GitHub-flavoured Markdown.
+
+    Signs become numeric character references, which never start markup, not even for the splitter of table cells; those which GitHub
+    rewrites after rendering stand in an element of their own. An underscore between letters stays as it is, so ordinary names do.
+    """
+    out: list[str] = []
+    inside = {match.start() for match in _INTRAWORD.finditer(text)}
+    isolated = {match.start() for match in _REWRITTEN.finditer(text)}
+    for position, char in enumerate(text):
+        if position in isolated:
+            out.append(f"<span>&#{ord(char)};</span>")
+        elif char.isalnum() or ord(char) > 127 or char in _MARKDOWN_PLAIN or position in inside:
+            out.append(char)
+        else:
+            out.append(f"&#{ord(char)};")
+    return "".join(out)
+
+
+def csv_cell(text: str) -> str:
+    """Return display text that no spreadsheet takes for a formula.
+
+    A leading apostrophe, which spreadsheets show as "text follows", is put before everything that starts like a formula, and before an
+    apostrophe, so that dropping one leading apostrophe always gives the text back.
+    """
+    return "'" + text if text.startswith(_FORMULA_STARTS) else text
+
+
+def xml(text: str) -> str:
+    """Escape display text for SVG and HTML outside the templates."""
+    return escape(text, quote=True)

@@ -1,0 +1,311 @@
+"""Push the published files to any git repository: a tree built on the remote's tip, a commit, a push that is never forced.
+
+The bare clone in the state directory is a cache: one commit deep, and made anew whenever it is in doubt. No content changed, no commit.
+If somebody else pushed meanwhile, the files are rendered again on the new tip.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from leaderboard.gitprocess import CloneDamaged, GitProcess, Remote, TipMoved
+from leaderboard.repository import ObjectStore
+from leaderboard.snapshot import Board, MoveKind, Site
+from scoring.errors import InfrastructureError, OrganizerError
+
+Render = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+
+RELEVANT_FILES = ("README.md", "index.html")  # what a render may want to see, besides the folder leaderboard/
+RELEVANT_FOLDERS = ("leaderboard",)
+ATTEMPTS = 6  # builds on a moving tip before the push waits for its next turn
+LOOSE_OBJECTS = 2000  # in the clone; then it is packed
+_TIP = "refs/neuco/tip"  # what we last saw or pushed; keeps its objects alive in the clone
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublisherSettings:
+    """Where and as whom to push.
+
+    Attributes:
+        repository: Any git URL or a local path; ``http://`` on loopback only, never with a password inside.
+        branch: Created with the first push if it does not exist.
+        state_dir: Folder for the clone; may be deleted at any time.
+        token: For https; masked in ``repr``.
+        ssh_key: Private key file; only it is offered.
+        known_hosts: Pinned host keys; without it the user's own file decides. Unknown hosts are always refused.
+        timeout_s: For one git process; publishing takes two to four of them.
+    """
+
+    repository: str
+    branch: str = "main"
+    state_dir: Path
+    token: str | None = field(default=None, repr=False)
+    ssh_key: Path | None = None
+    known_hosts: Path | None = None
+    author_name: str = "neuco-worker"
+    author_email: str = "neuco-worker@users.noreply.github.com"
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What the branch shows now."""
+
+    commit: str
+    changed: bool
+
+
+class Publisher:
+    """Keeps one branch of one repository in step with what is rendered.
+
+    Args:
+        settings: Where and as whom to push.
+        clock: Gives the time of a commit.
+
+    Raises:
+        OrganizerError: The address or the branch name cannot be used.
+    """
+
+    def __init__(
+        self, settings: PublisherSettings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._remote = Remote(url=settings.repository)
+        self._ref = f"refs/heads/{settings.branch}"
+        if not re.fullmatch(r"(?!-)[\w./+@-]+", settings.branch) or re.search(
+            r"\.\.|//|/\.|\.lock(/|$)|@\{|^/|/$|^\.|\.$", settings.branch
+        ):
+            raise OrganizerError(
+                "leaderboard.branch is not a branch name.",
+                cure="Use a plain name such as main.",
+                code="leaderboard.bad_branch",
+            )
+        key = hashlib.sha256(f"{settings.repository}\0{settings.branch}".encode()).hexdigest()[:12]
+        self._clone = settings.state_dir / f"{key}.git"
+        self._git = GitProcess(
+            self._remote,
+            home=settings.state_dir,
+            timeout_s=settings.timeout_s,
+            token=settings.token,
+            ssh_key=settings.ssh_key,
+            known_hosts=settings.known_hosts,
+        )
+
+    def publish(self, render: Render, message: str) -> Published:
+        """Push what ``render`` makes of the files that stand in the branch.
+
+        ``render`` gets README.md, index.html and the files of leaderboard/ as they are at the tip, and returns path → content of what shall
+        stand there; files it does not name stay. It may be called again when the tip moves, so it must be pure.
+
+        Raises:
+            OrganizerError: Credentials refused, repository not found, branch protected.
+            InfrastructureError: Remote unreachable, too slow, or its branch moves faster than we can follow.
+            Cancelled: :meth:`stop` was called.
+        """
+        with self._locked():
+            renewed = False
+            for _ in range(ATTEMPTS):
+                try:
+                    return self._publish_once(render, message)
+                except TipMoved:
+                    continue
+                except CloneDamaged as error:
+                    if renewed:
+                        raise _clone_unusable() from error
+                    renewed = True
+                    shutil.rmtree(self._clone, ignore_errors=True)
+        raise InfrastructureError(
+            "The leaderboard's branch moved at every attempt to push.",
+            cure="The push is tried again.",
+            code="leaderboard.busy",
+        )
+
+    def check(self) -> None:
+        """Try a push without sending anything; for the checks before a launch.
+
+        Raises:
+            OrganizerError, InfrastructureError: As :meth:`publish`. A protected branch shows only at a real push.
+        """
+        with self._locked():
+            shutil.rmtree(self._clone, ignore_errors=True)
+            try:
+                tip = self._fetch()
+                with ObjectStore.open(self._clone) as store:
+                    tree = store.tree_of(tip) if tip else store.write_tree(None, {})
+                    commit = self._commit(store, tree, tip, "Check")
+                self._push(commit, dry_run=True)
+            except CloneDamaged as error:
+                raise _clone_unusable() from error
+            except TipMoved:
+                return  # somebody pushed between the two steps: the branch is there and takes pushes
+
+    def stop(self) -> None:
+        """Kill the git process that runs, from another thread; :meth:`publish` then raises Cancelled."""
+        self._git.stop()
+
+    def _publish_once(self, render: Render, message: str) -> Published:
+        tip = self._fetch()
+        with ObjectStore.open(self._clone) as store:
+            before = store.tree_of(tip) if tip else None
+            existing = store.files(before, RELEVANT_FILES, RELEVANT_FOLDERS)
+        files = render(existing)
+        for path in files:
+            if (
+                any(part in ("", ".", "..") or part.lower() == ".git" for part in path.split("/"))
+                or "\0" in path
+            ):
+                raise ValueError(f"not a path inside a repository: {path!r}")
+        with ObjectStore.open(self._clone) as store:
+            after = store.write_tree(before, files)
+            if tip and after == before:
+                return Published(commit=tip, changed=False)
+            commit = self._commit(store, after, tip, message)
+        self._push(commit)
+        self._remember(commit)
+        self._tidy()
+        return Published(commit=commit, changed=True)
+
+    def _commit(self, store: ObjectStore, tree: bytes, parent: str | None, message: str) -> str:
+        settings = self._settings
+        return store.write_commit(
+            tree,
+            parent,
+            message=message,
+            name=settings.author_name,
+            email=settings.author_email,
+            at=self._clock().replace(microsecond=0),
+        )
+
+    def _fetch(self) -> str | None:
+        """Return the branch's tip, its objects present in the clone; None if the branch does not exist yet."""
+        if not (self._clone / "HEAD").is_file():
+            shutil.rmtree(self._clone, ignore_errors=True)
+            self._clone.mkdir(parents=True)
+            self._git.run(
+                "init", "--quiet", "--bare", "--template=", "--", str(self._clone), clone=self._clone
+            )
+        listed = self._git.run(
+            "ls-remote", "--", self._remote.url, self._ref, clone=self._clone, network=True
+        ).decode()
+        tip = next(
+            (sha for sha, name in (line.split("\t", 1) for line in listed.splitlines()) if name == self._ref),
+            None,
+        )
+        if tip is None:
+            return None
+        with ObjectStore.open(self._clone) as store:
+            present = store.has(tip)
+        if not present:
+            fetch = (
+                "fetch",
+                "--quiet",
+                "--depth=1",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+                "--end-of-options",
+            )
+            self._git.run(*fetch, self._remote.url, f"+{self._ref}:{_TIP}", clone=self._clone, network=True)
+            with ObjectStore.open(self._clone) as store:
+                if not store.has(tip):
+                    raise TipMoved(tip)
+        return tip
+
+    def _push(self, commit: str, *, dry_run: bool = False) -> None:
+        extra = ("--dry-run",) if dry_run else ()
+        self._git.run(
+            "push",
+            "--porcelain",
+            "--no-verify",
+            *extra,
+            "--",
+            self._remote.url,
+            f"{commit}:{self._ref}",
+            clone=self._clone,
+            network=True,
+        )
+
+    def _remember(self, commit: str) -> None:
+        reference = self._clone / _TIP
+        reference.parent.mkdir(parents=True, exist_ok=True)
+        reference.write_text(commit + "\n", encoding="ascii")
+
+    def _tidy(self) -> None:
+        """Pack the clone when it holds many loose objects; one of git's 256 folders tells the number."""
+        sample = self._clone / "objects" / "17"
+        if sample.is_dir() and sum(1 for _ in sample.iterdir()) > LOOSE_OBJECTS // 256:
+            self._git.run("gc", "--quiet", "--prune=now", clone=self._clone)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep a second publisher (the daemon and a command) off the clone."""
+        self._settings.state_dir.mkdir(parents=True, exist_ok=True)
+        with (self._settings.state_dir / "publisher.lock").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InfrastructureError(
+                    "Another process is publishing the leaderboard.",
+                    cure="The push is tried again.",
+                    code="leaderboard.locked",
+                ) from error
+            yield
+
+
+def _clone_unusable() -> InfrastructureError:
+    return InfrastructureError(
+        "The local clone of the leaderboard's repository cannot be made.",
+        cure="Look at the free space and the owner of the state directory.",
+        code="leaderboard.clone",
+    )
+
+
+def commit_message(site: Site, new_boards: Sequence[Board]) -> str:
+    """Say in words what happened, with the public submissions that caused it as trailers.
+
+    Only numbers and the organizer's own phase codenames are used: no name, no score, nothing a participant wrote.
+    """
+    order = {phase.codename: place for place, phase in enumerate(site.phases)}
+    boards = sorted(
+        (board for board in new_boards if board.phase in order),
+        key=lambda board: (order[board.phase], board.sequence),
+    )
+    if not boards:
+        return "Publish the leaderboard\n"
+    lines, submissions = [], set()
+    for phase in dict.fromkeys(board.phase for board in boards):
+        mine = [board for board in boards if board.phase == phase]
+        counted = sorted({number for board in mine for number in board.triggers})
+        submissions |= set(counted)
+        kinds = [row.move_kind for board in mine for row in board.standings]
+        own, passive, new = (kinds.count(kind) for kind in (MoveKind.OWN, MoveKind.PASSIVE, MoveKind.NEW))
+        facts = (
+            [f"{_count(len(counted), 'submission')} counted"] if counted else ["a rule or a listing changed"]
+        )
+        facts += [_count(new, "new entry", "new entries")] * bool(new) + [_count(own, "own move")] * bool(own)
+        facts += [_count(passive, "passive move")] * bool(passive)
+        lines.append(f"{_plain(phase)}: {', '.join(facts)}")
+    phases = ", ".join(dict.fromkeys(_plain(board.phase) for board in boards))
+    subject = (
+        lines[0] if len(lines) == 1 and len(lines[0]) <= 72 else f"Update the leaderboard: {phases}"[:72]
+    )
+    body = "" if subject == lines[0] else "\n" + "\n".join(lines) + "\n"
+    trailers = "".join(f"Submission: {number}\n" for number in sorted(submissions))
+    return f"{subject}\n{body}" + (f"\n{trailers}" if trailers else "")
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _plain(codename: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", codename)

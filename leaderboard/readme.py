@@ -1,0 +1,111 @@
+"""The block of README.md that belongs to us, and nothing around it.
+
+The text between the two markers is rewritten; every other byte of the file stays as its authors left it. The block is plain
+GitHub-flavoured Markdown, with a ``<picture>`` for the light and the dark figure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from leaderboard.names import markdown
+from leaderboard.rows import Row, latest, minute, movement, public_rows, rule_lines
+from leaderboard.snapshot import PhaseSite, Site
+
+BEGIN = "<!-- neuco-worker:begin -->"
+END = "<!-- neuco-worker:end -->"
+HEADER = (
+    "Rank",
+    "Movement",
+    "Team",
+    "Mean Q",
+    "By mean Q",
+    "Group",
+    "Submissions",
+    "Last submission",
+    "Notes",
+)
+ALIGNMENT = ("---:", ":---", ":---", "---:", "---:", "---:", "---:", ":---", ":---")
+
+_MARKER = re.compile(rb"^[ \t]*<!-- neuco-worker:(begin|end) -->[ \t]*\r?$", re.MULTILINE)
+
+
+def update_readme(existing: bytes | None, site: Site, stems: dict[str, str]) -> bytes:
+    """Return README.md with our block in its place.
+
+    Without a file one is made with the challenge's title; without markers the block is appended; the first closed pair of markers is
+    ours. A marker counts only on a line of its own, and an opening one without its end is left alone.
+    """
+    block = render_block(site, stems)
+    if existing is None or not existing.strip():
+        return f"# {markdown(site.title)}\n\n{block}\n".encode()
+    newline = "\r\n" if b"\r\n" in existing.split(b"\n", 1)[0] + b"\n" else "\n"
+    ours = block.replace("\n", newline).encode()
+    start = None
+    for match in _MARKER.finditer(existing):
+        if match.group(1) == b"begin":
+            start = match.start()
+        elif start is not None:
+            end = match.end() - (1 if match.group().endswith(b"\r") else 0)
+            return existing[:start] + ours + existing[end:]
+    gap = newline if existing.endswith(b"\n") else newline * 2
+    return existing + gap.encode() + ours + newline.encode()
+
+
+def render_block(site: Site, stems: dict[str, str]) -> str:
+    """Return the block with its markers, without a final newline."""
+    parts = [BEGIN]
+    shared = {rule_lines(phase) for phase in site.phases}
+    for phase in site.phases:
+        parts += ["", *_phase(phase, stems[phase.codename])]
+        if len(shared) > 1:
+            parts += ["", f"**How the board of {markdown(phase.title)} is made**", "", *_rules(phase)]
+    if len(shared) == 1:
+        parts += ["", "**How this board is made**", "", *_rules(site.phases[0])]
+    parts += ["", END]
+    return "\n".join(parts)
+
+
+def _rules(phase: PhaseSite) -> list[str]:
+    return [f"- {line}" for line in rule_lines(phase)]
+
+
+def _phase(phase: PhaseSite, stem: str) -> list[str]:
+    title = markdown(phase.title)
+    heading = f"## {title}" if phase.title == phase.codename else f"## {title} (`{stem}`)"
+    board = latest(phase)
+    closed = (
+        f"This phase is closed since {minute(phase.frozen_at)}; its board is final."
+        if phase.frozen_at
+        else ""
+    )
+    if board is None:
+        return [
+            heading,
+            "",
+            " ".join(filter(None, ("No submission has been scored in this phase yet.", closed))),
+        ]
+    rows = public_rows(board, phase.rules)
+    said = f"{len(rows)} {'entry' if len(rows) == 1 else 'entries'}, last change {minute(board.made_at)}."
+    files = f"Data: [JSON](leaderboard/{stem}.json), [CSV](leaderboard/{stem}.csv), [history](leaderboard/history.jsonl)."
+    lines = [heading, "", " ".join(filter(None, (said, closed, files))), ""]
+    lines += [_line(HEADER), _line(ALIGNMENT), *(_line(_cells(row)) for row in rows)]
+    return lines
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        str(row.rank),
+        movement(row),
+        markdown(row.team),
+        row.q_text or "–",
+        str(row.rank_by_mean),
+        str(row.group),
+        str(row.submissions),
+        minute(row.last_submitted_at),
+        ", ".join(row.notes),
+    )
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cells) + " |"

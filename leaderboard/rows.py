@@ -1,0 +1,199 @@
+"""What may be shown of a board: the allow-list between a Board and every renderer.
+
+Renderers see rows, never standings: what is not in a :class:`Row` cannot reach a file by accident. A board's ``private`` figures are not
+read here at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from leaderboard.names import distinct_names
+from leaderboard.snapshot import Board, MoveKind, PhaseSite, Rules, Selection, Site
+
+RESERVED_STEMS = frozenset(
+    {"badge", "history", "schema", "index"}
+)  # files of the folder that belong to no phase
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of a board as everybody may see it.
+
+    Attributes:
+        team: Display name, not yet escaped.
+        q_text: Mean Q rounded to the phase's decimals, empty for baselines.
+        reliable: False for a negative mean Q (paper, Section 3).
+        why: Why the rank moved, one sentence of plain text; empty if it did not.
+    """
+
+    rank: int
+    rank_by_mean: int
+    team: str
+    team_key: int  # tells rows apart between boards; never printed
+    q_text: str
+    reliable: bool
+    group: int
+    submission: int
+    submissions: int
+    last_submitted_at: datetime
+    move: int
+    kind: MoveKind
+    baseline: bool
+    eligible: bool
+    why: str
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know to read the line right."""
+        notes = []
+        if self.baseline:
+            notes.append("baseline")
+        if not self.eligible:
+            notes.append("out of competition")
+        if not self.reliable:
+            notes.append("unreliable: mean Q below zero")
+        return tuple(notes)
+
+
+def rounded(q_mean: float, decimals: int) -> str:
+    """Return mean Q as it is printed everywhere; a rounded zero has no sign."""
+    text = f"{q_mean:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text
+
+
+def public_rows(board: Board, rules: Rules) -> tuple[Row, ...]:
+    """Return a board's rows in its order."""
+    names = distinct_names((standing.team_key, standing.team) for standing in board.standings)
+    triggers = frozenset(board.triggers)
+    causes = [names[standing.team_key] for standing in board.standings if standing.submission in triggers]
+    rows = []
+    for standing in board.standings:
+        text = "" if standing.baseline else rounded(standing.q_mean, rules.decimals)
+        rows.append(
+            Row(
+                rank=standing.rank,
+                rank_by_mean=standing.rank_by_mean,
+                team=names[standing.team_key],
+                team_key=standing.team_key,
+                q_text=text,
+                reliable=not text.startswith("-"),
+                group=standing.group,
+                submission=standing.submission,
+                submissions=standing.submissions,
+                last_submitted_at=standing.last_submitted_at.astimezone(UTC),
+                move=standing.move,
+                kind=standing.move_kind,
+                baseline=standing.baseline,
+                eligible=standing.eligible,
+                why=_why(standing.move, standing.move_kind, causes),
+            )
+        )
+    return tuple(rows)
+
+
+def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
+    """Say in one sentence why an entry stands where it stands now."""
+    if kind is MoveKind.NEW:
+        return "New on the board."
+    if move == 0:
+        return ""
+    places = f"{abs(move)} place{'s' if abs(move) != 1 else ''} {'up' if move > 0 else 'down'}"
+    if kind is MoveKind.OWN:
+        return f"Moved {places} with its own new submission."
+    if not causes:
+        return f"Moved {places} because a rule or a listing changed; its own scores did not."
+    shown = ", ".join(f"“{name}”" for name in causes[:3]) + (
+        f" and {len(causes) - 3} more" if len(causes) > 3 else ""
+    )
+    return f"Moved {places} because of the submission{'s' if len(causes) > 1 else ''} of {shown}; its own scores did not change."
+
+
+def file_stems(site: Site) -> dict[str, str]:
+    """Return phase codename → the stem of its file names, all different even where case does not count."""
+    stems: dict[str, str] = {}
+    taken: set[str] = set()
+    for phase in site.phases:
+        stem = re.sub(r"[^0-9A-Za-z_-]+", "-", phase.codename).strip("-") or "phase"
+        candidate, number = stem, 1
+        while candidate.lower() in taken | RESERVED_STEMS:
+            number += 1
+            candidate = f"{stem}-{number}"
+        taken.add(candidate.lower())
+        stems[phase.codename] = candidate
+    return stems
+
+
+def minute(moment: datetime) -> str:
+    """Return a moment for people: UTC, to the minute."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment for machines: RFC 3339, UTC, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
+    """Return the five sentences that say how this phase's board is made; plain text, without names."""
+    rules = phase.rules
+    counted = {
+        Selection.LAST: "A team's last scored public submission counts",
+        Selection.BEST: "A team's scored public submission with the highest mean Q counts",
+        Selection.CHOSEN: "For each team the scored public submission named by the organizers counts",
+    }[rules.selection]
+    visible = {
+        "at_submission": "whether it is public is what its author chose when submitting",
+        "current": "whether it is public is what its author chooses now",
+    }.get(rules.visibility, "the organizers decide which ones are public")
+    elsewhere = rules.eligible_if_scored_in
+    eligible = (
+        f" Teams without a score in the phase {elsewhere} are shown out of competition." if elsewhere else ""
+    )
+    weigh = (
+        "take part in the task ranks and weights"
+        if rules.baselines_weigh
+        else "change neither ranks nor weights"
+    )
+    shown = (
+        "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
+        if phase.revealed
+        else "Until the organizers reveal the hidden tasks, only what this table shows is published; "
+        "the tasks, their weights and the scores on them follow at the end."
+    )
+    return (
+        "The dynamic rank decides (column Rank), not mean Q; the standing by mean Q (column By mean Q) stands beside it.",
+        (
+            "On every hidden task the entries are ranked by their quality score Q; the board orders them by the weighted mean of these "
+            f"ranks, and a task weighs more the more the entries differ on it. Baselines {weigh}."
+        ),
+        f"{counted}; {visible}.{eligible}",
+        (
+            "An own move follows a team's new submission; a passive move comes from other teams' submissions, which change task ranks and "
+            "weights. Entries of one group cannot be told apart with confidence. A mean Q below zero is unreliable."
+        ),
+        shown,
+    )
+
+
+def movement(row: Row) -> str:
+    """Return a row's movement in a few characters and one word."""
+    if row.kind is MoveKind.NEW:
+        return "new"
+    if row.move == 0:
+        return "–"
+    return f"{'▲' if row.move > 0 else '▼'} {abs(row.move)} {row.kind.value}"
+
+
+def latest(phase: PhaseSite) -> Board | None:
+    """Return the phase's newest board, if it has one with anybody on it."""
+    return phase.history[-1] if phase.history and phase.history[-1].standings else None
+
+
+def causes_of(board: Board, rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the rows whose counted submission made this board."""
+    triggers = frozenset(board.triggers)
+    return tuple(row for row in rows if row.submission in triggers)

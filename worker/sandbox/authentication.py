@@ -1,0 +1,123 @@
+"""EvalAI's two token schemes, which are not interchangeable."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from worker.sandbox.replies import CHALLENGE_HEADER, Refusal
+from worker.sandbox.state import User, World
+
+LIFETIME = timedelta(days=365)
+
+
+class Tokens:
+    """Issues JSON web tokens and reads the Authorization header."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._key = hashlib.sha256(f"sandbox/{world.settings.seed}".encode()).digest()
+
+    def issue(self, user: User, *, kind: str = "refresh", lifetime: timedelta = LIFETIME) -> str:
+        """Sign a token for a user; a negative lifetime makes an expired one."""
+        user.issued += 1
+        payload = {
+            "token_type": kind,
+            "exp": int((self._world.clock.now() + lifetime).timestamp()),
+            "jti": hashlib.sha256(f"{user.pk}/{user.issued}".encode()).hexdigest()[:32],
+            "user_id": user.pk,
+        }
+        head = f"{_encode({'alg': 'HS256', 'typ': 'JWT'})}.{_encode(payload)}"
+        return f"{head}.{_base64(hmac.digest(self._key, head.encode(), 'sha256'))}"
+
+    def blacklist(self, token: str) -> None:
+        """Refuse a token from now on, as when its user pressed "refresh token"."""
+        payload = self._verified(token)
+        if payload is not None:
+            self._world.users[payload["user_id"]].blacklisted.add(payload["jti"])
+
+    def expiry(self, token: str) -> datetime:
+        """Return when a token of ours ends."""
+        payload = self._verified(token)
+        if payload is None:
+            raise ValueError("not a token of this sandbox")
+        return datetime.fromtimestamp(payload["exp"], tz=self._world.clock.now().tzinfo)
+
+    def authenticate(self, header: str | None) -> User | None:
+        """Return the user behind an Authorization header, None when there is none.
+
+        Raises:
+            Refusal: 401 with WWW-Authenticate, in the words of the scheme.
+        """
+        words = (header or "").split()
+        if not words or words[0].lower() not in ("bearer", "token"):
+            return None
+        if words[0].lower() == "token":
+            if len(words) == 1:
+                raise _unauthorized({"detail": "Invalid token header. No credentials provided."})
+            return self._by_hex(words[1] if len(words) == 2 else "")
+        if len(words) == 1:
+            return None
+        if len(words) > 2:
+            text = "Authorization header must contain two space-delimited values"
+            raise _unauthorized({"detail": text, "code": "bad_authorization_header"})
+        return self._by_jwt(words[1])
+
+    def _by_hex(self, token: str) -> User:
+        for user in self._world.users.values():
+            if hmac.compare_digest(user.hex_token.encode(), token.encode()):
+                if self._world.clock.now() - user.hex_created > LIFETIME:
+                    raise _unauthorized({"detail": "Token has expired"})
+                return user
+        raise _unauthorized({"detail": "Invalid token"})
+
+    def _by_jwt(self, token: str) -> User:
+        payload = self._verified(token)
+        if payload is None or payload["exp"] <= self._world.clock.now().timestamp():
+            raise _not_valid("Token is invalid or expired")
+        user = self._world.users[payload["user_id"]]
+        if payload["jti"] in user.blacklisted:
+            raise _not_valid("Token is blacklisted")
+        if payload["token_type"] != "refresh":  # noqa: S105 - a kind of token, not a token
+            raise _not_valid("Token has wrong type")
+        return user
+
+    def _verified(self, token: str) -> dict[str, Any] | None:
+        try:
+            head, payload, signature = token.split(".")
+            expected = _base64(hmac.digest(self._key, f"{head}.{payload}".encode(), "sha256"))
+            if not hmac.compare_digest(expected.encode(), signature.encode()):
+                return None
+            decoded: dict[str, Any] = json.loads(
+                base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+            )
+        except (ValueError, binascii.Error):
+            return None
+        return decoded
+
+
+def _encode(value: dict[str, Any]) -> str:
+    return _base64(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _base64(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def _unauthorized(body: dict[str, Any]) -> Refusal:
+    return Refusal(401, body, CHALLENGE_HEADER)
+
+
+def _not_valid(message: str) -> Refusal:
+    entry = {"token_class": "RefreshToken", "token_type": "refresh", "message": message}
+    body = {
+        "detail": "Given token not valid for any token type",
+        "code": "token_not_valid",
+        "messages": [entry],
+    }
+    return _unauthorized(body)

@@ -1,0 +1,48 @@
+"""The time that the sandbox lives in, handed in so that tests need not sleep."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """Where the sandbox reads the time: ``now`` for dates, ``monotonic`` for seconds that never jump."""
+
+    now: Callable[[], datetime]
+    monotonic: Callable[[], float]
+
+
+def system_clock() -> Clock:
+    """Return the machine's own clock."""
+    return Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
+
+
+class ManualClock:
+    """A clock that stands still until somebody advances it; safe to use from several threads."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._start = start or datetime(2026, 1, 1, 12, tzinfo=UTC)
+        self._elapsed_s = 0.0
+        self._lock = threading.Lock()
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        with self._lock:
+            self._elapsed_s += seconds
+
+    def now(self) -> datetime:
+        """Return the date and time that this clock shows."""
+        return self._start + timedelta(seconds=self._elapsed_s)
+
+    def monotonic(self) -> float:
+        """Return the seconds that passed since the start."""
+        return self._elapsed_s
+
+    def clock(self) -> Clock:
+        """Return this clock in the shape that the sandbox takes."""
+        return Clock(now=self.now, monotonic=self.monotonic)

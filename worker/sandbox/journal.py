@@ -1,0 +1,83 @@
+"""The ordered record of everything that reached the sandbox and everything it changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+Kind = Literal["request", "effect", "fault"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalEntry:
+    """One line of the journal.
+
+    ``request``: an HTTP call that was answered, with its method, path, user (None when nobody was recognised), status and a summary of
+    its body. ``effect``: a change of state; ``name`` is one of submitted, running, queued, posted, partially_posted, row_corrected,
+    edited, cancelled, deleted, rerun, resumed, message_sent, message_received, message_deleted, delete_ignored, broke_down.
+    ``fault``: an answer that was spoilt on purpose; ``name`` is the kind of fault.
+    """
+
+    number: int
+    at: datetime
+    kind: Kind
+    name: str = ""
+    origin: Literal["api", "media", "direct"] = "direct"
+    method: str = ""
+    path: str = ""
+    user: str | None = None
+    status: int = 0
+    submission: int | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Journal:
+    """An append-only list of entries; reading gives a copy, so a test may look while the server works."""
+
+    def __init__(self) -> None:
+        self._entries: list[JournalEntry] = []
+        self._lock = threading.Lock()
+
+    def write(self, kind: Kind, *, at: datetime, **fields: Any) -> JournalEntry:
+        """Append an entry and number it."""
+        with self._lock:
+            entry = JournalEntry(number=len(self._entries), at=at, kind=kind, **fields)
+            self._entries.append(entry)
+            return entry
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[JournalEntry]:
+        with self._lock:
+            return iter(list(self._entries))
+
+    def requests(self, method: str = "", path: str = "") -> list[JournalEntry]:
+        """Return the answered calls whose method is ``method`` and whose path contains ``path``."""
+        return [e for e in self if e.kind == "request" and method in ("", e.method) and path in e.path]
+
+    def effects(self, name: str = "", submission: int | None = None) -> list[JournalEntry]:
+        """Return the changes of state, all or those of one name, of all submissions or of one."""
+        return [
+            e
+            for e in self
+            if e.kind == "effect" and name in ("", e.name) and submission in (None, e.submission)
+        ]
+
+    def faults(self) -> list[JournalEntry]:
+        """Return the answers that were spoilt on purpose."""
+        return [entry for entry in self if entry.kind == "fault"]
+
+    def posts(self) -> dict[int, list[Mapping[str, Any]]]:
+        """Return every accepted final PUT per submission, in order: status, phase, result, stdout, stderr, metadata.
+
+        The law that a worker keeps: all posts of one submission are equal.
+        """
+        posts: dict[int, list[Mapping[str, Any]]] = {}
+        for entry in self.effects("posted"):
+            if entry.submission is not None:
+                posts.setdefault(entry.submission, []).append(entry.detail)
+        return posts

@@ -1,0 +1,195 @@
+"""What happens to a submission, apart from who asked for it: made, sent again, run again, resumed, edited, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from worker.sandbox.replies import Refusal, error
+from worker.sandbox.state import IN_PROGRESS, Phase, Submission, Team, User, World, last_suffix
+
+IN_PROGRESS_TEXT = (
+    "You have {} submissions that are being processed.                        "
+    "Please wait for them to finish and then try again."
+)
+
+
+def check_open(world: World, phase: Phase, user: User) -> None:
+    """Refuse when the challenge or the phase takes nothing.
+
+    Raises:
+        Refusal: 406 not active, or paused; 403 a phase that is not public.
+    """
+    if not world.is_active:
+        raise error(406, "Challenge is not active")
+    if not phase.is_active:
+        raise error(406, "Sorry, cannot accept submissions since challenge phase is not active")
+    if phase.is_submission_paused:
+        raise error(
+            406, "Sorry, cannot accept submissions since submissions are paused for this challenge phase"
+        )
+    if not phase.settings.is_public and not world.is_host(user):
+        raise error(403, "Sorry, cannot accept submissions since challenge phase is not public")
+
+
+def check_room(world: World, phase: Phase, team: Team) -> None:
+    """Refuse when too many submissions of the team are under way in the phase.
+
+    Raises:
+        Refusal: 406.
+    """
+    busy = sum(
+        1
+        for s in world.submissions.values()
+        if (s.team, s.phase) == (team.pk, phase.pk) and s.status in IN_PROGRESS
+    )
+    if busy >= phase.settings.max_concurrent:
+        raise error(406, IN_PROGRESS_TEXT.format(busy))
+
+
+def check_quota(world: World, phase: Phase, team: Team) -> None:
+    """Refuse when the team used up its submissions; failed and cancelled ones do not count.
+
+    Raises:
+        Refusal: 406.
+    """
+    now = world.clock.now()
+    counted = [
+        s.submitted_at
+        for s in world.submissions.values()
+        if (s.team, s.phase) == (team.pk, phase.pk) and s.status not in ("failed", "cancelled")
+    ]
+    this_month = [at for at in counted if (at.year, at.month) == (now.year, now.month)]
+    today = [at for at in this_month if at.day == now.day]
+    if len(counted) >= phase.settings.max_total:
+        raise error(406, "The maximum number of submissions has been reached")
+    if len(this_month) >= phase.settings.max_per_month:
+        raise error(406, "The maximum number of submission for this month has been reached")
+    if len(today) >= phase.settings.max_per_day:
+        raise error(406, "The maximum number of submission for today has been reached")
+
+
+def create(
+    world: World,
+    *,
+    phase: Phase,
+    team: Team,
+    user: User,
+    content: bytes,
+    file_name: str,
+    is_public: bool | None,
+    fields: Mapping[str, str],
+) -> Submission:
+    """Keep a new submission and put its message on the queue.
+
+    The message carries challenge and phase as strings, as EvalAI takes them from the address.
+
+    Raises:
+        Refusal: 406, quota used up or an empty file.
+    """
+    if not content:
+        raise Refusal(406, {"input_file": ["The submitted file is empty."]})
+    check_quota(world, phase, team)
+    if is_public is None or not phase.settings.leaderboard_public:
+        is_public = phase.settings.is_submission_public
+    pk = world.next_submission_pk()
+    now = world.clock.now()
+    submission = Submission(
+        pk=pk,
+        team=team.pk,
+        phase=phase.pk,
+        created_by=user.pk,
+        number=1 + sum(1 for s in world.submissions.values() if (s.team, s.phase) == (team.pk, phase.pk)),
+        input_file=world.store(phase.pk, pk, 0, last_suffix(file_name), content),
+        submitted_at=now,
+        created_at=now,
+        is_public=is_public,
+        method_name=fields.get("method_name", ""),
+        method_description=fields.get("method_description", ""),
+        project_url=fields.get("project_url", ""),
+        publication_url=fields.get("publication_url", ""),
+    )
+    world.submissions[pk] = submission
+    world.effect("submitted", pk, team=team.name, phase=phase.settings.codename, is_public=is_public)
+    body = {
+        "challenge_pk": str(world.settings.challenge),
+        "phase_pk": str(phase.pk),
+        "is_static_dataset_code_upload_submission": False,
+        "submission_pk": pk,
+    }
+    send(world, submission, body)
+    return submission
+
+
+def send(world: World, submission: Submission, body: Mapping[str, Any]) -> None:
+    """Put a message about a submission on the queue."""
+    world.queue.send(body, group=f"{submission.phase}-{submission.team}", now_s=world.clock.monotonic())
+    world.effect("message_sent", submission.pk)
+
+
+def message(world: World, submission: Submission, *, flag: bool) -> dict[str, Any]:
+    """Build a message in which all primary keys are integers."""
+    body: dict[str, Any] = {
+        "submission_pk": submission.pk,
+        "phase_pk": submission.phase,
+        "challenge_pk": world.settings.challenge,
+    }
+    if flag:
+        body["is_static_dataset_code_upload_submission"] = False
+    return body
+
+
+def rerun(world: World, submission: Submission) -> Submission:
+    """Cancel a submission and make a new one of the same file, with a message of its own."""
+    now = world.clock.now()
+    pk = world.next_submission_pk()
+    fresh = Submission(
+        pk=pk,
+        team=submission.team,
+        phase=submission.phase,
+        created_by=submission.created_by,
+        number=submission.number,
+        input_file=submission.input_file,
+        submitted_at=submission.submitted_at,
+        created_at=now,
+        completed_at=submission.completed_at,
+        rerun_resumed_at=now,
+        method_name=submission.method_name,
+        method_description=submission.method_description,
+        project_url=submission.project_url,
+        publication_url=submission.publication_url,
+        is_public=submission.is_public,
+        is_baseline=submission.is_baseline,
+        is_flagged=submission.is_flagged,
+        submission_metadata=submission.submission_metadata,
+    )
+    submission.status = "cancelled"
+    world.submissions[pk] = fresh
+    world.effect("rerun", submission.pk, fresh=pk)
+    send(world, fresh, message(world, fresh, flag=True))
+    return fresh
+
+
+def resume(world: World, submission: Submission) -> None:
+    """Bring a failed submission back under the same primary key; its old stdout and stderr stay."""
+    submission.status = "resuming"
+    submission.rerun_resumed_at = world.clock.now()
+    world.effect("resumed", submission.pk)
+    send(world, submission, message(world, submission, flag=True))
+
+
+def edit(world: World, submission: Submission, changes: Mapping[str, Any]) -> None:
+    """Change fields as the editing endpoint does; nothing looks at the old state."""
+    if not changes:
+        return
+    for name, value in changes.items():
+        setattr(submission, name, value)
+    name = "cancelled" if changes.get("status") == "cancelled" else "edited"
+    world.effect(name, submission.pk, **{k: v for k, v in changes.items() if not isinstance(v, bytes)})
+
+
+def replace_file(world: World, submission: Submission, content: bytes, suffix: str) -> None:
+    """Store another input file under a new name; the old one stays where it was."""
+    submission.files_written += 1
+    path = world.store(submission.phase, submission.pk, 1000 + submission.files_written, suffix, content)
+    edit(world, submission, {"input_file": path})

@@ -1,0 +1,311 @@
+"""The sandbox as one object: started, fed, looked into and closed by tests, the demo and the rehearsal."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from worker.sandbox import lifecycle
+from worker.sandbox.authentication import LIFETIME, Tokens
+from worker.sandbox.clock import Clock, system_clock
+from worker.sandbox.faults import FaultPlan, FaultSource
+from worker.sandbox.journal import Journal
+from worker.sandbox.serialization import submission_json
+from worker.sandbox.server import Listener, build_api, build_media
+from worker.sandbox.settings import SandboxSettings
+from worker.sandbox.state import Submission, Team, World, last_suffix
+from worker.sandbox.views.leaderboard import board
+
+
+class Sandbox:
+    """An EvalAI server on loopback, with its state in memory.
+
+    A context manager: it listens from ``__enter__`` to ``__exit__``. Everything that is done through its methods happens at once and
+    without HTTP, so it needs no token, costs nothing of the rate limit and meets no fault; what goes over HTTP meets them all.
+
+    Args:
+        settings: What the challenge looks like.
+        clock: Where the server reads the time; a ``ManualClock().clock()`` makes throttle, visibility and expiry testable.
+        rng: Decides about faults; by default one seeded from the settings.
+    """
+
+    def __init__(
+        self,
+        settings: SandboxSettings | None = None,
+        *,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.settings = settings or SandboxSettings()
+        clock = clock or system_clock()
+        rng = rng or random.Random(self.settings.seed)  # noqa: S311 - decides about faults, not about secrets
+        self.world = World(self.settings, clock, rng)
+        self.tokens = Tokens(self.world)
+        self.faults = FaultSource(self.settings.faults or FaultPlan(), rng, clock.monotonic)
+        self._issued: dict[str, str] = {}
+        self._listeners: list[Listener] = []
+        self.url = ""
+        self.media_url = ""
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> Self:
+        """Listen on two ports of loopback."""
+        host = self.settings.host
+        media = Listener(build_media(self.world, self.faults), host, self.settings.media_port)
+        self._listeners.append(media)
+        self.media_url = self.world.media_url = media.url
+        api = Listener(build_api(self.world, self.tokens, self.faults), host, self.settings.port)
+        self._listeners.append(api)
+        self.url = api.url
+        return self
+
+    def close(self) -> None:
+        """Stop listening; the state can still be looked into."""
+        while self._listeners:
+            self._listeners.pop().close()
+
+    @property
+    def media_host(self) -> str:
+        """The origin of the files as ``host:port``, for ``media_hosts``."""
+        return self.media_url.removeprefix("http://")
+
+    # Accounts ---------------------------------------------------------------------------------
+
+    def token(self, user: str = "host") -> str:
+        """Return a user's JSON web token (scheme Bearer), the same one at each call."""
+        with self.world.lock:
+            if user not in self._issued:
+                self._issued[user] = self.tokens.issue(self.world.user(user))
+            return self._issued[user]
+
+    def hex_token(self, user: str = "host") -> str:
+        """Return a user's 40 hexadecimal digits (scheme Token)."""
+        return self.world.user(user).hex_token
+
+    def issue_token(self, user: str, *, kind: str = "refresh", lifetime: timedelta = LIFETIME) -> str:
+        """Sign another token; a negative lifetime makes an expired one, kind ``access`` one of the wrong type."""
+        with self.world.lock:
+            return self.tokens.issue(self.world.user(user), kind=kind, lifetime=lifetime)
+
+    def refresh_token(self, user: str = "host") -> str:
+        """Blacklist the user's token and return its successor, as the profile's button does."""
+        with self.world.lock:
+            if user in self._issued:
+                self.tokens.blacklist(self._issued.pop(user))
+        return self.token(user)
+
+    def age_hex_token(self, user: str, days: int) -> None:
+        """Make a user's hex token older; after 365 days it has expired."""
+        with self.world.lock:
+            self.world.user(user).hex_created -= timedelta(days=days)
+
+    def add_team(self, name: str, members: tuple[str, ...] = ()) -> Team:
+        """Let a team take part; without members it gets one of its own."""
+        with self.world.lock:
+            return self.world.add_team(name, members)
+
+    def rename_team(self, name: str, new_name: str) -> None:
+        """Give a team another name."""
+        with self.world.lock:
+            self.world.team(name).name = new_name
+
+    # The challenge ----------------------------------------------------------------------------
+
+    @property
+    def challenge(self) -> int:
+        """The challenge's primary key."""
+        return self.settings.challenge
+
+    @property
+    def queue(self) -> str:
+        """The name of the challenge's queue."""
+        return self.settings.queue
+
+    def phase_pk(self, codename: str) -> int:
+        """Return the primary key of a phase."""
+        return self.world.phase(codename).pk
+
+    def split_pk(self, codename: str) -> int:
+        """Return the primary key of a phase's challenge phase split."""
+        return self.world.phase(codename).split_pk
+
+    def end_challenge(self) -> None:
+        """Let the challenge end now: no new submissions, everything else goes on."""
+        with self.world.lock:
+            self.world.end_date = self.world.clock.now()
+
+    def pause_phase(self, codename: str, *, paused: bool = True) -> None:
+        """Stop or resume the taking of submissions."""
+        with self.world.lock:
+            self.world.phase(codename).is_submission_paused = paused
+
+    # Submissions ------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        team: str,
+        phase: str,
+        file: bytes | Path,
+        *,
+        method_name: str = "a method",
+        is_public: bool | None = True,
+        file_name: str = "",
+    ) -> int:
+        """Submit a file for a team and return the submission's primary key; an unknown team is made first.
+
+        Raises:
+            Refusal: The server does not take it (limits, empty file, inactive phase).
+        """
+        content = file.read_bytes() if isinstance(file, Path) else file
+        name = file_name or (file.name if isinstance(file, Path) else "embeddings.csv")
+        with self.world.lock:
+            try:
+                found = self.world.team(team)
+            except LookupError:
+                found = self.world.add_team(team)
+            stage, user = self.world.phase(phase), self.world.users[found.members[0]]
+            lifecycle.check_open(self.world, stage, user)
+            lifecycle.check_room(self.world, stage, found)
+            return lifecycle.create(
+                self.world,
+                phase=stage,
+                team=found,
+                user=user,
+                content=content,
+                file_name=name,
+                is_public=is_public,
+                fields={"method_name": method_name},
+            ).pk
+
+    def rerun(self, pk: int) -> int:
+        """Run a submission again, as a host does; return the new primary key."""
+        with self.world.lock:
+            return lifecycle.rerun(self.world, self._submission(pk)).pk
+
+    def resume(self, pk: int) -> None:
+        """Resume a failed submission, as a host does."""
+        with self.world.lock:
+            lifecycle.resume(self.world, self._submission(pk))
+
+    def send_again(self, pk: int) -> None:
+        """Put another message about a submission on the queue, as its team may in any state."""
+        with self.world.lock:
+            submission = self._submission(pk)
+            lifecycle.send(self.world, submission, lifecycle.message(self.world, submission, flag=False))
+
+    def edit(self, pk: int, **changes: Any) -> None:
+        """Change fields of a submission as participant and host may through the web: status, phase (codename), is_public ..."""
+        with self.world.lock:
+            if "phase" in changes:
+                changes["phase"] = self.phase_pk(changes["phase"])
+            if changes.get("is_public"):
+                changes["when_made_public"] = self.world.clock.now()
+            lifecycle.edit(self.world, self._submission(pk), changes)
+
+    def cancel(self, pk: int) -> None:
+        """Cancel a submission, as any member of its team may; its message stays."""
+        self.edit(pk, status="cancelled")
+
+    def delete(self, pk: int) -> None:
+        """Soft-delete a submission; status and message stay."""
+        self.edit(pk, ignore_submission=True)
+
+    def replace_file(self, pk: int, content: bytes, suffix: str = ".csv") -> None:
+        """Give a submission another input file, as a participant can at any time."""
+        with self.world.lock:
+            lifecycle.replace_file(self.world, self._submission(pk), content, suffix)
+
+    def expire_link(self, pk: int) -> None:
+        """Let the address of a submission's file answer 403, and move the file to a new address."""
+        with self.world.lock:
+            submission = self._submission(pk)
+            old = submission.input_file
+            lifecycle.replace_file(self.world, submission, self.world.media[old], last_suffix(old))
+            self.world.gone.add(old)
+
+    def submission(self, pk: int) -> dict[str, Any]:
+        """Return a submission as its host reads it."""
+        with self.world.lock:
+            return submission_json(self.world, self._submission(pk), self.world.user("host"))
+
+    def submissions(self) -> list[dict[str, Any]]:
+        """Return all submissions as a host reads them, oldest first."""
+        with self.world.lock:
+            host = self.world.user("host")
+            return [submission_json(self.world, s, host) for s in self.world.submissions.values()]
+
+    def text(self, pk: int, name: str) -> str:
+        """Return what stands in a submission's ``stdout_file``, ``stderr_file``, ``submission_result_file`` ..., empty if nothing."""
+        with self.world.lock:
+            path = getattr(self._submission(pk), name)
+            return "" if path is None else self.world.media[path].decode("utf-8", "surrogatepass")
+
+    def leaderboard(self, phase: str, *, public_only: bool = True) -> list[dict[str, Any]]:
+        """Return EvalAI's own leaderboard of a phase."""
+        with self.world.lock:
+            return board(self.world, self.world.phase(phase), public_only=public_only)
+
+    # Queue and journal ------------------------------------------------------------------------
+
+    @property
+    def journal(self) -> Journal:
+        """Everything that reached the server and everything it changed, in order."""
+        return self.world.journal
+
+    def queue_length(self) -> int:
+        """Count the messages that nobody deleted, visible or not."""
+        with self.world.lock:
+            return len(self.world.queue)
+
+    def lose_messages(self) -> None:
+        """Lose every message, as when their retention ended."""
+        with self.world.lock:
+            self.world.queue.purge()
+
+    def show_messages(self) -> None:
+        """End every running visibility time-out at once."""
+        with self.world.lock:
+            self.world.queue.show(self.world.clock.monotonic())
+
+    def set_faults(self, plan: FaultPlan) -> None:
+        """Change how often answers are spoilt from now on, and the queue's manners with it."""
+        with self.world.lock:
+            self.faults.plan = plan
+            self.world.queue.faults = plan.queue
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return what a client needs to know: addresses, primary keys, queue and tokens."""
+        return {
+            "url": self.url,
+            "media_url": self.media_url,
+            "challenge": self.challenge,
+            "title": self.settings.title,
+            "queue": self.queue,
+            "phases": {
+                p.settings.codename: {
+                    "pk": p.pk,
+                    "split": p.settings.split_codename,
+                    "split_pk": p.split_pk,
+                    "metrics": list(p.settings.metrics),
+                }
+                for p in self.world.phases.values()
+            },
+            "tokens": {
+                user.name: {"bearer": self.token(user.name), "hex": user.hex_token}
+                for user in list(self.world.users.values())
+            },
+        }
+
+    def _submission(self, pk: int) -> Submission:
+        return self.world.submissions[pk]

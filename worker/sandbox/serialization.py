@@ -1,0 +1,213 @@
+"""The JSON shapes of EvalAI: submission, phase, split, challenge and pages of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from worker.sandbox.replies import detail
+from worker.sandbox.state import Phase, Submission, User, World
+
+
+def moment(value: datetime | None) -> str | None:
+    """Write a date as Django REST framework does: ISO 8601, microseconds when there are any, Z."""
+    return None if value is None else value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
+def execution_time(submission: Submission) -> float | str:
+    """Return the seconds between start and end, or the word "None": EvalAI's own oddity."""
+    if submission.started_at is None or submission.completed_at is None:
+        return "None"
+    return (submission.completed_at - submission.started_at).total_seconds()
+
+
+def submission_json(world: World, submission: Submission, reader: User | None) -> dict[str, Any]:
+    """Shape a submission for its reader; only hosts see ``environment_log_file``."""
+    shape: dict[str, Any] = {
+        "id": submission.pk,
+        "participant_team": submission.team,
+        "participant_team_name": world.teams[submission.team].name,
+        "execution_time": execution_time(submission),
+        "challenge_phase": submission.phase,
+        "created_by": submission.created_by,
+        "status": submission.status,
+        "input_file": world.url(submission.input_file),
+        "submission_input_file": None,
+        "stdout_file": world.url(submission.stdout_file),
+        "stderr_file": world.url(submission.stderr_file),
+    }
+    if world.is_host(reader):
+        shape["environment_log_file"] = world.url(submission.environment_log_file)
+    return shape | {
+        "started_at": moment(submission.started_at),
+        "completed_at": moment(submission.completed_at),
+        "submitted_at": moment(submission.submitted_at),
+        "rerun_resumed_at": moment(submission.rerun_resumed_at),
+        "method_name": submission.method_name,
+        "method_description": submission.method_description,
+        "project_url": submission.project_url,
+        "publication_url": submission.publication_url,
+        "is_public": submission.is_public,
+        "is_flagged": submission.is_flagged,
+        "ignore_submission": submission.ignore_submission,
+        "submission_result_file": world.url(submission.submission_result_file),
+        "when_made_public": moment(submission.when_made_public),
+        "is_baseline": submission.is_baseline,
+        "job_name": list(submission.job_name),
+        "submission_metadata": submission.submission_metadata,
+        "is_verified_by_host": submission.is_verified_by_host,
+    }
+
+
+def managed_submission_json(world: World, submission: Submission) -> dict[str, Any]:
+    """Shape a submission for the host's list of one phase, where names stand instead of primary keys."""
+    members = [world.users[pk] for pk in world.teams[submission.team].members]
+    return {
+        "id": submission.pk,
+        "participant_team": world.teams[submission.team].name,
+        "challenge_phase": world.phases[submission.phase].settings.title,
+        "created_by": world.users[submission.created_by].name,
+        "status": submission.status,
+        "is_public": submission.is_public,
+        "is_flagged": submission.is_flagged,
+        "submission_number": submission.number,
+        "submitted_at": moment(submission.submitted_at),
+        "rerun_resumed_at": moment(submission.rerun_resumed_at),
+        "execution_time": execution_time(submission),
+        "input_file": world.url(submission.input_file),
+        "submission_input_file": None,
+        "stdout_file": world.url(submission.stdout_file),
+        "stderr_file": world.url(submission.stderr_file),
+        "environment_log_file": world.url(submission.environment_log_file),
+        "submission_result_file": world.url(submission.submission_result_file),
+        "submission_metadata_file": world.url(submission.submission_metadata_file),
+        "participant_team_members_email_ids": [member.email for member in members],
+        "participant_team_members_affiliations": ["" for _ in members],
+        "created_at": moment(submission.created_at),
+        "method_name": submission.method_name,
+        "participant_team_members": [{"username": m.name, "email": m.email} for m in members],
+        "submission_metadata": submission.submission_metadata,
+        "method_description": submission.method_description,
+        "publication_url": submission.publication_url,
+        "project_url": submission.project_url,
+        "is_verified_by_host": submission.is_verified_by_host,
+    }
+
+
+def challenge_json(world: World) -> dict[str, Any]:
+    """Shape the challenge; the queue's name is not echoed."""
+    settings = world.settings
+    return {
+        "id": settings.challenge,
+        "title": settings.title,
+        "short_description": "A challenge in the sandbox.",
+        "description": "",
+        "start_date": moment(world.start_date),
+        "end_date": moment(world.end_date),
+        "creator": {"id": 1, "team_name": "Sandbox hosts", "created_by": "host", "team_url": ""},
+        "published": True,
+        "approved_by_admin": True,
+        "is_active": world.is_active,
+        "submission_time_limit": 86400,
+        "is_docker_based": False,
+        "is_static_dataset_code_upload": False,
+        "slug": f"sandbox-{settings.challenge}",
+        "remote_evaluation": settings.remote_evaluation,
+        "allow_resuming_submissions": settings.allow_resuming,
+        "allow_host_cancel_submissions": False,
+        "allow_cancel_running_submissions": False,
+        "allow_participants_resubmissions": settings.participants_may_re_run,
+        "use_fifo_sqs": settings.fifo,
+        "sqs_retention_period": int(settings.retention_s),
+        "evaluation_script": f"{world.media_url}/media/evaluation_scripts/script.zip",
+        "workers": None,
+    }
+
+
+def phase_json(world: World, phase: Phase) -> dict[str, Any]:
+    """Shape a challenge phase."""
+    settings = phase.settings
+    return {
+        "id": phase.pk,
+        "name": settings.title,
+        "description": f"<p>{settings.title}</p>",
+        "leaderboard_public": settings.leaderboard_public,
+        "start_date": moment(world.start_date),
+        "end_date": moment(world.end_date),
+        "challenge": world.settings.challenge,
+        "max_submissions_per_day": settings.max_per_day,
+        "max_submissions_per_month": settings.max_per_month,
+        "max_submissions": settings.max_total,
+        "is_public": settings.is_public,
+        "is_active": phase.is_active and world.is_active,
+        "codename": settings.codename,
+        "slug": f"sandbox-{settings.codename}-{phase.pk}",
+        "environment_image": None,
+        "max_concurrent_submissions_allowed": settings.max_concurrent,
+        "allowed_submission_file_types": ".csv, .gz, .zip, .parquet, .npz",
+        "is_restricted_to_select_one_submission": False,
+        "is_submission_public": settings.is_submission_public,
+        "is_partial_submission_evaluation_enabled": settings.partial_evaluation,
+        "is_submission_paused": phase.is_submission_paused,
+        "disable_logs": settings.disable_logs,
+        "test_annotation": f"{world.media_url}/media/test_annotations/empty.txt",
+        "config_id": None,
+    }
+
+
+def phase_split_json(phase: Phase) -> dict[str, Any]:
+    """Shape a challenge phase split; the dataset split's codename is not in it."""
+    settings = phase.settings
+    return {
+        "id": phase.split_pk,
+        "dataset_split": phase.dataset_split_pk,
+        "leaderboard": phase.split_pk,
+        "challenge_phase": phase.pk,
+        "challenge_phase_name": settings.title,
+        "dataset_split_name": split_name(phase),
+        "visibility": settings.visibility,
+        "leaderboard_decimal_precision": 2,
+        "is_leaderboard_order_descending": settings.descending,
+        "show_leaderboard_by_latest_submission": False,
+        "show_execution_time": False,
+        "leaderboard_schema": schema(phase),
+    }
+
+
+def schema(phase: Phase) -> dict[str, Any]:
+    """Return the leaderboard schema of a phase's split."""
+    return {"labels": list(phase.settings.metrics), "default_order_by": phase.settings.metrics[0]}
+
+
+def split_name(phase: Phase) -> str:
+    """Return the dataset split's name as people see it."""
+    return phase.settings.split_name or phase.settings.split_codename.replace("_", " ")
+
+
+def paged(items: Sequence[Any], *, number: str | None, size: int, address: str) -> dict[str, Any]:
+    """Cut one page out of a list.
+
+    Raises:
+        Refusal: 404, the page does not exist.
+    """
+    last = max(1, -(-len(items) // size))
+    try:
+        page = last if number == "last" else int(number or 1)
+    except ValueError:
+        page = 0
+    if not 1 <= page <= last:
+        raise detail(404, "Invalid page.")
+
+    def link(target: int) -> str | None:
+        if not 1 <= target <= last:
+            return None
+        return address if target == 1 else f"{address}?{urlencode({'page': target})}"
+
+    return {
+        "count": len(items),
+        "next": link(page + 1),
+        "previous": link(page - 1),
+        "results": list(items[(page - 1) * size : page * size]),
+    }

@@ -1,0 +1,114 @@
+"""What a sandbox holds when it starts: one challenge, its phases, users, teams and manners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from worker.sandbox.faults import FaultPlan
+
+UNLIMITED = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSettings:
+    """One challenge phase with its one dataset split.
+
+    Limits are those of EvalAI's phase form. ``max_concurrent`` is 3 on EvalAI; here it is out of the way unless a test wants it.
+    """
+
+    codename: str
+    name: str = ""
+    split: str = ""
+    split_name: str = ""
+    metrics: tuple[str, ...] = ("q_mean",)
+    max_per_day: int = UNLIMITED
+    max_per_month: int = UNLIMITED
+    max_total: int = UNLIMITED
+    max_concurrent: int = UNLIMITED
+    is_public: bool = True
+    is_submission_public: bool = True
+    leaderboard_public: bool = True
+    disable_logs: bool = False
+    partial_evaluation: bool = False
+    visibility: int = 3  # 1 host, 2 owner and host, 3 public
+    descending: bool = True
+
+    @property
+    def title(self) -> str:
+        """The phase's name as people see it."""
+        return self.name or f"{self.codename.capitalize()} phase"
+
+    @property
+    def split_codename(self) -> str:
+        """The dataset split's codename, ``<phase>_split`` unless told otherwise."""
+        return self.split or f"{self.codename}_split"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamSettings:
+    """A participant team and the user names of its members; the first one created it."""
+
+    name: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxSettings:
+    """Everything that can be chosen about a sandbox.
+
+    ``host`` is always a host and the only member of ``host_team``; ``cohost`` is the second host; ``otherhost`` hosts another
+    challenge. Primary keys differ from kind to kind, so that a client that mixes them up is found out.
+    """
+
+    title: str = "Sandbox challenge"
+    challenge: int = 7
+    queue: str = "sandbox-queue"
+    phases: tuple[PhaseSettings, ...] = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
+    teams: tuple[TeamSettings, ...] = ()
+    outsiders: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
+    staff: tuple[str, ...] = ()
+    host_team: str = "Host Participant Team"
+    pk_offset: int = 0
+    visibility_timeout_s: float = 30.0
+    retention_s: float = 4 * 86400.0
+    throttle_per_minute: int = 60
+    fifo: bool = False
+    stale_handles_delete: bool = False  # real SQS answers success and keeps the message
+    participants_may_re_run: bool = False
+    allow_resuming: bool = True
+    remote_evaluation: bool = True
+    seed: int = 0
+    host: str = "127.0.0.1"
+    port: int = 0
+    media_port: int = 0
+    faults: FaultPlan | None = None
+
+
+def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxSettings:
+    """Shape a sandbox after a worker's challenge configuration, as read from its YAML file.
+
+    Title, primary key, queue, phases, splits and metrics are taken over, so that the same file can be rehearsed without a change of
+    anything but the server.
+    """
+    evalai = configuration.get("evalai") or {}
+    phases = tuple(
+        PhaseSettings(
+            codename=str(codename),
+            split=str((phase or {}).get("split", "")),
+            metrics=(str((phase or {}).get("metric", "q_mean")),),
+        )
+        for codename, phase in (configuration.get("phases") or {}).items()
+    )
+    known: dict[str, Any] = {}
+    if title := (configuration.get("challenge") or {}).get("title"):
+        known["title"] = str(title)
+    if evalai.get("challenge") is not None:
+        known["challenge"] = int(evalai["challenge"])
+    if evalai.get("queue"):
+        known["queue"] = str(evalai["queue"])
+    if phases:
+        known["phases"] = phases
+    return SandboxSettings(**{**known, **changes})

@@ -1,0 +1,308 @@
+"""Everything that the sandbox remembers: users, teams, challenge, phases, splits, submissions, leaderboard rows and files."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import PurePosixPath
+from typing import Any
+
+from worker.sandbox.clock import Clock
+from worker.sandbox.journal import Journal
+from worker.sandbox.queue import Queue, QueueFaults
+from worker.sandbox.replies import Breakdown, detail
+from worker.sandbox.settings import PhaseSettings, SandboxSettings
+from worker.sandbox.throttle import Throttle
+
+IN_PROGRESS = ("submitted", "submitting", "resuming", "queued", "running")
+STATUSES = (*IN_PROGRESS, "failed", "cancelled", "finished", "archived", "partially_evaluated")
+MAX_PATH = 100  # characters; EvalAI's FileField cuts longer names
+
+
+@dataclass(kw_only=True)
+class User:
+    """An account. ``hex_token`` is None until it logged in."""
+
+    pk: int
+    name: str
+    verified: bool = True
+    staff: bool = False
+    hex_token: str
+    hex_created: datetime
+    blacklisted: set[str] = field(default_factory=set)
+    issued: int = 0
+
+    @property
+    def email(self) -> str:
+        """The account's address."""
+        return f"{self.name}@sandbox.example"
+
+
+@dataclass(kw_only=True)
+class Team:
+    """A participant team; members are primary keys of users, the first one created it."""
+
+    pk: int
+    name: str
+    members: list[int]
+
+
+@dataclass(kw_only=True)
+class Phase:
+    """A challenge phase with its one split."""
+
+    pk: int
+    split_pk: int
+    dataset_split_pk: int
+    settings: PhaseSettings
+    is_active: bool = True
+    is_submission_paused: bool = False
+
+
+@dataclass(kw_only=True)
+class Submission:
+    """A submission; the ``*_file`` fields are paths under /media/."""
+
+    pk: int
+    team: int
+    phase: int
+    created_by: int
+    number: int
+    input_file: str
+    submitted_at: datetime
+    created_at: datetime
+    status: str = "submitted"
+    stdout_file: str | None = None
+    stderr_file: str | None = None
+    environment_log_file: str | None = None
+    submission_result_file: str | None = None
+    submission_metadata_file: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    rerun_resumed_at: datetime | None = None
+    when_made_public: datetime | None = None
+    method_name: str = ""
+    method_description: str = ""
+    project_url: str = ""
+    publication_url: str = ""
+    is_public: bool = True
+    is_flagged: bool = False
+    ignore_submission: bool = False
+    is_baseline: bool = False
+    is_verified_by_host: bool = False
+    job_name: list[str] = field(default_factory=list)
+    submission_metadata: Any = None
+    files_written: int = 0
+
+
+@dataclass(kw_only=True)
+class Row:
+    """One leaderboard row: a submission's result on a split."""
+
+    pk: int
+    submission: int
+    split: int
+    result: dict[str, Any]
+
+
+class World:
+    """The state of one sandbox. Whoever reads or changes it holds ``lock``."""
+
+    def __init__(self, settings: SandboxSettings, clock: Clock, rng: random.Random) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.lock = threading.RLock()
+        self.journal = Journal()
+        self.throttle = Throttle(settings.throttle_per_minute)
+        self.queue = Queue(
+            visibility_timeout_s=settings.visibility_timeout_s,
+            retention_s=settings.retention_s,
+            fifo=settings.fifo,
+            stale_handles_delete=settings.stale_handles_delete,
+            seed=settings.seed,
+            faults=settings.faults.queue if settings.faults else QueueFaults(),
+            rng=rng,
+        )
+        self.media_url = ""
+        self.media: dict[str, bytes] = {}
+        self.gone: set[str] = set()  # files whose link expired
+        self.start_date = clock.now() - timedelta(days=30)
+        self.end_date = clock.now() + timedelta(days=335)
+        self.users: dict[int, User] = {}
+        self.teams: dict[int, Team] = {}
+        self.submissions: dict[int, Submission] = {}
+        self.rows: dict[int, Row] = {}
+        first = settings.pk_offset
+        self.phases = {
+            first + 11 + i: Phase(
+                pk=first + 11 + i,
+                split_pk=first + 31 + i,
+                dataset_split_pk=first + 51 + i,
+                settings=phase,
+            )
+            for i, phase in enumerate(settings.phases)
+        }
+        self.hosts = {self.add_user(name).pk for name in ("host", "cohost")}
+        self.add_user("otherhost")
+        self.add_team(settings.host_team, ("host",))
+        for name in (*settings.outsiders, *settings.unverified, *settings.staff):
+            self.add_user(name)
+        for team in settings.teams:
+            self.add_team(team.name, team.members)
+
+    # Accounts ---------------------------------------------------------------------------------
+
+    def add_user(self, name: str) -> User:
+        """Return the user of that name, made if there is none."""
+        for user in self.users.values():
+            if user.name == name:
+                return user
+        token = hashlib.sha1(f"{self.settings.seed}/user/{name}".encode(), usedforsecurity=False).hexdigest()
+        user = User(
+            pk=self.settings.pk_offset + 501 + len(self.users),
+            name=name,
+            verified=name not in self.settings.unverified,
+            staff=name in self.settings.staff,
+            hex_token=token,
+            hex_created=self.clock.now(),
+        )
+        self.users[user.pk] = user
+        return user
+
+    def add_team(self, name: str, members: tuple[str, ...] = ()) -> Team:
+        """Make a team; without members it gets one whose name is made from the team's."""
+        if not members:
+            members = (re.sub(r"\W+", "-", name.lower(), flags=re.ASCII).strip("-") + f"-{len(self.teams)}",)
+        team = Team(
+            pk=self.settings.pk_offset + 201 + len(self.teams),
+            name=name,
+            members=[self.add_user(member).pk for member in members],
+        )
+        self.teams[team.pk] = team
+        return team
+
+    def user(self, name: str) -> User:
+        """Return the user of that name.
+
+        Raises:
+            LookupError: There is none.
+        """
+        for user in self.users.values():
+            if user.name == name:
+                return user
+        raise LookupError(f"The sandbox has no user {name!r}.")
+
+    def team(self, name: str) -> Team:
+        """Return the team of that name, or the team of the user of that name.
+
+        Raises:
+            LookupError: There is none.
+        """
+        for team in self.teams.values():
+            if name == team.name or name in (self.users[pk].name for pk in team.members):
+                return team
+        raise LookupError(f"The sandbox has no team {name!r}.")
+
+    def team_of(self, user: User) -> Team | None:
+        """Return the team that a user takes part with."""
+        return next((team for team in self.teams.values() if user.pk in team.members), None)
+
+    def is_host(self, user: User | None) -> bool:
+        """Tell whether a user is a host or cohost of the challenge."""
+        return user is not None and user.pk in self.hosts
+
+    # The challenge ----------------------------------------------------------------------------
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the challenge has started and not ended."""
+        return self.start_date <= self.clock.now() < self.end_date
+
+    def phase(self, codename: str) -> Phase:
+        """Return the phase of that codename.
+
+        Raises:
+            LookupError: There is none.
+        """
+        for phase in self.phases.values():
+            if phase.settings.codename == codename:
+                return phase
+        raise LookupError(f"The sandbox has no phase {codename!r}.")
+
+    def phase_of_split(self, split_pk: int) -> Phase | None:
+        """Return the phase that a challenge phase split belongs to."""
+        return next((phase for phase in self.phases.values() if phase.split_pk == split_pk), None)
+
+    # Submissions ------------------------------------------------------------------------------
+
+    def submission(self, value: Any) -> Submission:
+        """Look a submission up as EvalAI's writing views do.
+
+        Raises:
+            Breakdown: The value is no integer.
+            Refusal: 404, there is no such submission.
+        """
+        try:
+            pk = None if value is None else int(value)
+        except (TypeError, ValueError) as error:
+            raise Breakdown("a primary key must be an integer") from error
+        if pk is None or pk not in self.submissions:
+            raise detail(404, f"Submission {value} does not exist")
+        return self.submissions[pk]
+
+    def next_submission_pk(self) -> int:
+        """Return the primary key for the next submission."""
+        return self.settings.pk_offset + 1001 + len(self.submissions)
+
+    def row(self, submission_pk: int, split_pk: int) -> Row | None:
+        """Return a submission's row on a split."""
+        return next(
+            (r for r in self.rows.values() if (r.submission, r.split) == (submission_pk, split_pk)), None
+        )
+
+    def write_row(self, submission_pk: int, split_pk: int, result: Mapping[str, Any]) -> None:
+        """Create or overwrite a submission's row on a split."""
+        row = self.row(submission_pk, split_pk)
+        if row is not None:
+            row.result = dict(result)
+            return
+        pk = self.settings.pk_offset + 9001 + len(self.rows)
+        self.rows[pk] = Row(pk=pk, submission=submission_pk, split=split_pk, result=dict(result))
+
+    def effect(self, name: str, submission: int | None = None, **details: Any) -> None:
+        """Write a change of state into the journal."""
+        self.journal.write("effect", at=self.clock.now(), name=name, submission=submission, detail=details)
+
+    # Files ------------------------------------------------------------------------------------
+
+    def store(self, phase_pk: int, submission_pk: int, number: int, suffix: str, content: bytes) -> str:
+        """Keep a file under a random name, cut as EvalAI cuts long ones, and return its path.
+
+        The name depends on the seed, the submission and the number alone, so two sandboxes that hear the same story name it alike.
+        """
+        seed = f"{self.settings.seed}/{submission_pk}/{number}"
+        digest = hashlib.sha256(seed.encode()).digest()
+        folder = f"submission_files/challenge_{self.settings.challenge}/phase_{phase_pk}/submission_{submission_pk}"
+        root = str(uuid.UUID(bytes=digest[:16], version=4))
+        path = f"{folder}/{root}{suffix}"
+        if len(path) > MAX_PATH:
+            tail = f"_{digest.hex()[-7:]}{suffix}"
+            keep = max(1, MAX_PATH - len(folder) - 1 - len(tail))
+            path = f"{folder}/{root[:keep]}{tail}"
+        self.media[path] = content
+        return path
+
+    def url(self, path: str | None) -> str | None:
+        """Return the absolute address of a stored file."""
+        return None if path is None else f"{self.media_url}/media/{path}"
+
+
+def last_suffix(name: str) -> str:
+    """Return the last suffix of a file name, all that EvalAI keeps of it."""
+    return PurePosixPath(name).suffix

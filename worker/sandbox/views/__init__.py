@@ -1,0 +1,17 @@
+"""EvalAI's endpoints, one module per noun."""
+
+from __future__ import annotations
+
+from worker.sandbox.views import account, challenge, evaluation, leaderboard, listing, queue, submission
+
+ROUTES = (
+    *account.ROUTES,
+    *queue.ROUTES,
+    *challenge.ROUTES,
+    *submission.ROUTES,
+    *listing.ROUTES,
+    *evaluation.ROUTES,
+    *leaderboard.ROUTES,
+)
+
+__all__ = ["ROUTES"]

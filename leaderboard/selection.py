@@ -17,7 +17,7 @@ from leaderboard.snapshot import Entry, PhaseSnapshot, RowKey, Rules, Selection
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Contender:
     """A team's (or baseline's) counted submission, and how many it was chosen from.
 
     Attributes:
@@ -64,8 +64,8 @@ def complete(entry: Entry, phase: PhaseSnapshot) -> bool:
     )
 
 
-def counted(phase: PhaseSnapshot) -> tuple[Row, ...]:
-    """Select the counted submission of every row, sorted by submission pk.
+def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
+    """Select the counted submission of every row of the board, sorted by submission pk.
 
     With ``chosen``, a row that the organizer said nothing about falls back on its last submission.
     """
@@ -80,7 +80,7 @@ def counted(phase: PhaseSnapshot) -> tuple[Row, ...]:
     for (team_key, method), entries in candidates.items():
         entry = _select(entries, phase)
         rows.append(
-            Row(
+            Contender(
                 entry=entry,
                 name=method if method and rows_of_team[team_key] > 1 else entry.team,
                 submissions=len(entries),

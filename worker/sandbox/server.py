@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
+import socket
 import threading
 import time
 from typing import Any
@@ -13,6 +14,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
+from scoring.errors import InfrastructureError
 from worker.sandbox.authentication import Tokens
 from worker.sandbox.faults import Fault, FaultSource
 from worker.sandbox.replies import NOT_FOUND, SERVER_ERROR, Breakdown, Reply, detail, page
@@ -187,11 +189,26 @@ class _Handler(WSGIRequestHandler):
 
 
 class Listener:
-    """A web application on a port of its own, served by threads until it is closed."""
+    """A web application on a port of its own, served by threads until it is closed.
+
+    Raises:
+        InfrastructureError: The port is taken.
+    """
 
     def __init__(self, app: Flask, host: str, port: int) -> None:
-        self._server: BaseWSGIServer = make_server(host, port, app, threaded=True, request_handler=_Handler)
-        self.url = f"http://{host}:{self._server.server_port}"
+        try:
+            listening = socket.create_server((host, port), backlog=128)
+        except OSError as problem:
+            raise InfrastructureError(
+                f"Port {port} of {host} cannot be listened on: {problem.strerror}.",
+                cure="Choose another one with --port, or 0 for any free one.",
+                code="sandbox.port_taken",
+            ) from problem
+        with listening:  # the server takes a duplicate; left to itself it would end the process
+            self._server: BaseWSGIServer = make_server(
+                host, port, app, threaded=True, request_handler=_Handler, fd=listening.fileno()
+            )
+        self.url = f"http://{host}:{self._server.port}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name=app.name, daemon=True
         )

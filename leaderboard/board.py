@@ -69,7 +69,7 @@ def _standings(assessment: Assessment, before: Board | None) -> tuple[Standing, 
         team_key, method = contender.key
         quality = dict(zip(assessment.tasks, assessment.quality[index].tolist(), strict=True))
         rank = ranking.ranks[index]
-        move, kind = _move(
+        move, kind = movement(
             rank, entry.submission, quality, old.get(contender.key), old_quality.get(contender.key)
         )
         standings.append(
@@ -93,7 +93,7 @@ def _standings(assessment: Assessment, before: Board | None) -> tuple[Standing, 
     return tuple(standings)
 
 
-def _move(
+def movement(
     rank: int,
     submission: int,
     quality: Mapping[str, float],

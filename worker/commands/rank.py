@@ -1,0 +1,92 @@
+"""``neuco-worker rank``: the dynamic rank of any table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scoring.errors import OrganizerError
+
+if TYPE_CHECKING:
+    from leaderboard.ranking import Ranking
+    from leaderboard.table import Table
+
+
+def rank(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV file: first column = entry, other columns = tasks, higher is better; - reads standard input."
+        ),
+    ],
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    ghost_task: Annotated[
+        float,
+        typer.Option(help="Spread of a ghost task that stabilises the weights (paper Eq. 8); 0 is off."),
+    ] = 0.0,
+    baselines: Annotated[
+        list[str] | None, typer.Option(help="An entry that takes no rank number away; may be repeated.")
+    ] = None,
+    baselines_weigh: Annotated[
+        bool, typer.Option(help="Whether baselines take part in the task weights and per-task ranks.")
+    ] = True,
+) -> None:
+    """Rank the entries of a table: per task by score, then by the ranks weighted with each task's spread.
+
+    Example: neuco-worker rank results.csv --baselines "Averaging Baseline" --no-baselines-weigh
+    """
+    from leaderboard.table import document, rank_table, read_table
+
+    read = read_table(_text(table))
+    names = tuple(baselines or ())
+    ranking = rank_table(read, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
+    if json_output:
+        print(json.dumps(document(read, ranking), indent=2))
+    else:
+        _show(read, ranking, names)
+
+
+def _text(path: Path) -> str:
+    try:
+        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise OrganizerError(
+            f"{path} is not UTF-8 text.", cure="Save the table as CSV in UTF-8.", code="rank.encoding"
+        ) from error
+    except OSError as error:
+        raise OrganizerError(
+            f"{path} cannot be read: {error.strerror}.",
+            cure="Check the path and its permissions.",
+            code="rank.unreadable",
+        ) from error
+
+
+def _show(table: Table, ranking: Ranking, baselines: tuple[str, ...]) -> None:
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    console = Console()
+    standings = Grid(title="Standings")
+    for name in ("Rank", "Entry", "Weighted rank", "Mean"):
+        standings.add_column(name, justify="left" if name == "Entry" else "right")
+    for index in ranking.order:
+        entry = table.entries[index]
+        standings.add_row(
+            "–" if entry in baselines else str(ranking.ranks[index]),
+            Text(entry),  # as it stands: a name is no markup
+            f"{ranking.weighted_ranks[index]:.3f}",
+            f"{ranking.means[index]:.3f}",
+        )
+    weights = Grid(title="Task weights")
+    weights.add_column("Task")
+    weights.add_column("Weight", justify="right")
+    for task, weight in sorted(zip(table.tasks, ranking.weights, strict=True), key=lambda pair: -pair[1]):
+        weights.add_row(Text(task), f"{weight:.4f}")
+    console.print(standings)
+    console.print(weights)

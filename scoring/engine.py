@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scoring.protocol import Recipe
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Unit:
     """A range of folds of all tasks on one row set.
 
@@ -37,22 +37,32 @@ class Unit:
     recipe: Recipe
 
 
+def ignore(probes: int) -> None:
+    """Take no notice of progress."""
+
+
+def never() -> bool:
+    """Never ask for a stop."""
+    return False
+
+
 class Engine(Interface):
     """Anything that can score units."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the configuration and the scorecard call the engine."""
+        ...
 
     def score(
-        self,
-        unit: Unit,
-        *,
-        progress: Callable[[int], None] = ...,
-        cancelled: Callable[[], bool] = ...,
+        self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
     ) -> NDArray[np.float64]:
         """Return T x K held-out scores, each the best over the epochs; NaN where a fold failed.
 
-        ``progress`` is called with the number of folds finished since the last call; ``cancelled`` is asked at least once a second.
+        ``progress`` is called in the caller's thread with the number of probes (a fold of a task) finished since the last call;
+        ``cancelled`` is asked there at least once a second, except by the plain loop, which asks after each epoch.
 
         Raises:
             Cancelled: If ``cancelled`` said so.
         """
+        ...

@@ -1,0 +1,185 @@
+"""Score one submission: embeddings, hidden tasks and protocol to a scorecard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.embeddings import Embeddings
+from scoring.engine import Engine, Unit, ignore, never
+from scoring.errors import OrganizerError, ParticipantError
+from scoring.protocol import Protocol
+from scoring.provenance import machine, peak_memory_bytes, versions
+from scoring.quality import mean_quality, quality
+from scoring.rows import NEUTRAL, Moments, gather, moments
+from scoring.scorecard import Scorecard, TaskScore
+from scoring.seeds import fold_seeds
+from scoring.splits import Splitter, held_out
+from scoring.tasks import Task, TaskType
+
+
+def score_embeddings(
+    embeddings: Embeddings,
+    tasks: Sequence[Task],
+    protocol: Protocol,
+    phase_key: bytes,
+    *,
+    engine: Engine,
+    progress: Callable[[int], None] = ignore,
+    cancelled: Callable[[], bool] = never,
+) -> Scorecard:
+    """Train and score probes on every task and sum the folds up.
+
+    A task's scores depend on the embeddings, its own labels and the protocol only: other tasks, their order and the engine's threads change
+    nothing.
+
+    Args:
+        embeddings: Of exactly the phase's public ids.
+        tasks: Hidden tasks on some of these ids, in any order; at least one.
+        protocol: The phase's protocol.
+        phase_key: See :func:`scoring.seeds.phase_key`.
+        engine: What trains the probes.
+        progress: Called with the number of probes (a fold of a task) finished since the last call.
+        cancelled: Asked at least once a second whether to stop.
+
+    Returns:
+        The scorecard, its tasks sorted by name.
+
+    Raises:
+        ParticipantError: If the embeddings do not vary, or more than ``max_failed_folds`` folds of a task are not finite.
+        OrganizerError: If there are no tasks.
+        Cancelled: If ``cancelled`` said so.
+    """
+    started = time.perf_counter()
+    if not tasks:
+        raise OrganizerError(
+            f"Phase {protocol.phase} has no tasks.",
+            cure="Put label files into its tasks folder.",
+            code="tasks.none",
+        )
+    scale = _scale(embeddings, protocol)
+    scores: list[TaskScore] = []
+    remarks: list[str] = []
+    for group in _row_sets(tasks):
+        begun = time.perf_counter()
+        unit = _unit(embeddings, scale, group, protocol, phase_key)
+        folds = engine.score(unit, progress=progress, cancelled=cancelled)
+        remarks.extend(_remarks(unit, group))
+        seconds = (time.perf_counter() - begun) / len(group)
+        scores.extend(_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(group))
+    scores.sort(key=lambda score: score.task)
+    _check_failed_folds(scores, protocol)
+    return Scorecard(
+        content_hash=embeddings.content_hash,
+        protocol_hash=protocol.hash,
+        protocol=asdict(protocol),
+        derivation=protocol.derivation,
+        tasks=tuple(scores),
+        q_mean=mean_quality([score.q for score in scores]),
+        notes=embeddings.notes,
+        remarks=tuple(sorted(remarks)),
+        versions=versions(engine.name),
+        machine=machine(),
+        seconds=time.perf_counter() - started,
+        peak_memory_bytes=peak_memory_bytes(),
+    )
+
+
+def training_labels(labels: NDArray[np.float64], kind: TaskType, *, normalize: bool) -> NDArray[np.float32]:
+    """Return labels as they are trained on: regression labels scaled to [0, 1] if ``normalize`` says so (paper A.1)."""
+    if kind is TaskType.REGRESSION and normalize:
+        low, high = labels.min(), labels.max()
+        labels = (labels - low) / (high - low)
+    return labels.astype(np.float32)
+
+
+def _scale(embeddings: Embeddings, protocol: Protocol) -> Moments:
+    if not protocol.recipe.standardize_embeddings:
+        return NEUTRAL
+    scale = moments(embeddings.matrix)
+    if scale.std == 0:
+        raise ParticipantError(
+            "All values of the embeddings are equal.",
+            cure="Check how the file was written.",
+            code="submission.constant",
+        )
+    return scale
+
+
+def _row_sets(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Group tasks by row set, so that their rows are gathered and streamed once; in the order of the first name of each group."""
+    groups: dict[str, list[Task]] = {}
+    for task in sorted(tasks, key=lambda task: task.name):
+        groups.setdefault(task.row_set, []).append(task)
+    yield from groups.values()
+
+
+def _unit(
+    embeddings: Embeddings,
+    scale: Moments,
+    group: list[Task],
+    protocol: Protocol,
+    phase_key: bytes,
+) -> Unit:
+    split_seeds, training_seeds = fold_seeds(
+        phase_key, group[0].row_set, protocol.folds, derivation=protocol.derivation
+    )
+    position = {identifier: row for row, identifier in enumerate(embeddings.ids)}
+    index = np.array([position[identifier] for identifier in group[0].ids], dtype=np.intp)
+    normalize = protocol.recipe.normalize_labels
+    return Unit(
+        rows=gather(embeddings.matrix, index, scale),
+        targets=np.stack([training_labels(task.labels, task.type, normalize=normalize) for task in group]),
+        classification=np.array([task.type is TaskType.CLASSIFICATION for task in group]),
+        split_seeds=split_seeds,
+        training_seeds=training_seeds,
+        recipe=protocol.recipe,
+    )
+
+
+def _task_score(task: Task, folds: NDArray[np.float64], protocol: Protocol, seconds: float) -> TaskScore:
+    summary = quality(folds.tolist(), protocol.recipe.epsilon)
+    return TaskScore(
+        task=task.name,
+        version=task.version,
+        type=task.type.value,
+        row_set=task.row_set,
+        folds=tuple(folds.tolist()),
+        mean=summary.mean,
+        std=summary.std,
+        q=summary.q,
+        failed_folds=summary.failed_folds,
+        seconds=seconds,
+    )
+
+
+def _check_failed_folds(scores: Sequence[TaskScore], protocol: Protocol) -> None:
+    allowed = min(protocol.recipe.max_failed_folds, protocol.folds - 1)
+    if any(score.failed_folds > allowed for score in scores):
+        raise ParticipantError(
+            "Training on these embeddings gave values that are not finite.",
+            cure="Check the scale of the embeddings: a few values that are larger than the others by many orders of magnitude have this"
+            " effect.",
+            code="scores.not_finite",
+        )
+
+
+def _remarks(unit: Unit, group: list[Task]) -> Iterator[str]:
+    """Tell the organizer about folds that have no positives in their test part: F1 is 0 there for everybody."""
+    if not unit.classification.any():
+        return
+    splitter = Splitter()
+    samples = unit.targets.shape[1]
+    tested = held_out(samples, unit.recipe.test_size)
+    tests = [splitter.permutation(int(seed), samples)[:tested] for seed in unit.split_seeds]
+    for task, labels, classification in zip(group, unit.targets, unit.classification, strict=True):
+        empty = sum(not labels[test].any() for test in tests) if classification else 0
+        if empty:
+            yield (
+                f"{task.name}: {empty} of {len(tests)} folds have no positive sample in their test part and score 0;"
+                " label more positives or use fewer folds."
+            )

@@ -1,0 +1,45 @@
+"""The quality score Q (paper Eq. 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scoring.protocol import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """One task's fold scores, summed up.
+
+    Attributes:
+        mean: Mean over the finite folds.
+        std: Population standard deviation over the finite folds.
+        q: 100 * epsilon * mean / (std + epsilon).
+        failed_folds: Number of folds that are not finite.
+    """
+
+    mean: float
+    std: float
+    q: float
+    failed_folds: int
+
+
+def quality(folds: Sequence[float], epsilon: float = Recipe.epsilon) -> Quality:
+    """Sum up fold scores: Q rewards a high mean and punishes scatter over the splits (paper Eq. 1, A.1).
+
+    Exactly rounded sums, so the order of the folds does not matter. Without a finite fold everything is NaN.
+    """
+    finite = [score for score in folds if math.isfinite(score)]
+    failed = len(folds) - len(finite)
+    if not finite:
+        return Quality(mean=math.nan, std=math.nan, q=math.nan, failed_folds=failed)
+    mean = math.fsum(finite) / len(finite)
+    std = math.sqrt(math.fsum((score - mean) ** 2 for score in finite) / len(finite))
+    return Quality(mean=mean, std=std, q=100 * epsilon * mean / (std + epsilon), failed_folds=failed)
+
+
+def mean_quality(scores: Sequence[float]) -> float:
+    """Return the unweighted mean of the tasks' Q, the same for any order of tasks."""
+    return math.fsum(scores) / len(scores)

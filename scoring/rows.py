@@ -1,0 +1,62 @@
+"""Rows of embeddings as engines like them: standardised, gathered per row set, aligned to cache lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT = 64  # bytes; one cache line, one AVX-512 register
+_CHUNK = 512  # rows that are widened to float64 at a time; part of the result's last bit, so fixed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """One global mean and one global population standard deviation (paper A.1)."""
+
+    mean: float
+    std: float
+
+
+NEUTRAL = Moments(mean=0.0, std=1.0)
+
+
+def moments(matrix: NDArray[np.float32]) -> Moments:
+    """Take mean and population standard deviation over all values, accumulated in float64 in row order.
+
+    Two passes, because the difference of large sums would lose a small deviation. Widened chunk by chunk: a full float64 copy of a
+    challenge-size matrix would be 109 MB.
+    """
+    mean = math.fsum(float(chunk.sum()) for chunk in _wide(matrix)) / matrix.size
+    variance = math.fsum(float(np.square(chunk - mean).sum()) for chunk in _wide(matrix)) / matrix.size
+    return Moments(mean=mean, std=math.sqrt(variance))
+
+
+def gather(
+    matrix: NDArray[np.float32], index: NDArray[np.intp], scale: Moments = NEUTRAL
+) -> NDArray[np.float32]:
+    """Copy rows into a new aligned matrix, standardised with ``scale``; computed in float64, kept in float32."""
+    rows = aligned((len(index), matrix.shape[1]))
+    for start in range(0, len(index), _CHUNK):
+        part = index[start : start + _CHUNK]
+        if scale == NEUTRAL:
+            rows[start : start + _CHUNK] = matrix[part]
+        else:
+            rows[start : start + _CHUNK] = (matrix[part].astype(np.float64) - scale.mean) / scale.std
+    return rows
+
+
+def aligned(shape: tuple[int, int]) -> NDArray[np.float32]:
+    """Return an uninitialised float32 matrix whose first byte starts a cache line."""
+    size = shape[0] * shape[1] * 4
+    raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(np.float32).reshape(shape)
+
+
+def _wide(matrix: NDArray[np.float32]) -> Iterator[NDArray[np.float64]]:
+    for start in range(0, len(matrix), _CHUNK):
+        yield matrix[start : start + _CHUNK].astype(np.float64)

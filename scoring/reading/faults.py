@@ -1,0 +1,233 @@
+"""What can be wrong with a submitted file, and how it is said.
+
+Every text that reaches a participant is put together here: fixed words from the catalogue, counts, and pieces of their own file or of
+the public id list that went through :func:`shown`. Nothing from other exceptions, no paths, nothing about labels.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass, field
+
+from scoring.errors import MESSAGE_LIMIT, ParticipantError
+
+SHOWN = 3  # examples per fault
+PIECE_LIMIT = 48  # characters of one quoted piece of the file
+PLAIN = frozenset(string.ascii_letters + string.digits + " _-+.,:;/=%?~^")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """The words for one kind of fault; ``{count}`` is filled in, examples follow after a colon."""
+
+    one: str
+    many: str = ""
+    cure: str
+
+
+CATALOGUE: dict[str, Kind] = {
+    "file.empty": Kind(one="The file is empty", cure="Upload the table of embeddings."),
+    "file.html": Kind(one="The file is a web page (HTML), not a table", cure="Upload the CSV file itself."),
+    "file.json": Kind(
+        one="The file is JSON, not a table", cure="Save it as CSV with the columns id, 0, 1, 2 and so on."
+    ),
+    "file.kind": Kind(
+        one="The file is not CSV, Parquet or NPZ",
+        cure="Save it as CSV with the columns id, 0, 1, 2 and so on.",
+    ),
+    "file.utf16": Kind(one="The text is UTF-16 or UTF-32", cure="Save it as UTF-8."),
+    "file.nul": Kind(
+        one="1 line holds NUL bytes",
+        many="{count} lines hold NUL bytes",
+        cure="Save the file as plain UTF-8 text.",
+    ),
+    "file.encoding": Kind(
+        one="1 line is not UTF-8", many="{count} lines are not UTF-8", cure="Save the file as UTF-8."
+    ),
+    "file.delimiter": Kind(one="The columns are not separated by commas", cure="Save it as CSV with commas."),
+    "file.line_ends": Kind(
+        one="The lines end with carriage returns only", cure="Save it with line feeds (LF or CRLF)."
+    ),
+    "file.line_too_long": Kind(one="A line is too long", cure="Write one line per id."),
+    "file.too_large": Kind(
+        one="The file expands to more than is allowed", cure="Upload only the ids and columns asked for."
+    ),
+    "archive.truncated": Kind(one="The archive is cut off", cure="Upload it again, whole."),
+    "archive.damaged": Kind(one="The archive is damaged", cure="Make it again."),
+    "archive.bomb": Kind(
+        one="The archive expands far beyond its size", cure="Upload the table without compression."
+    ),
+    "archive.encrypted": Kind(one="The archive is encrypted", cure="Make it without a password."),
+    "archive.members": Kind(
+        one="The zip does not hold exactly one file", cure="Put only the table into the zip."
+    ),
+    "archive.symlink": Kind(
+        one="The zip holds a link, not a file", cure="Put the table itself into the zip."
+    ),
+    "archive.method": Kind(one="The zip uses an uncommon compression method", cure="Make it with Deflate."),
+    "archive.nested": Kind(
+        one="The archive holds another archive or binary file", cure="Compress the CSV once."
+    ),
+    "parquet.damaged": Kind(
+        one="The Parquet file is cut off or damaged", cure="Write it again and check that it can be read."
+    ),
+    "parquet.encrypted": Kind(one="The Parquet file is encrypted", cure="Write it without encryption."),
+    "npz.damaged": Kind(one="The NPZ file is cut off or damaged", cure="Write it again with numpy.savez."),
+    "npz.arrays": Kind(
+        one="The NPZ file does not hold the arrays ids and embeddings",
+        cure="Write it with numpy.savez(file, ids=ids, embeddings=embeddings).",
+    ),
+    "npz.pickle": Kind(
+        one="An array in the NPZ file is a pickled object, which is never opened",
+        cure="Use numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
+    ),
+    "npz.shape": Kind(
+        one="An array in the NPZ file has the wrong shape", cure="ids needs n entries, embeddings n rows."
+    ),
+    "columns.no_header": Kind(
+        one="The first line holds values, not column names",
+        cure="Begin the file with the line id,0,1,2 and so on.",
+    ),
+    "columns.no_id": Kind(one="There is no column named id", cure="Name the column with the ids id."),
+    "columns.two_ids": Kind(one="More than one column is named id", cure="Leave one."),
+    "columns.type": Kind(
+        one="1 column has the wrong type",
+        many="{count} columns have the wrong type",
+        cure="Use text for ids, floats for values.",
+    ),
+    "columns.dimension": Kind(
+        one="The number of embedding columns is wrong", cure="Number the columns from 0."
+    ),
+    "columns.missing": Kind(
+        one="1 numbered column is missing", many="{count} numbered columns are missing", cure="Add them."
+    ),
+    "columns.unexpected": Kind(
+        one="1 numbered column is beyond the dimension",
+        many="{count} numbered columns are beyond the dimension",
+        cure="Remove them; numbers begin with 0.",
+    ),
+    "columns.duplicate": Kind(
+        one="1 numbered column occurs twice",
+        many="{count} numbered columns occur twice",
+        cure="Leave each once.",
+    ),
+    "columns.too_many": Kind(
+        one="There are too many columns", cure="Upload the columns id, 0, 1, 2 and so on only."
+    ),
+    "rows.too_many": Kind(one="There are too many rows", cure="Upload one row per public id."),
+    "rows.none": Kind(one="The file has column names but no rows", cure="Add one row per public id."),
+    "rows.ragged": Kind(
+        one="1 line has the wrong number of fields",
+        many="{count} lines have the wrong number of fields",
+        cure="Write as many fields as there are column names.",
+    ),
+    "rows.quotes": Kind(
+        one="1 line has quotation marks or line ends out of place",
+        many="{count} lines have quotation marks or line ends out of place",
+        cure="Close every quotation mark before the next comma.",
+    ),
+    "rows.no_id": Kind(one="1 row has no id", many="{count} rows have no id", cure="Give every row its id."),
+    "rows.duplicate": Kind(
+        one="1 id occurs more than once", many="{count} rows repeat an id", cure="Leave one row per id."
+    ),
+    "rows.missing": Kind(
+        one="1 id of the public list is missing",
+        many="{count} ids of the public list are missing",
+        cure="Add a row for every public id.",
+    ),
+    "cells.text": Kind(
+        one="1 cell is not a number", many="{count} cells are not numbers", cure="Write decimal numbers."
+    ),
+    "cells.empty": Kind(one="1 cell is empty", many="{count} cells are empty", cure="Fill every cell."),
+    "cells.nan": Kind(one="1 cell is NaN", many="{count} cells are NaN", cure="Every value must be finite."),
+    "cells.infinite": Kind(
+        one="1 cell is infinite", many="{count} cells are infinite", cure="Every value must be finite."
+    ),
+    "cells.range": Kind(
+        one="1 value is beyond float32",
+        many="{count} values are beyond float32",
+        cure="Keep values within 3.4e38.",
+    ),
+    "values.constant": Kind(
+        one="All values are equal, so there is nothing to learn from",
+        cure="Check how the embeddings were computed.",
+    ),
+}
+
+
+class Unreadable(Exception):
+    """Reading cannot go on; the reason stands in the faults."""
+
+
+@dataclass(kw_only=True)
+class Faults:
+    """All faults found in one file: per kind a count, the first examples and perhaps a hint."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    hints: dict[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+    def add(self, code: str, *examples: str, count: int = 1) -> None:
+        """Count a fault and keep the first few examples. Pieces of the file in them must have gone through :func:`shown`."""
+        self.counts[code] = self.counts.get(code, 0) + count
+        kept = self.examples.setdefault(code, [])
+        kept.extend(examples[: SHOWN - len(kept)])
+
+    def wants(self, code: str) -> bool:
+        """Tell whether another example of the kind would be kept."""
+        return len(self.examples.get(code, ())) < SHOWN
+
+    def merge(self, later: Faults) -> None:
+        """Add the faults of the next part of the file."""
+        for code, count in later.counts.items():
+            self.add(code, *later.examples[code], count=count)
+
+    def fatal(self, code: str, example: str = "") -> Unreadable:
+        """Count a fault after which reading cannot go on; the caller raises what is returned."""
+        self.add(code, *([example] if example else []))
+        return Unreadable(code)
+
+    def verdict(self) -> ParticipantError:
+        """Say everything in one message of at most ``MESSAGE_LIMIT`` characters."""
+        codes = list(self.counts)
+        if len(codes) == 1:
+            return ParticipantError(self._said(codes[0]) + ".", cure=CATALOGUE[codes[0]].cure, code=codes[0])
+        parts: list[str] = []
+        lead = f"The file has {len(codes)} kinds of faults."
+        room = MESSAGE_LIMIT - len(lead) - 60  # for the closing words
+        for number, code in enumerate(codes, start=1):
+            part = f"({number}) {self._said(code)}. {CATALOGUE[code].cure}"
+            if len(part) + 1 > room:
+                parts.append(f"And {len(codes) - number + 1} more kinds of faults.")
+                break
+            parts.append(part)
+            room -= len(part) + 1
+        return ParticipantError(" ".join([lead, *parts]), code="file.invalid")
+
+    def _said(self, code: str) -> str:
+        kind, count, examples = CATALOGUE[code], self.counts[code], self.examples[code]
+        text = kind.one if count == 1 or not kind.many else kind.many.format(count=f"{count:,}")
+        if examples:
+            rest = "; and so on" if kind.many and count > len(examples) else ""
+            text = f"{text}: {'; '.join(examples)}{rest}"
+        return f"{text} ({self.hints[code]})" if code in self.hints else text
+
+
+def shown(text: str, limit: int = PIECE_LIMIT) -> str:
+    """Quote a piece of the file so that it can stand on a web page and in a log.
+
+    Letters, digits and a few signs stay; everything else (control and bidirectional characters, quotes, markup) becomes its code
+    point, and a long piece is shortened.
+    """
+    out: list[str] = []
+    room = limit
+    for character in text[: limit + 1]:
+        piece = character if character in PLAIN else f"U+{ord(character):04X}."
+        if len(piece) > room:
+            return '"' + "".join(out) + '..."'
+        out.append(piece)
+        room -= len(piece)
+    return '"' + "".join(out) + '"'

@@ -1,0 +1,105 @@
+"""The careful reader: judge one record of a CSV file and say what is wrong with it."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.reading.columns import IGNORED, Columns
+from scoring.reading.faults import Faults, shown
+
+NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?[ \t]*\Z")
+LONGEST_NUMBER = 400  # characters; float64 needs 25, an exact decimal of float32 about 160
+NOT_A_NUMBER = frozenset({"nan", "na", "n/a", "<na>", "null", "none", "-nan", "+nan", "nil", "#n/a"})
+INFINITE = re.compile(r"[+-]?(inf|infinity)\Z", re.IGNORECASE)
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarefulReader:
+    """Reads records one by one with Python's csv module.
+
+    Args:
+        columns: Meaning of the columns.
+        knows: Tells whether an id is asked for; values of other rows are not judged.
+    """
+
+    columns: Columns
+    knows: Callable[[str], bool]
+
+    def read(self, record: bytes, line: int, values: NDArray[np.float32], faults: Faults) -> str | None:
+        """Return the id of a record and fill in its values; None for a blank line and for one that cannot be split.
+
+        Values that are at fault stay as they are; the faults say that the file cannot be used.
+        """
+        fields = fields_of(record, line, faults)
+        if not fields:
+            return None
+        expected = len(self.columns.names)
+        if len(fields) != expected:
+            faults.add("rows.ragged", f"line {line} has {len(fields):,}, expected {expected:,}")
+            return None
+        identifier = fields[self.columns.id_column].strip(" \t")
+        if self.knows(identifier):
+            self._read_values(fields, values, f"line {line} (id {shown(identifier)})", faults)
+        return identifier
+
+    def _read_values(
+        self, fields: list[str], values: NDArray[np.float32], place: str, faults: Faults
+    ) -> None:
+        exact = np.zeros(len(values))
+        odd: list[tuple[str, int, str]] = []
+        for text, target in zip(fields, self.columns.targets.tolist(), strict=True):
+            if target <= IGNORED:
+                continue
+            if len(text) <= LONGEST_NUMBER and NUMBER.match(text):
+                exact[target] = float(text)
+                if not -LARGEST_FLOAT32 < exact[target] < LARGEST_FLOAT32:
+                    odd.append(("cells.range", target, text))
+            else:
+                odd.append((_kind_of(text), target, text))
+        with np.errstate(over="ignore", under="ignore"):
+            values[:] = exact
+        for code, target, text in odd:
+            if code == "cells.range" and np.isfinite(values[target]):
+                continue  # the largest float32, or what rounds to it
+            if not faults.wants(code):
+                faults.add(code)
+            elif code in ("cells.text", "cells.range"):
+                faults.add(code, f"{place}, column {target}: {shown(text)}")
+            else:
+                faults.add(code, f"{place}, column {target}")
+
+
+def fields_of(record: bytes, line: int, faults: Faults) -> list[str]:
+    """Split a record into fields; none if it is blank or at fault."""
+    if b"\0" in record:
+        faults.add("file.nul", f"line {line}")
+        return []
+    try:
+        text = record.decode("utf-8")
+    except UnicodeDecodeError:
+        faults.add("file.encoding", f"line {line}")
+        return []
+    if not text.strip(" \t\r\n"):
+        return []
+    try:
+        # A field of more than 131,072 characters is an error too, which bounds what one cell can cost.
+        return next(csv.reader([text], strict=True, skipinitialspace=True), [])
+    except csv.Error:
+        faults.add("rows.quotes", f"line {line}")
+        return []
+
+
+def _kind_of(text: str) -> str:
+    bare = text.strip().casefold()
+    if not bare:
+        return "cells.empty"
+    if bare in NOT_A_NUMBER:
+        return "cells.nan"
+    return "cells.infinite" if INFINITE.match(bare) else "cells.text"

@@ -1,0 +1,88 @@
+"""From a submitted file of any accepted form to embeddings, or to one message that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from scoring.embeddings import Embeddings
+from scoring.errors import InfrastructureError
+from scoring.reading.archives import Capped, Readable, open_gzip, open_zip
+from scoring.reading.faults import Faults, Unreadable
+from scoring.reading.intake import Intake
+from scoring.reading.sniffing import FileKind, sniff, sniff_text
+from scoring.reading.tabular import read_csv
+
+__all__ = ["read_submission"]
+HEAD_BYTES = 4096
+
+
+def read_submission(
+    path: Path,
+    public_ids: Sequence[str],
+    embedding_dim: int,
+    *,
+    max_expanded_bytes: int,
+    progress: Callable[[float], None] | None = None,
+) -> Embeddings:
+    """Read and judge a submission.
+
+    What the file is follows from its content, because its name is lost on the way through EvalAI. Memory is bounded by the public
+    matrix (n x N float32) and a few blocks, whatever the file holds.
+
+    Args:
+        path: The file.
+        public_ids: Ids that must be embedded, in any order.
+        embedding_dim: Number N of values per id.
+        max_expanded_bytes: Most bytes that are read out of the file, after decompression.
+        progress: Called with the share of the file read so far, from 0 to 1.
+
+    Raises:
+        ParticipantError: If the file is wrong; one message says everything that was found.
+        InfrastructureError: If the file cannot be opened or the disk fails.
+    """
+    faults = Faults()
+    try:
+        with path.open("rb") as file:
+            kind = sniff(file, faults)
+            intake = Intake(public_ids, embedding_dim, faults, row_name="line" if kind.is_csv else "row")
+            _read(file, kind, intake, max_expanded_bytes=max_expanded_bytes, progress=progress)
+        return intake.finish()
+    except Unreadable:
+        raise faults.verdict() from None
+    except OSError as error:
+        raise InfrastructureError(
+            f"The submitted file cannot be read: {error.strerror or 'input/output error'}.",
+            code="submission.unreadable",
+        ) from error
+
+
+def _read(
+    file: BinaryIO,
+    kind: FileKind,
+    intake: Intake,
+    *,
+    max_expanded_bytes: int,
+    progress: Callable[[float], None] | None,
+) -> None:
+    faults = intake.faults
+    if kind is FileKind.PARQUET:
+        from scoring.reading.parquet import read_parquet
+
+        read_parquet(file, intake, max_expanded_bytes=max_expanded_bytes, progress=progress)
+    elif kind is FileKind.NPZ:
+        from scoring.reading.npz import read_npz
+
+        read_npz(file, intake, max_expanded_bytes=max_expanded_bytes, progress=progress)
+    else:
+        content = _open(file, kind, faults)
+        source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes, progress=progress)
+        sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not FileKind.TEXT)
+        read_csv(source, intake)
+
+
+def _open(file: BinaryIO, kind: FileKind, faults: Faults) -> Readable:
+    if kind is FileKind.GZIP:
+        return open_gzip(file, faults)
+    return open_zip(file, faults) if kind is FileKind.ZIP else file

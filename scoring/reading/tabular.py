@@ -1,0 +1,258 @@
+"""CSV, in blocks of whole lines, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.reading.columns import EXTRA_COLUMNS, Columns, resolve_columns
+from scoring.reading.faults import Faults, Unreadable
+from scoring.reading.intake import Intake
+from scoring.reading.lines import CarefulReader, fields_of
+
+BLOCK_BYTES = 2 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
+LONGEST_LINE = 16 << 20  # bytes; more than a million columns
+SMALL_FILE = 256 << 10  # bytes; below, loading the compiled reader takes longer than doing without
+ROWS_AT_ONCE = 16_384
+THREADS = 2
+MARK = b"\xef\xbb\xbf"  # the UTF-8 byte order mark
+
+
+class Source(Protocol):
+    """Where bytes come from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes; none at the end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Whole records with the number of the line that they begin on."""
+
+    text: bytes
+    line: int
+
+
+@dataclass(kw_only=True)
+class Parsed:
+    """What one block held: ids, line numbers and, in as many rows altogether, values."""
+
+    identifiers: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    rows: list[NDArray[np.float32]] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
+
+
+def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) -> None:
+    """Read a CSV table into the intake.
+
+    Args:
+        source: The text.
+        intake: Where rows and faults go.
+        compiled: Whether to use the compiled reader; None decides by size. Both give the same.
+
+    Raises:
+        Unreadable: If reading cannot go on.
+    """
+    faults = intake.faults
+    stream = blocks(source, faults)
+    first = next(stream, None)
+    if first is None:
+        raise faults.fatal("file.empty")
+    columns, rest = _read_header(first, intake.dim, faults)
+    intake.extra_columns = columns.extra
+    if compiled is None:
+        compiled = len(first.text) >= SMALL_FILE
+    reader = BlockReader(columns, intake, compiled=compiled)
+    pending: deque[Future[Parsed]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            for block in chain([rest], stream):
+                pending.append(pool.submit(reader.read, block))
+                if len(pending) > THREADS:
+                    _take(pending.popleft().result(), intake)
+        finally:  # what was read before an unreadable place has its faults too
+            while pending:
+                _take(pending.popleft().result(), intake)
+
+
+def blocks(source: Source, faults: Faults) -> Iterator[Block]:
+    """Cut a stream into blocks of whole records; a line feed between quotation marks does not end one.
+
+    Raises:
+        Unreadable: If a record is longer than ``LONGEST_LINE``.
+    """
+    left = b""
+    line = 1
+    while chunk := source.read(BLOCK_BYTES):
+        text = left + chunk
+        end = _last_record_end(text)
+        if end == 0:
+            if len(text) > LONGEST_LINE:
+                raise _too_long(text, line, faults)
+            left = text
+            continue
+        left = text[end:]
+        block = text[:end]
+        yield Block(text=block, line=line)
+        line += block.count(b"\n")
+    if left:
+        yield Block(text=left if left.endswith(b"\n") else left + b"\n", line=line)
+
+
+def _last_record_end(text: bytes) -> int:
+    end = text.rfind(b"\n") + 1
+    if text.find(b'"') < 0:
+        return end
+    quotes = text.count(b'"', 0, end)
+    while quotes % 2 and end:  # inside quotation marks: go back to a line feed that is not
+        earlier = text.rfind(b"\n", 0, end - 1) + 1
+        quotes -= text.count(b'"', earlier, end)
+        end = earlier
+    return end
+
+
+def _too_long(text: bytes, line: int, faults: Faults) -> Exception:
+    if b"\n" in text:
+        return faults.fatal("rows.quotes", f"the quotation marks that open on line {line} never close")
+    if b"\r" in text:
+        return faults.fatal("file.line_ends")
+    return faults.fatal("file.line_too_long", f"line {line} has more than {LONGEST_LINE:,} bytes")
+
+
+def record_end(text: bytes, start: int) -> int:
+    """Return where the record that begins at ``start`` ends."""
+    end = text.find(b"\n", start) + 1
+    quotes = text.count(b'"', start, end)
+    while quotes % 2:
+        later = text.find(b"\n", end) + 1
+        if later == 0:
+            return len(text)
+        quotes += text.count(b'"', end, later)
+        end = later
+    return end
+
+
+def _read_header(block: Block, embedding_dim: int, faults: Faults) -> tuple[Columns, Block]:
+    text = block.text.removeprefix(MARK)
+    start = 0
+    line = block.line
+    while start < len(text):
+        end = record_end(text, start)
+        record = text[start:end]
+        start, here, line = end, line, line + record.count(b"\n")
+        if not record.strip():
+            continue
+        if b"\r" in record.rstrip(b"\r\n") and start == len(text) and b'"' not in record:
+            raise faults.fatal("file.line_ends")
+        if record.count(b",") > embedding_dim + EXTRA_COLUMNS:
+            found = record.count(b",") + 1
+            raise faults.fatal(
+                "columns.too_many", f"found {found:,}, expected id and {embedding_dim:,} numbers"
+            )
+        names = fields_of(record, here, faults)
+        if not names:
+            raise Unreadable  # the reason was added
+        _check_delimiter(names, faults)
+        return resolve_columns(names, embedding_dim, faults), Block(text=text[start:], line=line)
+    raise faults.fatal("file.empty")
+
+
+def _check_delimiter(names: list[str], faults: Faults) -> None:
+    if len(names) > 1:
+        return
+    for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
+        if sign in names[0]:
+            raise faults.fatal("file.delimiter", f"the first line has {word} instead")
+    if " " in names[0].strip():
+        raise faults.fatal("file.delimiter", "the first line has spaces instead")
+
+
+def _take(parsed: Parsed, intake: Intake) -> None:
+    intake.faults.merge(parsed.faults)
+    first = 0
+    for rows in parsed.rows:
+        last = first + len(rows)
+        intake.place(parsed.identifiers[first:last], rows, parsed.numbers[first:last])
+        first = last
+
+
+class BlockReader:
+    """Turns blocks into rows, in any thread; the compiled reader takes plain lines, the careful one all others."""
+
+    def __init__(self, columns: Columns, intake: Intake, *, compiled: bool) -> None:
+        self._targets = columns.targets
+        self._dim = intake.dim
+        self._careful = CarefulReader(columns=columns, knows=intake.knows)
+        self._kernel = _load_kernel() if compiled else None
+
+    def read(self, block: Block) -> Parsed:
+        """Read all records of a block."""
+        parsed = Parsed()
+        text = block.text
+        plain = self._kernel is not None and _is_plain_text(text)
+        position, line = 0, block.line
+        while position < len(text):
+            capacity = min(ROWS_AT_ONCE, (len(text) - position) // max(2, 2 * len(self._targets)) + 1)
+            rows = np.zeros((capacity, self._dim), dtype=np.float32)
+            filled = 0
+            while position < len(text) and filled < capacity:
+                if plain:
+                    count, position = self._read_plain(text, position, line, rows[filled:], parsed)
+                    filled, line = filled + count, line + count
+                    if position == len(text) or filled == capacity:
+                        break
+                end = record_end(text, position)
+                record = text[position:end]
+                filled += self._read_careful(record, line, rows[filled], parsed)
+                position, line = end, line + record.count(b"\n")
+            parsed.rows.append(rows[:filled])
+        return parsed
+
+    def _read_plain(
+        self, text: bytes, position: int, line: int, rows: NDArray[np.float32], parsed: Parsed
+    ) -> tuple[int, int]:
+        if self._kernel is None:
+            return 0, position
+        places = np.empty((len(rows), 2), dtype=np.int64)
+        count, position = self._kernel(text, position, self._targets, rows, places)
+        parsed.identifiers.extend(
+            text[begin:end].decode().strip(" \t") for begin, end in places[:count].tolist()
+        )
+        parsed.numbers.extend(range(line, line + count))
+        return count, position
+
+    def _read_careful(self, record: bytes, line: int, row: NDArray[np.float32], parsed: Parsed) -> int:
+        identifier = self._careful.read(record, line, row, parsed.faults)
+        if identifier is None:
+            return 0
+        parsed.identifiers.append(identifier)
+        parsed.numbers.append(line)
+        return 1
+
+
+def _is_plain_text(text: bytes) -> bool:
+    if b"\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _load_kernel() -> Callable[
+    [bytes, int, NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]], tuple[int, int]
+]:
+    from scoring.reading.kernel import read_plain_rows
+
+    return read_plain_rows

@@ -29,7 +29,7 @@ class Ranking:
     Attributes:
         weights: T task weights; they sum to one, or to less with a ghost task.
         task_ranks: P x T per-task ranks.
-        weighted_ranks: P weighted ranks, lower is better.
+        weighted_ranks: P weighted ranks as compared, lower is better.
         ranks: P final ranks, ties share the better one.
         means: P mean quality scores.
         ranks_by_mean: P ranks by mean quality score, the second award.
@@ -74,18 +74,17 @@ def rank(
     numbered = np.ones(entries, bool) if numbered is None else numbered
     weights = task_weights(quality, weighs, ghost_task)
     per_task = task_ranks(quality, weighs)
-    weighted = [math.fsum(row) for row in (per_task * weights).tolist()]
-    rounded = np.array([round(value, DIGITS) for value in weighted])
+    weighted = [round(math.fsum(row), DIGITS) for row in (per_task * weights).tolist()]
     means = np.array([math.fsum(row) / tasks for row in quality.tolist()])
     order = sorted(
         range(entries),
-        key=lambda i: (rounded[i], not numbered[i], -means[i], tie_breaks[i] if tie_breaks else i),
+        key=lambda i: (weighted[i], not numbered[i], -means[i], tie_breaks[i] if tie_breaks else i),
     )
     return Ranking(
         weights=tuple(weights.tolist()),
         task_ranks=tuple(map(tuple, per_task.tolist())),
         weighted_ranks=tuple(weighted),
-        ranks=tuple(final_ranks(rounded, numbered).tolist()),
+        ranks=tuple(final_ranks(np.array(weighted), numbered).tolist()),
         means=tuple(means.tolist()),
         ranks_by_mean=tuple(final_ranks(-means, numbered).tolist()),
         order=tuple(order),

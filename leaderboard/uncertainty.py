@@ -117,6 +117,15 @@ def bootstrap(
     )
 
 
+def standard_errors(table: FoldTable, epsilon: float) -> Floats:
+    """Return the standard error of each cell's quality score over the splits, P x T, from Q's influence function."""
+    columns = []
+    for name, folds in zip(table.row_sets, table.folds, strict=True):
+        alone = _row_sets(FoldTable(row_sets=(name,), folds=(folds,), seed=table.seed))
+        columns.append(np.sqrt(_evaluate(alone, None, epsilon, 1)[1][0]))
+    return np.stack(columns, axis=1)
+
+
 def tie_groups(order: Sequence[int], numbered: Sequence[bool], beats: Floats) -> dict[int, int]:
     """Put neighbours that cannot be told apart into groups.
 

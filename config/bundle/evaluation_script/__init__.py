@@ -1,0 +1,3 @@
+"""The evaluation script as EvalAI imports it."""
+
+from .main import evaluate as evaluate

@@ -1,0 +1,9 @@
+"""EvalAI wants an evaluation script in every challenge; this one has nothing to do.
+
+The challenge is marked ``remote_evaluation``: neuco-worker fetches submissions, scores them on the organizers' machine and posts them.
+"""
+
+
+def evaluate(*_arguments, **_keywords):
+    """Refuse: whoever calls this has switched remote evaluation off."""
+    raise RuntimeError("This challenge is evaluated remotely. Set remote_evaluation to True.")

@@ -1,0 +1,219 @@
+"""The EvalAI challenge bundle and its checker."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scoring.errors import OrganizerError
+from worker import bundle, scaffold
+from worker.bundle_check import bundle_faults
+from worker.configuration import Configuration, load
+
+NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def challenge(tmp_path: Path) -> Path:
+    """A freshly initialised challenge with a title that is hard on YAML and HTML."""
+    folder = tmp_path / "challenge"
+    plan = scaffold.Plan(title='Émbed: "2" <b>&amp; #1', phases={"dev": 4, "eval": 5}, dim=64)
+    scaffold.create(folder, plan, now=NOW)
+    return folder
+
+
+def contents(archive: Path) -> dict[str, bytes]:
+    """Every file of a zip."""
+    with zipfile.ZipFile(archive) as opened:
+        return {name: opened.read(name) for name in opened.namelist()}
+
+
+def document(challenge: Path) -> dict[str, Any]:
+    """The bundle's YAML, read."""
+    return yaml.safe_load((challenge / "bundle" / bundle.CONFIG_NAME).read_text(encoding="utf-8"))
+
+
+def faults_after(challenge: Path, change: Callable[[dict[str, Any]], None]) -> list[str]:
+    """Plant a change in the YAML and check the zip."""
+    changed = document(challenge)
+    change(changed)
+    (challenge / "bundle" / bundle.CONFIG_NAME).write_text(yaml.safe_dump(changed), encoding="utf-8")
+    archive = challenge / "changed.zip"
+    bundle.pack(challenge / "bundle", archive)
+    return bundle_faults(archive, load(challenge / "challenge.yaml"))
+
+
+def test_fresh_bundle_has_no_faults(challenge: Path) -> None:
+    """What `init` packs is what EvalAI and the worker accept."""
+    assert bundle_faults(challenge / "bundle.zip", load(challenge / "challenge.yaml")) == []
+
+
+def test_codenames_are_the_configurations(challenge: Path) -> None:
+    """Phases, splits and metric of the bundle are those that the worker looks for."""
+    made, configuration = document(challenge), load(challenge / "challenge.yaml")
+    assert [phase["codename"] for phase in made["challenge_phases"]] == list(configuration.phases)
+    assert [split["codename"] for split in made["dataset_splits"]] == ["dev_split", "eval_split"]
+    assert made["leaderboard"][0]["schema"]["labels"] == ["q_mean"]
+    assert made["remote_evaluation"] is True
+
+
+def test_limits_are_those_of_2025(challenge: Path) -> None:
+    """Ten submissions a day while developing, three in all in the last phase."""
+    dev, last = document(challenge)["challenge_phases"]
+    assert dev["max_submissions_per_day"] == 10
+    assert dev["max_submissions"] > 1000
+    assert last["max_submissions"] == 3
+
+
+def test_title_survives(challenge: Path) -> None:
+    """A title is text: in the YAML as it is, in the pages escaped."""
+    assert document(challenge)["title"] == 'Émbed: "2" <b>&amp; #1'
+    page = (challenge / "bundle" / "description.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;&amp;amp; #1" in page
+    assert "<b>" not in page
+
+
+def test_pages_tell_nothing_about_tasks(challenge: Path) -> None:
+    """Neither names nor types nor the number of the example tasks stand anywhere in the bundle, nor does a label file."""
+    names = {path.name for path in challenge.glob("tasks/*/*")} | {"digit", "ink"}
+    for name, data in contents(challenge / "bundle.zip").items():
+        assert Path(name).name not in names
+        if not name.endswith((".png", ".zip")):
+            assert not any(f" {word} " in data.decode() for word in ("digit", "ink", "six", "three tasks"))
+
+
+def test_packing_is_reproducible(challenge: Path) -> None:
+    """Equal sources make equal bytes, so a bundle that changed was changed by somebody."""
+    again = challenge / "again.zip"
+    bundle.pack(challenge / "bundle", again)
+    assert again.read_bytes() == (challenge / "bundle.zip").read_bytes()
+
+
+def test_evaluation_script_is_a_zip_within(challenge: Path) -> None:
+    """EvalAI imports `evaluate` from the inner zip's top."""
+    files = contents(challenge / "bundle.zip")
+    with zipfile.ZipFile(io.BytesIO(files["evaluation_script.zip"])) as script:
+        assert sorted(script.namelist()) == ["__init__.py", "main.py"]
+    assert not any(name.startswith("evaluation_script/") for name in files)
+
+
+def _phase(document: dict[str, Any]) -> dict[str, Any]:
+    return document["challenge_phases"][0]
+
+
+def _split(document: dict[str, Any]) -> dict[str, Any]:
+    return document["challenge_phase_splits"][0]
+
+
+FAULTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "no title": (lambda d: d.pop("title"), "title must be a text"),
+    "page missing": (lambda d: d.update(description="lost.html"), "lost.html is missing"),
+    "page not html": (lambda d: d.update(submission_guidelines="logo.png"), "must name an HTML file"),
+    "image type": (lambda d: d.update(image="logo.svg"), "image must be"),
+    "image is text": (lambda d: d.update(image="other.png"), "not a picture"),
+    "not remote": (lambda d: d.update(remote_evaluation=False), "remote_evaluation must be True"),
+    "docker": (lambda d: d.update(is_docker_based=True), "is_docker_based must be False"),
+    "published word": (lambda d: d.update(published="soon"), "published must be True or False"),
+    "five tags": (lambda d: d.update(tags=list("abcde")), "at most 4"),
+    "domain": (lambda d: d.update(domain="EO"), "domain must be one of"),
+    "no script": (lambda d: d.update(evaluation_script="x.zip"), "evaluation_script must name a zip"),
+    "dates swapped": (lambda d: d.update(end_date="2020-01-01 00:00:00"), "start_date must be before"),
+    "date form": (lambda d: d.update(start_date="1 January"), "must be YYYY-MM-DD"),
+    "no phases": (lambda d: d.update(challenge_phases=[]), "challenge_phases must be a list"),
+    "same codename": (lambda d: _phase(d).update(codename="eval"), "every codename must be unique"),
+    "same id": (lambda d: _phase(d).update(id=2), "every id must be unique"),
+    "order by": (lambda d: d["leaderboard"][0]["schema"].update(default_order_by="x"), "default_order_by"),
+    "no labels": (lambda d: d["leaderboard"][0]["schema"].update(labels=[]), "schema must have labels"),
+    "metadata": (
+        lambda d: d["leaderboard"][0]["schema"].update(metadata={"x": {}}),
+        "metadata must be about",
+    ),
+    "phase page": (lambda d: _phase(d).update(description="lost.html"), "phase dev: description"),
+    "no annotation": (
+        lambda d: _phase(d).update(test_annotation_file="x.txt"),
+        "test_annotation_file must name",
+    ),
+    "annotation": (lambda d: _phase(d).update(test_annotation_file="logo.png"), "no placeholder"),
+    "flag": (lambda d: _phase(d).update(is_public="yes"), "is_public must be True or False"),
+    "restricted": (lambda d: _phase(d).update(is_restricted_to_select_one_submission=True), "excludes"),
+    "limits": (lambda d: _phase(d).update(max_submissions_per_day=400), "more submissions than a month"),
+    "limit kind": (lambda d: _phase(d).update(max_submissions=True), "whole numbers from 1"),
+    "concurrent": (lambda d: _phase(d).update(max_concurrent_submissions_allowed=0), "max_concurrent"),
+    "file types": (lambda d: _phase(d).update(allowed_submission_file_types="csv"), "allowed_submission"),
+    "attribute": (lambda d: _phase(d).update(submission_meta_attributes=[{"name": "a"}]), "needs name and"),
+    "attribute type": (
+        lambda d: _phase(d).update(
+            submission_meta_attributes=[{"name": "a", "description": "b", "type": "c"}]
+        ),
+        "type must be one of",
+    ),
+    "options": (
+        lambda d: _phase(d).update(
+            submission_meta_attributes=[{"name": "a", "description": "b", "type": "radio"}]
+        ),
+        "radio needs options",
+    ),
+    "split phase": (lambda d: _split(d).update(challenge_phase_id=9), "names nothing that exists"),
+    "split twice": (lambda d: d["challenge_phase_splits"].append(dict(_split(d))), "stands there twice"),
+    "visibility": (lambda d: _split(d).update(visibility=4), "visibility must be"),
+    "precision": (lambda d: _split(d).update(leaderboard_decimal_precision="3"), "must be a whole number"),
+    "split flag": (lambda d: _split(d).pop("show_execution_time"), "show_execution_time must be"),
+    "no board": (lambda d: d["challenge_phase_splits"].pop(0), "phase 1 has no leaderboard"),
+    "other codename": (lambda d: _phase(d).update(codename="develop"), "codenames must agree"),
+    "other split": (lambda d: d["dataset_splits"][0].update(codename="x"), "no split dev_split"),
+    "other metric": (
+        lambda d: d["leaderboard"][0].update(schema={"labels": ["q", "r"], "default_order_by": "q"}),
+        "the one label q_mean",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_fault_is_found(challenge: Path, fault: str) -> None:
+    """Each rule of the bundle has a fault that proves it."""
+    change, words = FAULTS[fault]
+    (challenge / "bundle" / "other.png").write_text("not a picture")
+    faults = faults_after(challenge, lambda made: change(made) and None)
+    assert any(words in sentence for sentence in faults), faults
+
+
+def test_label_file_in_the_bundle_is_found(challenge: Path) -> None:
+    """A hidden task that slipped into the bundle under any name is found before the upload."""
+    label_file = next((challenge / "tasks" / "dev").glob("*.csv"))
+    (challenge / "bundle" / "innocent.txt").write_bytes(label_file.read_bytes())
+    with pytest.raises(OrganizerError, match=r"innocent\.txt is a label file"):
+        scaffold.pack_bundle(challenge)
+
+
+@pytest.mark.parametrize("data", [b"", b"no zip"])
+def test_no_zip_is_a_fault(tmp_path: Path, data: bytes) -> None:
+    """Whatever the file is, the answer is a sentence."""
+    archive = tmp_path / "x.zip"
+    archive.write_bytes(data)
+    assert bundle_faults(archive) == [f"{archive} is not a zip file."]
+
+
+@pytest.mark.parametrize("yaml_text", ["a: [", "- 1", ""])
+def test_broken_yaml_is_a_fault(tmp_path: Path, yaml_text: str) -> None:
+    """Text that is not a mapping ends the check with one sentence."""
+    archive = tmp_path / "x.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("challenge_config.yaml", yaml_text)
+    assert len(bundle_faults(archive)) == 1
+
+
+def test_single_phase_has_no_total_limit(challenge: Path) -> None:
+    """Three in all is for an evaluation phase that follows another; a lone phase keeps ten a day."""
+    loaded = load(challenge / "challenge.yaml")
+    lone = Configuration.model_validate(
+        {**loaded.model_dump(), "phases": {"dev": loaded.phases["dev"].model_dump()}}
+    )
+    (phase,) = bundle.bundle_phases(lone, now=NOW)
+    assert (phase.per_day, phase.total) == (10, bundle.UNLIMITED)

@@ -1,0 +1,168 @@
+"""`init` and the annotated configuration."""
+
+from __future__ import annotations
+
+import re
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from scoring.errors import OrganizerError
+from scoring.identifiers import read_ids
+from scoring.tasks import load_tasks
+from worker import scaffold
+from worker.configuration import Configuration, Phase, load
+from worker.resources import shipped
+from worker.secrets import read_challenge_secret
+
+NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
+CODENAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,9}", fullmatch=True) | st.sampled_from(
+    ["on", "no", "null", "12", "1e3"]
+)
+PLAN = scaffold.Plan(title="A challenge", phases={"dev": 4, "eval": 6}, dim=64)
+
+
+def keys(value: Any, prefix: str = "") -> set[str]:
+    """Dotted keys of a mapping, a phase's codename replaced by *."""
+    found = set()
+    for key, inner in value.items():
+        name = f"{prefix}{'*' if prefix == 'phases.' else key}"
+        found |= keys(inner, f"{name}.") if isinstance(inner, dict) else {name}
+    return found
+
+
+def model_keys(model: type[BaseModel], prefix: str = "") -> set[str]:
+    """Dotted keys of the configuration's model."""
+    found = set()
+    for name, field in model.model_fields.items():
+        if name == "phases":
+            found |= model_keys(Phase, "phases.*.")
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found |= model_keys(field.annotation, f"{prefix}{name}.")
+        else:
+            found.add(f"{prefix}{name}")
+    return found
+
+
+def test_example_has_every_key_and_no_other() -> None:
+    """The annotated example and the model have the same keys, each with a comment."""
+    path = shipped("config/challenge.yaml")
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for phase in document["phases"].values():
+        assert keys({"phases": {"x": phase}}) == model_keys(Phase, "phases.*.")
+    assert keys(document) == model_keys(Configuration)
+    assert set(load(path).phases) == {"dev", "eval"}
+
+
+def test_what_is_called_the_default_is_the_default() -> None:
+    """A value whose comment says default may be left out without a change."""
+    path = shipped("config/challenge.yaml")
+    whole = load(path)
+    lean = [line for line in path.read_text(encoding="utf-8").splitlines() if "# default" not in line]
+    document = {key: value for key, value in yaml.safe_load("\n".join(lean)).items() if value is not None}
+    assert len(lean) < len(path.read_text(encoding="utf-8").splitlines()) - 30
+    assert Configuration.model_validate(document).model_dump() == whole.model_dump()
+
+
+def test_init_makes_a_challenge_that_loads(tmp_path: Path) -> None:
+    """Configuration, secret, tasks and ids of a new challenge pass the worker's own readers."""
+    scaffold.create(tmp_path / "c", PLAN, now=NOW)
+    configuration = load(tmp_path / "c" / "challenge.yaml")
+    assert {name: phase.folds for name, phase in configuration.phases.items()} == {"dev": 4, "eval": 6}
+    assert configuration.submission.embedding_dim == 64
+    assert configuration.phases["eval"].eligible_if_scored_in == "dev"
+    secret = configuration.path(configuration.challenge.secret)
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert len(read_challenge_secret(secret)) == 32
+    for phase in configuration.phases.values():
+        ids = read_ids(configuration.path(phase.ids))
+        assert list(ids) == sorted(set(ids))
+        tasks = load_tasks(configuration.path(phase.tasks), ids)
+        assert {i for task in tasks for i in task.ids} == set(ids)
+        assert len({task.row_set for task in tasks}) >= 2
+        assert len({task.row_set for task in tasks}) < len(tasks)
+
+
+def test_two_challenges_have_two_secrets(tmp_path: Path) -> None:
+    """The secret is random."""
+    for name in "ab":
+        scaffold.create(tmp_path / name, PLAN, now=NOW)
+    assert (tmp_path / "a" / "challenge.secret").read_text() != (
+        tmp_path / "b" / "challenge.secret"
+    ).read_text()
+
+
+@pytest.mark.parametrize("name", ["challenge.yaml", "challenge.secret", "tasks", "bundle.zip"])
+def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
+    """If anything of a challenge is there, nothing at all is written."""
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(OrganizerError, match="exists"):
+        scaffold.create(tmp_path, PLAN, now=NOW)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+
+
+def test_secret_is_never_replaced(tmp_path: Path) -> None:
+    """Even whoever calls it directly cannot lose a secret."""
+    scaffold.write_secret(tmp_path / "s", b"\1" * 32)
+    with pytest.raises(OrganizerError, match="worthless"):
+        scaffold.write_secret(tmp_path / "s")
+    assert read_challenge_secret(tmp_path / "s") == b"\1" * 32
+
+
+def test_impossible_plan_leaves_nothing(tmp_path: Path) -> None:
+    """What no configuration may hold is refused, with the folder as it was."""
+    plan = scaffold.Plan(title="x", phases={"dev": 0}, dim=4)
+    with pytest.raises(OrganizerError):
+        scaffold.create(tmp_path / "c", plan, now=NOW)
+    assert not list((tmp_path / "c").glob("*"))
+
+
+def test_folds_for_all_or_for_each() -> None:
+    """One number serves all phases; otherwise there is one for each."""
+    assert scaffold.with_folds(["a", "b"], [3]) == {"a": 3, "b": 3}
+    assert scaffold.with_folds(["a", "b"], [3, 4]) == {"a": 3, "b": 4}
+    for phases, folds in ((["a", "b", "c"], [1, 2]), (["a", "a"], [1]), (["a/b"], [1])):
+        with pytest.raises(OrganizerError):
+            scaffold.with_folds(phases, folds)
+
+
+@given(
+    title=st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1),
+    phases=st.lists(CODENAMES, min_size=1, max_size=4, unique=True),
+    dim=st.integers(1, 4096),
+)
+def test_any_plan_becomes_its_configuration(title: str, phases: list[str], dim: int) -> None:
+    """Values of a plan arrive as they are, whatever YAML thinks of them, and every comment stays."""
+    wanted: dict[str, dict[str, object]] = {
+        name: {"folds": 7, "split": f"{name}_s", "eligible_if_scored_in": None} for name in phases
+    }
+    text = scaffold.annotated_configuration(
+        {"challenge.title": title, "submission.embedding_dim": dim}, wanted
+    )
+    document = yaml.safe_load(text)
+    assert document["challenge"]["title"] == title
+    assert document["submission"]["embedding_dim"] == dim
+    assert list(document["phases"]) == phases
+    for name in phases:
+        assert wanted[name].items() <= document["phases"][name].items()
+    Configuration.model_validate(document)
+
+
+def test_changed_value_is_not_called_default() -> None:
+    """A comment that says default goes with the default."""
+    text = scaffold.annotated_configuration({"submission.embedding_dim": 64}, {"dev": {}, "eval": {}})
+    (line,) = re.findall(r"^ *embedding_dim.*$", text, re.MULTILINE)
+    assert line == "  embedding_dim: 64                   # numbers in one embedding, public"
+
+
+def test_unknown_key_cannot_be_set() -> None:
+    """A key that the example does not have is a mistake of ours."""
+    with pytest.raises(KeyError):
+        scaffold.set_value("a:\n  b: 1\n", ("a", "c"), 2)

@@ -1,0 +1,1 @@
+"""The demo: a whole hidden-task challenge on one machine, with real data and the real worker."""

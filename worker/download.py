@@ -1,0 +1,255 @@
+"""Fetching a submission's file: streamed, capped, hashed, from known hosts only, and never with our token."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import SplitResult, urlsplit
+
+import requests
+import urllib3
+
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from worker.evalai_errors import LinkExpired
+from worker.evalai_transport import is_loopback
+
+CHUNK = 1 << 18  # bytes
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DownloadResult:
+    """What was fetched: the SHA-256 of the bytes as they came, in hexadecimal, and their number."""
+
+    sha256: str
+    size: int
+
+
+def download(
+    url: str,
+    destination: Path,
+    *,
+    max_bytes: int,
+    allowed_hosts: Collection[str],
+    timeout_s: float,
+    session: requests.Session | None = None,
+    progress: Callable[[int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> DownloadResult:
+    """Fetch a file into ``destination``, which appears whole or not at all.
+
+    The bytes are kept as they come: no content encoding is undone, so that what is counted against the cap is what is stored. Redirects
+    are not followed. No credentials are sent, not even those of a ``.netrc``.
+
+    Args:
+        url: Address from the submission; ``http://`` only on loopback.
+        destination: Where the file goes; its folder must exist. A temporary file beside it is removed in every outcome.
+        max_bytes: Cap of the download.
+        allowed_hosts: ``host`` (any port) or ``host:port``: the server's own and the configured ``media_hosts``.
+        timeout_s: Ceiling for the whole download, and for each read.
+        session: Connection pool; one is made when none is handed in.
+        progress: Told the bytes so far after each chunk.
+        cancelled: Asked before each chunk.
+
+    Raises:
+        ParticipantError: ``file.too_large``.
+        LinkExpired: 403 or 404; reading the submission again may give a fresh address.
+        OrganizerError: ``download.host``, the address is none that files may come from.
+        InfrastructureError: Network, time-out, a broken end; trying again may help.
+        Cancelled: ``cancelled`` said so.
+    """
+    check_address(url, allowed_hosts)
+    pool = session or requests.Session()
+    try:
+        with _Part(destination) as part:
+            transfer = _Transfer(
+                part.file,
+                max_bytes,
+                progress,
+                cancelled,
+                deadline_s=time.monotonic() + timeout_s,
+                timeout_s=timeout_s,
+            )
+            result, error = transfer.run(pool, url)
+            # Raised outside the library's handlers, whose exceptions hold addresses that may be signed.
+            if error is not None:
+                raise error
+            part.keep()
+            return result
+    except OSError as problem:
+        raise InfrastructureError(
+            f"A submission's file cannot be written: {problem.strerror}.",
+            cure="Check space and permissions of the state directory.",
+            code="disk.write",
+        ) from problem
+    finally:
+        if session is None:
+            pool.close()
+
+
+class _Part:
+    """A temporary file beside its destination: moved there when kept, removed in every other outcome."""
+
+    def __init__(self, destination: Path) -> None:
+        self._destination = destination
+        prefix = f".{destination.name[:40]}."
+        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=destination.parent)
+        self._path = Path(name)
+        self.file = os.fdopen(descriptor, "wb")
+
+    def __enter__(self) -> _Part:
+        return self
+
+    def keep(self) -> None:
+        """Put the whole file in its place, durably."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self._path.replace(self._destination)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.file.close()
+        finally:
+            self._path.unlink(missing_ok=True)
+
+
+def check_address(url: str, allowed_hosts: Collection[str]) -> None:
+    """Refuse an address that files may not come from.
+
+    Raises:
+        OrganizerError: ``download.host``.
+    """
+    try:
+        address = urlsplit(url)
+        port = address.port or DEFAULT_PORTS.get(address.scheme, 0)
+    except ValueError:
+        address, port = SplitResult("", "", "", "", ""), 0
+    host = address.hostname or ""
+    plain = address.username is None and address.password is None
+    safe = address.scheme == "https" or (address.scheme == "http" and is_loopback(host))
+    if host and plain and safe and any(_matches(allowed, host, port) for allowed in allowed_hosts):
+        return
+    raise OrganizerError(
+        f"A submission's file lies at {_origin(address)}, where files may not come from.",
+        cure="If that is EvalAI's file store, add the host to evalai.media_hosts; else somebody may have edited the submission.",
+        code="download.host",
+    )
+
+
+def _matches(allowed: str, host: str, port: int) -> bool:
+    try:
+        entry = urlsplit(f"//{allowed.strip()}")
+        return entry.hostname == host and entry.port in (None, port)
+    except ValueError:
+        return False
+
+
+def _origin(address: SplitResult) -> str:
+    host = "".join(c for c in (address.hostname or "")[:100] if c.isprintable())
+    return f"{address.scheme[:10]}://{host}" if host else "an unreadable address"
+
+
+class _Transfer:
+    """One download into an open file."""
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        max_bytes: int,
+        progress: Callable[[int], None] | None,
+        cancelled: Callable[[], bool] | None,
+        *,
+        deadline_s: float,
+        timeout_s: float,
+    ) -> None:
+        self._file = file
+        self._max_bytes = max_bytes
+        self._progress = progress
+        self._cancelled = cancelled
+        self._deadline_s = deadline_s
+        self._timeout_s = timeout_s
+        self._hash = hashlib.sha256()
+        self._size = 0
+
+    def run(self, pool: requests.Session, url: str) -> tuple[DownloadResult, NeucoError | None]:
+        """Fetch; return what came and what went wrong."""
+        error: NeucoError | None
+        try:
+            with pool.get(
+                url,
+                stream=True,
+                allow_redirects=False,
+                timeout=(min(10.0, self._timeout_s), min(30.0, self._timeout_s)),
+                headers={"Accept-Encoding": "identity"},
+                auth=_no_credentials,
+            ) as response:
+                error = self._check(response) or self._copy(response)
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as problem:
+            error = _broken(f"The download of a submission's file broke off ({type(problem).__name__}).")
+        return DownloadResult(sha256=self._hash.hexdigest(), size=self._size), error
+
+    def _check(self, response: requests.Response) -> NeucoError | None:
+        status = response.status_code
+        if status in (403, 404, 410):
+            return LinkExpired(f"The address of a submission's file answers no more (HTTP {status}).")
+        if 300 <= status < 400:
+            return OrganizerError(
+                "A submission's file is said to lie elsewhere; redirects are not followed.",
+                cure="Add the host that EvalAI really serves files from to evalai.media_hosts.",
+                code="download.redirected",
+            )
+        if status != 200:
+            return _broken(f"The file store answered HTTP {status}.")
+        length = _length(response)
+        return self._too_large() if length is not None and length > self._max_bytes else None
+
+    def _copy(self, response: requests.Response) -> NeucoError | None:
+        """Copy the body as it comes; ``read1`` returns what has arrived, so that a slow sender cannot outlast the deadline."""
+        while True:
+            if self._cancelled is not None and self._cancelled():
+                return Cancelled("The download was stopped.", code="download.cancelled")
+            if time.monotonic() > self._deadline_s:
+                return _broken(
+                    f"The download of a submission's file took longer than {self._timeout_s:.0f} s."
+                )
+            chunk = response.raw.read1(CHUNK, decode_content=False)
+            if not chunk:
+                break
+            self._size += len(chunk)
+            if self._size > self._max_bytes:
+                return self._too_large()
+            self._hash.update(chunk)
+            self._file.write(chunk)
+            if self._progress is not None:
+                self._progress(self._size)
+        length = _length(response)
+        if length is not None and length != self._size:
+            return _broken(f"A submission's file ended after {self._size} of {length} bytes.")
+        return None
+
+    def _too_large(self) -> ParticipantError:
+        return ParticipantError(
+            f"The submitted file is larger than the {self._max_bytes / 1e6:g} MB that are accepted.",
+            cure="Compress it, or use float32 with fewer digits.",
+            code="file.too_large",
+        )
+
+
+def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    request.headers.pop("Authorization", None)
+    return request
+
+
+def _length(response: requests.Response) -> int | None:
+    text = response.headers.get("Content-Length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _broken(sentence: str) -> InfrastructureError:
+    return InfrastructureError(sentence, cure="It is tried again.", code="download.broken")

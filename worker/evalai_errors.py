@@ -1,0 +1,291 @@
+"""What can go wrong between us and EvalAI, as types.
+
+::
+
+    InfrastructureError
+    ├── Unreachable       network, time-out, 5xx, HTML or half an answer; ``applied_unknown`` for writes
+    │   └── Unintelligible  JSON, but not what EvalAI answers
+    ├── Throttled         too many calls in this minute; ``retry_after_s``
+    └── LinkExpired       the file's address answers no more; reading the submission again gives a fresh one
+    OrganizerError
+    ├── TokenRefused      the token is expired, blacklisted, of the wrong kind or unknown; ``reason``
+    ├── NotPermitted      the token is good, but its owner is no host of this challenge
+    ├── NotFound          there is no such submission, queue, phase or split
+    └── Rejected          EvalAI refuses what we sent; ``status`` and ``server_text``
+
+EvalAI has no uniform code for "not permitted" (401, 400 or 403) and answers 401 for two different things: what it means is read from
+the header ``WWW-Authenticate`` and from the key of the answer (``detail`` comes from the framework, ``error`` from a view).
+
+The text of an answer is kept for the organizer only, shortened and without control characters. None of these carries the token.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+
+TokenReason = Literal["expired", "blacklisted", "wrong_type", "invalid", "missing"]
+TEXT_LIMIT = 300  # characters of an answer that are kept
+
+_TOKEN_CURES: Mapping[str, tuple[str, str]] = {
+    "expired": ("EvalAI's token has expired.", "Take a new one from the EvalAI profile page."),
+    "blacklisted": (
+        "EvalAI's token was replaced by a newer one.",
+        "Somebody pressed “refresh token” in the EvalAI profile; take the new one from there.",
+    ),
+    "wrong_type": (
+        "EvalAI's token is of the wrong kind (an access token).",
+        "Take the one that the EvalAI profile page shows.",
+    ),
+    "invalid": (
+        "EvalAI does not know this token.",
+        "Take the one that the EvalAI profile page shows, and check that evalai.server is the server it belongs to.",
+    ),
+    "missing": (
+        "EvalAI received no token from us.",
+        "A proxy between this machine and EvalAI may remove the Authorization header.",
+    ),
+}
+
+
+class Unreachable(InfrastructureError):
+    """EvalAI did not answer as it should.
+
+    ``applied_unknown`` is true when a write may have taken effect all the same: read the submission, then repeat the same write.
+    """
+
+    def __init__(
+        self,
+        sentence: str = "",
+        *,
+        cure: str = "",
+        code: str = "evalai.unreachable",
+        applied_unknown: bool = False,
+    ) -> None:
+        super().__init__(sentence, cure=cure, code=code)
+        self.applied_unknown = applied_unknown
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _with_attributes(super().__reduce__(), self)
+
+
+class Unintelligible(Unreachable):
+    """EvalAI answered with JSON that this worker does not understand."""
+
+    def __init__(
+        self,
+        sentence: str = "",
+        *,
+        cure: str = "",
+        code: str = "evalai.unintelligible",
+        applied_unknown: bool = False,
+    ) -> None:
+        super().__init__(sentence, cure=cure, code=code, applied_unknown=applied_unknown)
+
+
+class Throttled(InfrastructureError):
+    """EvalAI refuses calls for a while: too many in this minute."""
+
+    def __init__(
+        self,
+        sentence: str = "",
+        *,
+        cure: str = "",
+        code: str = "evalai.throttled",
+        retry_after_s: float = 60.0,
+    ) -> None:
+        super().__init__(sentence, cure=cure, code=code)
+        self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _with_attributes(super().__reduce__(), self)
+
+
+class LinkExpired(InfrastructureError):
+    """The address of a file answers no more; the submission has to be read again."""
+
+    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "evalai.link_expired") -> None:
+        super().__init__(sentence, cure=cure, code=code)
+
+
+class TokenRefused(OrganizerError):
+    """EvalAI refuses our token."""
+
+    def __init__(
+        self,
+        sentence: str = "",
+        *,
+        cure: str = "",
+        code: str = "evalai.token_refused",
+        reason: TokenReason = "invalid",
+    ) -> None:
+        words, remedy = _TOKEN_CURES[reason]
+        super().__init__(sentence or words, cure=cure or remedy, code=code)
+        self.reason: TokenReason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _with_attributes(super().__reduce__(), self)
+
+
+class NotPermitted(OrganizerError):
+    """The token is good, but its owner may not do this."""
+
+    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "evalai.not_permitted") -> None:
+        super().__init__(sentence, cure=cure, code=code)
+
+
+class NotFound(OrganizerError):
+    """EvalAI has no such thing."""
+
+    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "evalai.not_found") -> None:
+        super().__init__(sentence, cure=cure, code=code)
+
+
+class Rejected(OrganizerError):
+    """EvalAI refuses what we sent; repeating it would change nothing."""
+
+    def __init__(
+        self,
+        sentence: str = "",
+        *,
+        cure: str = "",
+        code: str = "evalai.rejected",
+        status: int = 0,
+        server_text: str = "",
+    ) -> None:
+        super().__init__(sentence, cure=cure, code=code)
+        self.status = status
+        self.server_text = server_text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _with_attributes(super().__reduce__(), self)
+
+
+def _with_attributes(reduced: tuple[object, ...], error: NeucoError) -> tuple[object, ...]:
+    return (*reduced[:2], dict(error.__dict__))
+
+
+def parse(body: bytes) -> Any:
+    """Read JSON that may be anything.
+
+    Raises:
+        ValueError: It is not JSON, or nested beyond reason.
+    """
+    try:
+        return json.loads(body)
+    except RecursionError as problem:
+        raise ValueError("nested too deeply") from problem
+
+
+def server_text(document: Any) -> str:
+    """Return what an answer says, short and on one line, for the organizer's eyes only."""
+    if isinstance(document, dict):
+        for key in ("error", "detail"):
+            if isinstance(document.get(key), str):
+                return _shorten(document[key])
+    return _shorten(json.dumps(document, ensure_ascii=False, default=str))
+
+
+def failure(
+    *,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    what: str,
+    write: bool,
+    token_expired: bool = False,
+) -> NeucoError | None:
+    """Read an answer and return the error that it stands for, None when there is none.
+
+    Args:
+        status: HTTP status.
+        headers: Header fields; looked up without regard to case by whoever hands them in.
+        body: The whole answer.
+        what: The call in words, for the sentence.
+        write: Whether the call changes something at EvalAI.
+        token_expired: Whether our token's own date has passed; EvalAI says "invalid or expired" for both.
+    """
+    if status == 429:
+        return Throttled(
+            f"EvalAI refuses to {what}: too many calls in this minute.",
+            retry_after_s=_retry_after(headers.get("Retry-After")),
+        )
+    if 300 <= status < 400:
+        return Rejected(
+            f"EvalAI sends us elsewhere when we {what} (HTTP {status}).",
+            cure="Check that evalai.server is EvalAI's own address, with https://.",
+            code="evalai.redirected",
+            status=status,
+        )
+    try:
+        document = parse(body)
+    except ValueError:
+        document = None
+    if status >= 500 or status == 408 or document is None:
+        return Unreachable(
+            f"EvalAI gave no usable answer when asked to {what} (HTTP {status}).",
+            cure="If this lasts, check evalai.server and EvalAI's state.",
+            applied_unknown=write and (status >= 500 or status == 408 or 200 <= status < 300),
+        )
+    if 200 <= status < 300:
+        return None
+    text = server_text(document)
+    if status == 401 and _is_authentication(headers, document):
+        return TokenRefused(reason=_reason(document, token_expired=token_expired))
+    if status == 403 and "verify your email" in text:
+        return NotPermitted(
+            "EvalAI wants the e-mail address of this account verified.",
+            cure="Follow the link in EvalAI's e-mail.",
+            code="evalai.email_unverified",
+        )
+    if status in (401, 403) or "not authorized" in text:
+        return NotPermitted(
+            f"EvalAI does not let this account {what}.",
+            cure="The token must belong to a host of the challenge.",
+        )
+    if status == 404 or (status == 400 and re.search(r"queue name .* does not exist", text)):
+        return NotFound(
+            f"EvalAI knows nothing there when asked to {what}: {text}",
+            cure="Check evalai.challenge and evalai.queue.",
+        )
+    return Rejected(
+        f"EvalAI refuses to {what} (HTTP {status}): {text}",
+        cure="Compare phases, splits and metrics of the configuration with EvalAI's.",
+        status=status,
+        server_text=text,
+    )
+
+
+def _is_authentication(headers: Mapping[str, str], document: Any) -> bool:
+    if "WWW-Authenticate" in headers:
+        return True
+    return (
+        isinstance(document, dict)
+        and "error" not in document
+        and ("code" in document or "detail" in document)
+    )
+
+
+def _reason(document: Any, *, token_expired: bool) -> TokenReason:
+    text = json.dumps(document)
+    if "blacklisted" in text:
+        return "blacklisted"
+    if "wrong type" in text:
+        return "wrong_type"
+    if "has expired" in text or token_expired:
+        return "expired"
+    return "missing" if "not provided" in text else "invalid"
+
+
+def _retry_after(value: str | None) -> float:
+    text = (value or "").strip()
+    return min(3600.0, float(text)) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else 60.0
+
+
+def _shorten(text: str) -> str:
+    line = "".join(c if c.isprintable() else " " for c in text)
+    return line if len(line) <= TEXT_LIMIT else line[: TEXT_LIMIT - 1] + "…"

@@ -93,9 +93,18 @@ class Scorecard:
 
 
 def _task_to_json(task: TaskScore) -> dict[str, Any]:
-    return {**task.__dict__, "folds": [score if math.isfinite(score) else None for score in task.folds]}
+    return {**task.__dict__, "folds": folds_to_json(task.folds)}
 
 
 def _task_from_json(document: dict[str, Any]) -> TaskScore:
-    folds = tuple(math.nan if score is None else float(score) for score in document["folds"])
-    return TaskScore(**{**document, "folds": folds})
+    return TaskScore(**{**document, "folds": folds_from_json(document["folds"])})
+
+
+def folds_to_json(folds: tuple[float, ...]) -> list[float | None]:
+    """Write fold scores; a failed fold is ``null``, since JSON has no NaN."""
+    return [score if math.isfinite(score) else None for score in folds]
+
+
+def folds_from_json(document: list[float | None]) -> tuple[float, ...]:
+    """Read what :func:`folds_to_json` wrote."""
+    return tuple(math.nan if score is None else float(score) for score in document)

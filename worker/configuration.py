@@ -248,6 +248,10 @@ class Configuration(_Section):
             return str(self.path(Path(text)))
         return text
 
+    def secret_path(self, reference: str, key: str) -> Path:
+        """Resolve a reference to a file that another program reads itself, such as an ssh key."""
+        return secrets.resolve_path(reference, base=self._base, key=key)
+
     def secret(self, reference: str, key: str) -> SecretStr:
         """Resolve a reference of this file, see :func:`worker.secrets.resolve`."""
         return secrets.resolve(reference, base=self._base, key=key)

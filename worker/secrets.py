@@ -54,6 +54,33 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
     )
 
 
+def resolve_path(reference: str, *, base: Path, key: str) -> Path:
+    """Find the file that a configuration value points to, for programs that read it themselves.
+
+    Args:
+        reference: ``file:PATH``, a bare path, or ``credential:NAME``.
+        base: Folder of the configuration file.
+        key: Configuration key, for the message.
+
+    Raises:
+        OrganizerError: If there is no such file.
+    """
+    kind, _, name = reference.partition(":")
+    folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
+    path = (
+        Path(folder) / name
+        if kind == "credential"
+        else base / Path(name if kind == "file" else reference).expanduser()
+    )
+    if not path.is_file():
+        raise OrganizerError(
+            f"{key} points to {path}, which is not a file.",
+            cure="Create it, or correct the key.",
+            code="secret.missing",
+        )
+    return path.resolve()
+
+
 def _read(path: Path, key: str) -> str:
     try:
         value = path.read_text(encoding="utf-8").strip()

@@ -1,0 +1,48 @@
+"""The rate budget: how many calls to EvalAI may leave in a minute.
+
+EvalAI counts all calls of an account in one sliding window of a minute and refuses the next one for up to a minute. We stay below, and
+keep a reserve for answers, so that looking around never delays a result.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime, timedelta
+
+WINDOW = timedelta(seconds=60)
+
+
+class Budget:
+    """A sliding window of calls.
+
+    Args:
+        per_minute: Calls allowed in any 60 seconds.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self.per_minute = per_minute
+        self.reserve = max(2, per_minute // 5)
+        self.total = 0
+        self._calls: deque[datetime] = deque()
+        self._closed_until: datetime | None = None
+
+    def left(self, now: datetime) -> int:
+        """Return how many calls may leave now."""
+        if self._closed_until is not None and now < self._closed_until:
+            return 0
+        while self._calls and not now - WINDOW < self._calls[0] <= now:
+            self._calls.popleft()  # too old, or from before the clock was set back
+        return self.per_minute - len(self._calls)
+
+    def allows(self, now: datetime, *, answer: bool = False) -> bool:
+        """Tell whether a call may leave now; only answers may use the reserve."""
+        return self.left(now) > (0 if answer else self.reserve)
+
+    def spend(self, now: datetime) -> None:
+        """Count a call."""
+        self.total += 1
+        self._calls.append(now)
+
+    def close(self, until: datetime) -> None:
+        """Let nothing leave before a time (EvalAI's Retry-After)."""
+        self._closed_until = until

@@ -1,0 +1,73 @@
+"""The first code of every child: give way, die with the parent, speak JSON lines.
+
+Run as ``python -m worker.child_main MODULE``; the module's ``main(order, say, ask)`` does the work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import NeucoError
+
+CHILDREN = frozenset({"worker.evaluate_child", "worker.fetch_child"})
+PR_SET_PDEATHSIG = 1
+OOM_SCORE = 800  # of 1000: the kernel takes this process before the daemon
+NICENESS = 5
+
+
+def humble() -> None:
+    """Lower the priority, offer this process to the kernel's out-of-memory killer, and end with the parent."""
+    os.nice(NICENESS)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
+    parent = os.getppid()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # the parent died before the request was in force
+        os._exit(1)
+
+
+def main() -> int:
+    """Run one order and report how it ended; the exit status says nothing that the last message does not."""
+    humble()
+    speech = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # whatever a library prints must not mix with the messages
+
+    def say(**message: Any) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        while data:
+            data = data[speech.write(data) or 0 :]
+
+    def ask(**message: Any) -> dict[str, Any]:
+        say(**message)
+        line = sys.stdin.buffer.readline()
+        if not line:
+            os._exit(1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    module = sys.argv[1]
+    if module not in CHILDREN:
+        return 2
+    order = json.loads(sys.stdin.buffer.readline())
+    work: Callable[..., dict[str, Any]] = importlib.import_module(module).main
+    try:
+        say(kind="done", **work(order, say, ask))
+    except NeucoError as error:
+        say(kind="error", family=error.family, sentence=error.sentence, cure=error.cure, code=error.code)
+    except MemoryError:
+        say(kind="error", family="memory", sentence="Out of memory.", cure="", code="memory")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""The command line: assembles the commands and turns errors into a sentence, a cure and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+from typer.exceptions import TyperException
+
+from scoring.errors import InfrastructureError, NeucoError
+from worker.commands.init import init
+from worker.commands.rank import rank
+from worker.commands.run import once, run
+from worker.commands.sandbox import sandbox
+from worker.commands.status import status
+
+app = typer.Typer(
+    name="neuco-worker",
+    help="Run hidden-task embedding challenges: score submissions from EvalAI, publish a dynamic-rank leaderboard.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+for command in (init, run, once, status, rank, sandbox):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run a command; the process's exit status is 0 done, 1 failed, 2 wrong usage, configuration or credentials."""
+    sys.exit(guarded(sys.argv[1:]))
+
+
+def guarded(arguments: list[str]) -> int:
+    """Run a command and return its exit status; nobody ever sees a traceback.
+
+    With ``NEUCO_WORKER_TRACEBACK`` set, an unexpected error shows one: for those who develop it.
+    """
+    try:
+        return int(app(arguments, standalone_mode=False) or 0)
+    except typer.Exit as ending:
+        return ending.exit_code
+    except TyperException as error:
+        show = getattr(error, "show", None)
+        if show is not None:
+            show()
+        else:
+            print(f"neuco-worker: {error}", file=sys.stderr)
+        return 2
+    except (typer.Abort, KeyboardInterrupt):
+        print("Stopped.", file=sys.stderr)
+        return 1
+    except NeucoError as error:
+        print(f"neuco-worker: {error.sentence}", file=sys.stderr)
+        if error.cure:
+            print(f"  {error.cure}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what read us is gone: a pager, head
+        return 1
+    except Exception as error:
+        if os.environ.get("NEUCO_WORKER_TRACEBACK"):
+            raise
+        unexpected = InfrastructureError(
+            f"An unexpected {type(error).__name__} ended the command.",
+            cure="Please report it; NEUCO_WORKER_TRACEBACK=1 shows where it happened.",
+        )
+        print(f"neuco-worker: {unexpected.message}", file=sys.stderr)
+        return unexpected.exit_code
+
+
+if __name__ == "__main__":
+    main()

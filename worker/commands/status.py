@@ -1,0 +1,97 @@
+"""``neuco-worker status``: what needs attention first, then where everything stands."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from worker.commands.run import ConfigOption
+
+if TYPE_CHECKING:
+    from worker.status import Status
+
+SOON = timedelta(days=30)
+
+
+def status(
+    *,
+    config: ConfigOption,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Show the queue, states, last poll, last push and token expiry; what needs attention comes first.
+
+    Example: neuco-worker status --config challenge.yaml --json
+    """
+    from worker.configuration import load
+    from worker.evalai import token_expiry
+    from worker.files import FileStore
+    from worker.status import read_status
+    from worker.store import Store
+
+    configuration = load(config)
+    token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
+    now = datetime.now(UTC)
+    store = Store(configuration.database_url)
+    try:
+        state = read_status(
+            store,
+            now=now,
+            token_expires=token_expiry(token),
+            free_bytes=FileStore(configuration.state_dir).free_bytes(),
+        )
+    finally:
+        store.close()
+    if json_output:
+        print(json.dumps(state.to_json(), indent=2, sort_keys=True))
+        return
+    _show(configuration.challenge.title, state, now)
+
+
+def _show(title: str, state: Status, now: datetime) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"[bold]{title}[/bold]", markup=True)
+    needs = [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
+    if state.token_expires is not None and state.token_expires - now < SOON:
+        needs.append(
+            f"The EvalAI token ends on {state.token_expires:%Y-%m-%d}; renew it in EvalAI's profile page."
+        )
+    if needs:
+        console.print("\nNeeds attention", style="bold red")
+        for need in needs:
+            console.print(f"  • {need}", markup=False)
+    else:
+        console.print("\nNothing needs attention.", style="green")
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(state.states.items())) or "none yet"
+    oldest = (
+        ""
+        if state.oldest_waiting_s is None
+        else f", the oldest since {timedelta(seconds=round(state.oldest_waiting_s))}"
+    )
+    table.add_row("Submissions", counts)
+    table.add_row("Waiting", f"{state.waiting}{oldest}")
+    table.add_row("Held", ", ".join(str(pk) for pk in state.held) or "none")
+    table.add_row("Outbox", f"{state.owed} things owed to EvalAI")
+    table.add_row("Last look at the queue", _ago(state.last_poll, now))
+    table.add_row("Last comparison with EvalAI", _ago(state.last_reconcile, now))
+    table.add_row("Last push", _ago(state.last_push, now))
+    table.add_row(
+        "Token ends", f"{state.token_expires:%Y-%m-%d}" if state.token_expires else "the token does not tell"
+    )
+    table.add_row("Free disk", f"{state.free_bytes / 1e9:.1f} GB")
+    if state.calls_per_submission is not None:
+        table.add_row("EvalAI calls per submission", f"{state.calls_per_submission:.1f}")
+    console.print()
+    console.print(table)
+
+
+def _ago(moment: datetime | None, now: datetime) -> str:
+    if moment is None:
+        return "never"
+    return f"{timedelta(seconds=round((now - moment).total_seconds()))} ago"

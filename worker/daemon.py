@@ -1,0 +1,198 @@
+"""The daemon: one step, repeated.
+
+:meth:`Worker.step` never sleeps and never blocks: slow things happen in lanes (threads for calls and pushes) and children (processes for
+downloads and evaluations) that are looked after here. The time is a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from worker.alerts import Alerting
+from worker.budget import Budget
+from worker.challenge import PhaseSetup
+from worker.configuration import Configuration
+from worker.context import Context
+from worker.courier import Courier
+from worker.evalai import Client
+from worker.evaluation import Evaluation, give_back
+from worker.fetching import Fetching
+from worker.files import FileStore
+from worker.publishing import Publishing
+from worker.states import ACTIVE, Outcome, State
+from worker.store import Store, Tracked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """What is left to do, for `once` and `status`.
+
+    Attributes:
+        active: Submissions that owe an answer and can go on by themselves.
+        stuck: Those that wait for a person or after failed tries.
+        owed: Rows of the outbox.
+        board: Whether the repository may be behind.
+    """
+
+    active: int
+    stuck: int
+    owed: int
+    board: bool
+
+
+class Worker:
+    """Everything that one daemon does.
+
+    Args:
+        configuration: The checked configuration.
+        phases: The phases, ready to score.
+        store: Durable state.
+        client: EvalAI's client.
+        now: Time of the start.
+        random: Source of jitter.
+        name: This worker's name.
+        wake: Called when something slow has finished, possibly from another thread.
+        checkpoint: See :class:`worker.context.Context`.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        phases: Mapping[str, PhaseSetup],
+        store: Store,
+        client: Client,
+        *,
+        now: datetime,
+        random: Random,
+        name: str,
+        wake: Callable[[], None] = lambda: None,
+        checkpoint: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.context = Context(
+            configuration=configuration,
+            phases=phases,
+            store=store,
+            random=random,
+            name=name,
+            wake=wake,
+            started_at=now,
+            checkpoint=checkpoint,
+        )
+        self.budget = Budget(configuration.evalai.requests_per_minute)
+        self.files = FileStore(configuration.state_dir)
+        self.courier = Courier(self.context, client, self.budget)
+        self.fetching = Fetching(self.context, self.files)
+        self.evaluation = Evaluation(self.context, self.files)
+        self.publishing = Publishing(self.context)
+        self.alerting = Alerting(self.context)
+        self._recover(now)
+
+    def step(self, now: datetime) -> bool:
+        """Do one iteration; tell whether anything moved, so that another one soon makes sense."""
+        moved = self.courier.collect(now)
+        moved |= self.publishing.collect(now)
+        moved |= self.evaluation.step(now)
+        moved |= self.fetching.step(now)
+        moved |= self._evaluate_next(now)
+        moved |= self.courier.step(now)
+        moved |= self.publishing.step(now)
+        moved |= self.alerting.step(now)
+        return moved
+
+    @property
+    def fatal(self) -> NeucoError | None:
+        """What makes going on pointless, if anything: EvalAI's challenge is not the configured one."""
+        return self.courier.fatal
+
+    @property
+    def busy(self) -> bool:
+        """Whether something slow is under way."""
+        return self.courier.busy or self.fetching.busy or self.evaluation.busy or self.publishing.busy
+
+    def reload(self, configuration: Configuration, phases: Mapping[str, PhaseSetup]) -> None:
+        """Take up a changed configuration; what is under way ends under the old one."""
+        self.context.configuration, self.context.phases = configuration, phases
+        self.budget.per_minute = configuration.evalai.requests_per_minute
+        self.publishing.reload()
+
+    def stop(self, now: datetime) -> None:
+        """End children and pushes without loss; the process may exit afterwards."""
+        self.evaluation.stop(now)
+        self.fetching.stop(now)
+        self.publishing.stop()
+
+    def waiting(self, now: datetime) -> Waiting:
+        """Count what is left to do."""
+        with self.context.store.read() as tx:
+            open_ones = tx.submissions(ACTIVE)
+            owed = tx.owed()
+        late = {row.submission for row in owed if row.tries > 0}
+        stuck = [
+            known for known in open_ones if known.hold is not None or known.tries > 0 or known.pk in late
+        ]
+        return Waiting(
+            active=len(open_ones) - len(stuck), stuck=len(stuck), owed=len(owed), board=self.publishing.due()
+        )
+
+    def _evaluate_next(self, now: datetime) -> bool:
+        """Let EvalAI show the next submission as running, then start its child."""
+        if self.evaluation.busy:
+            return False
+        pk = self.evaluation.head(now)
+        if pk is None:
+            return False
+        with self.context.store.read() as tx:
+            known = tx.get(pk)
+        if known is not None and known.state is State.SCORING:
+            return self._unchanged(known, now) and self.evaluation.start(pk, now)
+        self.courier.wants(pk)
+        return False
+
+    def _unchanged(self, known: Tracked, now: datetime) -> bool:
+        """Check that a phase's scores still stand on the same tasks and protocol; else hold its submissions."""
+        setup = self.context.phases[known.phase or ""]
+        with self.context.store.write() as tx:
+            record = tx.phase_record(setup.codename)
+            if record is None or not tx.has_cells(setup.codename):
+                tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
+                return True
+            if record["protocol_hash"] == setup.protocol.hash and record["tasks"] == dict(setup.tasks):
+                return True
+            error = OrganizerError(
+                f"Tasks or protocol of phase {setup.codename} are not those that the scores so far stand on.",
+                cure="Put them back, or take the change up with `neuco-worker challenge rescore`.",
+                code="tasks.changed",
+            )
+            give_back(tx, known, error, Outcome.ORGANIZER, retry_at=self.context.retry_at(now, known.tries))
+        self.context.trouble(f"tasks:{setup.codename}", error, now=now)
+        return False
+
+    def _recover(self, now: datetime) -> None:
+        """Take over what a killed predecessor left: its open attempts are dead, its waits are over."""
+        with self.context.store.write() as tx:
+            for attempt in tx.attempts(open_only=True):
+                tx.close_attempt(attempt["id"], Outcome.DEAD, now=now, reason="found open at start")
+            for known in tx.submissions([State.SCORING]):
+                error = InfrastructureError("The worker ended while this was scored.", code="evaluate.dead")
+                give_back(tx, known, error, Outcome.DEAD, retry_at=now)
+            tx.release_all()
+            tx.set_fact("started_at", now.isoformat())
+        self.files.clear_temporary()
+
+
+def make_client(configuration: Configuration, **options: Any) -> Client:
+    """Make the client that the configuration describes.
+
+    Raises:
+        OrganizerError: If the token is missing.
+    """
+    evalai = configuration.evalai
+    token = configuration.secret(evalai.token, "evalai.token").get_secret_value()
+    return Client(
+        server=evalai.server, token=token, challenge=evalai.challenge, queue=evalai.queue, **options
+    )

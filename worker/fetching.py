@@ -1,0 +1,181 @@
+"""Fetching: the one file that is being downloaded, in a child process that may be killed.
+
+A failed download never fails a submission: it is tried again, for ever. Only a file that is larger than allowed is its author's fault.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from worker import answers
+from worker.children import Child
+from worker.context import Context
+from worker.files import FileStore
+from worker.states import Attempt, Errand, Outcome, State
+from worker.store import Tracked
+
+MEGABYTE = 1_000_000
+GIGABYTE = 1_000_000_000
+AHEAD = 2  # files fetched before they can be scored; more would only fill the disk
+DEADLINE_S = 900.0
+QUIET_S = 30.0  # without a byte
+
+
+class Fetching:
+    """Chooses the next file, starts its child, looks after it, and records how it ended.
+
+    Args:
+        context: The worker's surroundings.
+        files: Where files are stored.
+    """
+
+    def __init__(self, context: Context, files: FileStore) -> None:
+        self._context = context
+        self._files = files
+        self._child: Child | None = None
+        self._submission: Tracked | None = None
+        self._attempt = 0
+        self._started_at: datetime | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a download is under way."""
+        return self._child is not None
+
+    def step(self, now: datetime) -> bool:
+        """Look after the download under way, or start the next one."""
+        if self._child is not None:
+            return self._look_after(self._child, now)
+        known = self._next(now)
+        if known is None:
+            return False
+        reserve = self._context.configuration.submission.disk_reserve_gigabytes * GIGABYTE
+        if self._files.free_bytes() < reserve:
+            error = InfrastructureError(
+                "The disk is nearly full; no more submissions are fetched.",
+                cure="Make room in the state directory's file system; fetching goes on by itself.",
+                code="disk.reserve",
+            )
+            self._context.trouble("disk.reserve", error, now=now)
+            return False
+        self._context.over("disk.reserve", now=now)
+        self._start(known, now)
+        return True
+
+    def stop(self, now: datetime) -> None:
+        """End the download because the worker ends."""
+        if self._child is not None:
+            with self._context.store.write() as tx:
+                tx.close_attempt(self._attempt, Outcome.SHUTDOWN, now=now)
+            self._forget()
+
+    def _next(self, now: datetime) -> Tracked | None:
+        with self._context.store.read() as tx:
+            if len(tx.submissions([State.FETCHED])) >= AHEAD:
+                return None
+            waiting = [
+                known
+                for known in tx.submissions([State.ACKNOWLEDGED])
+                if not known.waits(now) and not (known.hold or "").startswith("facts.")
+            ]
+            turns = tx.last_turns()
+        if not waiting:
+            return None
+        beginning = datetime.min.replace(tzinfo=now.tzinfo)
+        return min(
+            waiting,
+            key=lambda known: (turns.get(known.team_key or 0, beginning), known.submitted_at, known.pk),
+        )
+
+    def _start(self, known: Tracked, now: datetime) -> None:
+        configuration = self._context.configuration
+        with self._context.store.write() as tx:
+            self._attempt = tx.open_attempt(known.pk, Attempt.FETCH, worker=self._context.name, now=now)
+        folder = self._files.temporary(f"fetch-{self._attempt}")
+        server = urlsplit(configuration.evalai.server).netloc
+        self._context.checkpoint("before child fetch")
+        self._child = Child(
+            "worker.fetch_child",
+            {
+                "url": known.input_file,
+                "destination": str(folder / "file"),
+                "max_bytes": int(configuration.submission.max_megabytes * MEGABYTE),
+                "allowed_hosts": [server, *configuration.evalai.media_hosts],
+                "timeout_s": QUIET_S,
+            },
+            folder=folder,
+            wake=self._context.wake,
+        )
+        self._context.checkpoint("after child fetch")
+        self._submission, self._started_at = known, now
+
+    def _look_after(self, child: Child, now: datetime) -> bool:
+        while (message := child.receive()) is not None:
+            if message.get("kind") == "done":
+                self._stored(message["sha256"], int(message["size"]), now)
+                return True
+            if message.get("kind") == "error":
+                kinds: dict[str, type[NeucoError]] = {
+                    "participant": ParticipantError,
+                    "organizer": OrganizerError,
+                }
+                kind = kinds.get(str(message.get("family")), InfrastructureError)
+                self._failed(
+                    kind(
+                        str(message.get("sentence")),
+                        cure=str(message.get("cure")),
+                        code=str(message.get("code")),
+                    ),
+                    now,
+                )
+                return True
+        if child.ended() is not None and not child.pending:
+            self._failed(InfrastructureError("The download's process died.", code="fetch.died"), now)
+            return True
+        if self._started_at is not None and not 0 <= (now - self._started_at).total_seconds() <= DEADLINE_S:
+            self._failed(InfrastructureError("The download took too long.", code="fetch.deadline"), now)
+            return True
+        return False
+
+    def _stored(self, file_hash: str, size: int, now: datetime) -> None:
+        known, child = self._submission, self._child
+        if known is None or child is None:
+            return
+        self._context.checkpoint("before file kept")
+        self._files.keep(child.folder / "file", file_hash)
+        self._context.checkpoint("after file kept")
+        with self._context.store.write() as tx:
+            tx.move(known.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=file_hash, file_bytes=size)
+            tx.close_attempt(self._attempt, Outcome.DONE, now=now)
+            tx.resolve_alert(f"fetch:{known.pk}", now=now)
+        self._forget()
+
+    def _failed(self, error: NeucoError, now: datetime) -> None:
+        known = self._submission
+        if known is None:
+            return
+        with self._context.store.write() as tx:
+            if isinstance(error, ParticipantError):
+                answer = answers.failed(error).to_json()
+                if tx.move(known.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer):
+                    tx.owe(Errand.POST, known.pk, now=now)
+                tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now, reason=error.code)
+            else:
+                retry_at = self._context.retry_at(now, known.tries)
+                # An expired link: the next reading of the submission brings a fresh one.
+                values = {"read_at": None} if error.code == "file.link_expired" else {}
+                tx.note(known.pk, not_before=retry_at, tries=known.tries + 1, **values)
+                outcome = Outcome.ORGANIZER if isinstance(error, OrganizerError) else Outcome.INFRASTRUCTURE
+                tx.close_attempt(self._attempt, outcome, now=now, reason=f"{error.code}: {error.sentence}")
+        if isinstance(error, OrganizerError) or (
+            not isinstance(error, ParticipantError) and known.tries >= 2
+        ):
+            self._context.trouble(f"fetch:{known.pk}", error, now=now)
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._child is not None:
+            self._child.close()
+        self._child, self._submission, self._started_at = None, None, None

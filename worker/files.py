@@ -1,0 +1,73 @@
+"""Stored submission files: content-addressed, under the state directory.
+
+A file is named by the SHA-256 of what was downloaded, so equal submissions are stored once. Nothing a participant chose is part of a path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+class FileStore:
+    """Files by content hash, and temporary folders beside them on the same file system.
+
+    Args:
+        root: The state directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._files = root / "files"
+        self._temporary = root / "tmp"
+        for folder in (self._files, self._temporary):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def temporary(self, name: str) -> Path:
+        """Return a folder name for one attempt; the attempt makes and removes it."""
+        return self._temporary / name
+
+    def clear_temporary(self) -> None:
+        """Remove what attempts of a dead worker left behind."""
+        for folder in self._temporary.iterdir():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def keep(self, path: Path, file_hash: str) -> Path:
+        """Move a complete file into the store; it is durable when this returns."""
+        place = self._place(file_hash)
+        place.parent.mkdir(exist_ok=True, mode=0o700)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+        path.replace(place)
+        folder = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return place
+
+    def find(self, file_hash: str) -> Path | None:
+        """Return the stored file, if it is still there."""
+        place = self._place(file_hash)
+        return place if place.is_file() else None
+
+    def remove(self, file_hash: str) -> None:
+        """Forget a file."""
+        self._place(file_hash).unlink(missing_ok=True)
+
+    def stored(self) -> Iterable[Path]:
+        """Return all stored files."""
+        return self._files.glob("*/*")
+
+    def free_bytes(self) -> int:
+        """Return the free space of the file system."""
+        return shutil.disk_usage(self._files).free
+
+    def _place(self, file_hash: str) -> Path:
+        if not _HASH.fullmatch(file_hash):
+            raise ValueError("not a SHA-256 in hex")
+        return self._files / file_hash[:2] / file_hash

@@ -1,0 +1,232 @@
+"""Intake: what EvalAI tells about submissions becomes rows and transitions.
+
+Our database decides. What a participant can edit at EvalAI (status, phase, input file, visibility) is recorded at first sight; later
+readings are compared with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from worker.evalai import Message, Submission
+from worker.states import ANSWERED, COUNTED, Errand, State
+from worker.store import Tracked, Transaction
+
+WAITING = frozenset({"submitted", "queued", "running", "resuming"})
+"""Statuses that ask for an answer."""
+ANSWERED_REMOTELY = frozenset({"finished", "failed"})
+
+_FILE_PLACE = re.compile(r"/challenge_(\d+)/phase_(\d+)/submission_(\d+)/")
+
+
+def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
+    """Make the submission of a queue message durable, and owe the message's deletion under its newest receipt.
+
+    A message is only a hint: facts come from the submission itself. A message for a failed or cancelled one may be a resume, so EvalAI
+    is asked anew.
+    """
+    known = tx.get(message.submission_pk)
+    if known is None:
+        tx.add(message.submission_pk, now=now, message_phase=message.phase_pk)
+    elif known.message_phase is None:
+        tx.note(known.pk, message_phase=message.phase_pk)
+    if known is not None and known.state in (State.FAILED, State.CANCELLED):
+        tx.note(known.pk, read_at=None)
+    tx.owe(Errand.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
+
+
+def take_facts(
+    tx: Transaction, facts: Submission, *, challenge: int, phases: Mapping[int, str], now: datetime
+) -> None:
+    """Compare what EvalAI says of a submission with what we know, and follow.
+
+    Args:
+        tx: An open write transaction.
+        facts: EvalAI's answer.
+        challenge: Our challenge's pk.
+        phases: Phase pk to codename, of the phases that the configuration names.
+        now: The time.
+    """
+    known = tx.get(facts.pk)
+    if known is None:
+        if facts.ignored or facts.status not in WAITING:
+            return
+        tx.add(facts.pk, now=now)
+        known = tx.get(facts.pk)
+    if known is None or known.state is State.SUPERSEDED:
+        return
+    first_sight = known.input_file is None
+    if first_sight:
+        tx.note(
+            facts.pk,
+            phase_pk=facts.phase_pk,
+            phase=phases.get(facts.phase_pk),
+            team_key=facts.team_pk,
+            submitted_at=facts.submitted_at,
+            input_file=facts.input_file,
+            public_at_first=facts.is_public,
+        )
+    tx.note(
+        facts.pk,
+        phase=phases.get(facts.phase_pk if first_sight else known.phase_pk or facts.phase_pk),
+        team=facts.team_name,
+        method=facts.method_name,
+        public_now=facts.is_public,
+        baseline=facts.is_baseline,
+        flagged=facts.is_flagged,
+        deleted=facts.ignored,
+        remote_status=facts.status,
+        read_at=now,
+    )
+    if first_sight:
+        _link_rerun(tx, facts)
+    fresh = tx.get(facts.pk)
+    if fresh is None:
+        return
+    if fresh.state in ANSWERED:
+        _follow_answered(tx, known, fresh, now=now)
+    else:
+        _follow_open(tx, fresh, facts, challenge=challenge, now=now)
+
+
+def _follow_open(
+    tx: Transaction, known: Tracked, facts: Submission, *, challenge: int, now: datetime
+) -> None:
+    """Follow a submission that still owes an answer, or was cancelled."""
+    if known.state is State.CANCELLED:
+        if facts.status in WAITING and not facts.ignored:
+            tx.move(known.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
+        return
+    if facts.ignored or facts.status == "cancelled":
+        cancel(tx, known, "cancelled at EvalAI" if not facts.ignored else "deleted at EvalAI", now=now)
+        return
+    if facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, known):
+        if known.state is not State.RECEIVED:
+            text = (
+                f"Submission {known.pk} was answered ({facts.status}) by somebody else while we worked on it; "
+                "it is left as it is. Is a second worker running?"
+            )
+            tx.raise_alert(f"elsewhere:{known.pk}", "submission.answered_elsewhere", text, now=now)
+        cancel(tx, known, "answered by somebody else", now=now)
+        return
+    fault = disagreement(known, facts, challenge=challenge)
+    if fault:
+        code, reason = fault
+        hold(tx, known, code, reason, now=now)
+        return
+    if known.hold is not None and known.hold.startswith("facts."):
+        tx.note(known.pk, hold=None, hold_reason=None)
+        tx.resolve_alert(f"hold:{known.pk}", now=now)
+    if known.state is State.RECEIVED:
+        tx.move(known.pk, State.RECEIVED, State.ACKNOWLEDGED)
+
+
+def _follow_answered(tx: Transaction, before: Tracked, known: Tracked, *, now: datetime) -> None:
+    """Follow a submission that we answered: the board may change, or somebody set it back."""
+    expected = "failed" if known.state is State.FAILED else "finished"
+    if known.state is State.PUBLISHED and _board_facts(before) != _board_facts(known):
+        tx.move(known.pk, State.PUBLISHED, State.POSTED)
+    status = known.remote_status or ""
+    if status in (expected, "cancelled") or known.deleted:
+        return
+    if known.state is State.FAILED and status == "resuming":
+        tx.log("resumed", actor="evalai", now=now, submission=known.pk)
+        tx.move(known.pk, State.FAILED, State.ACKNOWLEDGED, running_at=None, answer=None, file_hash=None)
+        return
+    if known.reposts > 0:
+        text = (
+            f"Submission {known.pk} was set back to {status!r} at EvalAI again after its answer was posted twice; "
+            "nothing more is done about it. Talk to the team, or post the answer by hand."
+        )
+        tx.raise_alert(f"set-back:{known.pk}", "submission.set_back", text, now=now)
+        return
+    current = tx.get(known.pk)
+    if current is None:
+        return
+    tx.log("set back", actor="evalai", now=now, submission=known.pk, status=status)
+    target = State.REJECTED if current.state is State.FAILED else State.SCORED
+    if tx.move(known.pk, current.state, target, reposts=1):
+        tx.owe(Errand.POST, known.pk, now=now)
+
+
+def _board_facts(known: Tracked) -> tuple[object, ...]:
+    return (
+        known.team,
+        known.method,
+        known.public_now,
+        known.baseline,
+        known.flagged,
+        known.deleted,
+        known.remote_status == "cancelled",
+    )
+
+
+def _perhaps_ours(tx: Transaction, known: Tracked) -> bool:
+    """Tell whether the answer that EvalAI shows may be ours, sent but never confirmed."""
+    return any(owed.sent_at is not None for owed in tx.owed(Errand.POST, known.pk))
+
+
+def _link_rerun(tx: Transaction, facts: Submission) -> None:
+    """Connect a re-run (new pk, same file) with the submission whose path it carries."""
+    place = _FILE_PLACE.search(facts.input_file or "")
+    if place is None or facts.rerun_resumed_at is None:
+        return
+    old = int(place.group(3))
+    if old != facts.pk and tx.get(old) is not None:
+        tx.note(old, superseded_by=facts.pk)
+
+
+def disagreement(known: Tracked, facts: Submission, *, challenge: int) -> tuple[str, str] | None:
+    """Tell what does not fit together in a submission that is to be scored, if anything: (code, sentence for the organizer)."""
+    if known.phase is None:
+        return (
+            "facts.phase_unconfigured",
+            f"Submission {known.pk} is for EvalAI phase {known.phase_pk}, which the configuration does not name.",
+        )
+    if facts.phase_pk != known.phase_pk or known.message_phase not in (None, known.phase_pk):
+        return (
+            "facts.phase_differs",
+            f"Submission {known.pk} was sent to phase {known.phase_pk}, its message says phase "
+            f"{known.message_phase}, EvalAI now says phase {facts.phase_pk}. Somebody may have edited it.",
+        )
+    place = _FILE_PLACE.search(facts.input_file or "")
+    if place is None or int(place.group(1)) != challenge or int(place.group(2)) != known.phase_pk:
+        return (
+            "facts.file_elsewhere",
+            f"The input file of submission {known.pk} does not lie in the folder of phase {known.phase_pk}. "
+            "Somebody may have edited it.",
+        )
+    if _without_query(facts.input_file) != _without_query(known.input_file):
+        return (
+            "facts.file_replaced",
+            f"The input file of submission {known.pk} was replaced at EvalAI after it was sent.",
+        )
+    return None
+
+
+def _without_query(url: str | None) -> str:
+    return (url or "").split("?", 1)[0]
+
+
+def cancel(tx: Transaction, known: Tracked, reason: str, *, now: datetime) -> None:
+    """Stop caring for a submission that wants no answer any more."""
+    target = State.SUPERSEDED if known.superseded_by is not None else State.CANCELLED
+    if tx.move(known.pk, known.state, target):
+        tx.settle_all(Errand.POST, known.pk, now=now)
+        tx.resolve_alert(f"hold:{known.pk}", now=now)
+        tx.log("cancelled", actor="evalai", now=now, submission=known.pk, reason=reason)
+
+
+def hold(tx: Transaction, known: Tracked, code: str, reason: str, *, now: datetime) -> None:
+    """Keep a submission waiting for a person, and tell that person."""
+    tx.note(known.pk, hold=code, hold_reason=reason)
+    tx.raise_alert(f"hold:{known.pk}", code, f"{reason} The submission waits.", now=now)
+
+
+def supersede_older(tx: Transaction, pk: int, *, now: datetime) -> None:
+    """Retire the submission that this one re-ran, now that this one is answered."""
+    for known in tx.submissions(COUNTED | {State.FAILED}):
+        if known.superseded_by == pk and tx.move(known.pk, known.state, State.SUPERSEDED):
+            tx.log("superseded", actor="evalai", now=now, submission=known.pk, by=pk)

@@ -1,0 +1,282 @@
+"""Publishing: from the score matrix to a pushed board, without ever making scoring wait.
+
+Two errands in a lane of their own: the board is computed from values read out of the database, then stored there (the history is ours, not
+the repository's); then it is rendered and pushed. What is pushed is always made from the stored boards, so a push that was lost or
+interrupted is simply made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from leaderboard import board as boards
+from leaderboard.files import render
+from leaderboard.publisher import Published, Publisher, PublisherSettings, commit_message
+from leaderboard.snapshot import Board, Entry, PhaseSite, PhaseSnapshot, Rules, Selection, Site
+from scoring.errors import NeucoError, OrganizerError
+from worker.challenge import PhaseSetup
+from worker.configuration import Configuration
+from worker.context import Context, seconds
+from worker.lanes import Lane
+from worker.states import COUNTED, State
+from worker.store import Tracked, Transaction
+
+README = "README.md"
+HISTORY = "leaderboard/history.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Draft:
+    """What one round of publishing works on."""
+
+    site: Site
+    new: tuple[Board, ...]
+    submissions: tuple[int, ...]
+
+
+class Publishing:
+    """Keeps the repository in step with the score matrix.
+
+    Args:
+        context: The worker's surroundings.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._publisher = Publisher(publisher_settings(context.configuration))
+        self._lane: Lane[Any] = Lane("git", context.wake)
+        self._begun_at: datetime | None = None
+        self._not_before: datetime | None = None
+        self._draft: _Draft | None = None
+        self.tries = 0
+        self.pushed = False
+        self.last_error: NeucoError | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a round is under way."""
+        return self._lane.busy or self._draft is not None
+
+    def due(self) -> bool:
+        """Tell whether the repository may be behind."""
+        with self._context.store.read() as tx:
+            return not self.pushed or bool(tx.submissions([State.POSTED]))
+
+    def collect(self, now: datetime) -> bool:
+        """Take in a finished computation or push."""
+        return self._lane.collect(now)
+
+    def step(self, now: datetime) -> bool:
+        """Begin the next part of a round, if one is due."""
+        if self._lane.busy:
+            return False
+        if self._draft is not None:
+            draft = self._draft
+            self._lane.start(lambda: self._push(draft), done=self._pushed, failed=self._failed)
+            return True
+        every = seconds(self._context.configuration.leaderboard.publish_every)
+        if self._begun_at is not None and now - every < self._begun_at <= now:
+            return False
+        if self._not_before is not None and now < self._not_before <= now + timedelta(seconds=120):
+            return False
+        if not self.due():
+            return False
+        with self._context.store.read() as tx:
+            posted = tuple(known.pk for known in tx.submissions([State.POSTED]))
+            snapshots = [
+                snapshot(tx, self._context.configuration, setup) for setup in self._context.phases.values()
+            ]
+            histories = {name: tuple(map(boards.from_json, tx.boards(name))) for name in self._context.phases}
+            frozen = {name: _frozen_at(tx, name) for name in self._context.phases}
+        self._begun_at = now
+
+        def compute() -> _Draft:
+            new = []
+            sites = []
+            for phase in snapshots:
+                history = histories[phase.codename]
+                if frozen[phase.codename] is None:
+                    following = boards.next_board(phase, history, at=now)
+                    if following is not None:
+                        new.append(following)
+                        history = (*history, following)
+                sites.append(
+                    PhaseSite(
+                        codename=phase.codename,
+                        title=phase.title,
+                        rules=phase.rules,
+                        history=history,
+                        snapshot=phase if self._context.configuration.leaderboard.publish else None,
+                        frozen_at=frozen[phase.codename],
+                    )
+                )
+            site = make_site(self._context.configuration, tuple(sites))
+            return _Draft(site=site, new=tuple(new), submissions=posted)
+
+        self._lane.start(compute, done=self._computed, failed=self._failed)
+        return True
+
+    def reload(self) -> None:
+        """Take up a changed configuration with the next round."""
+        self._publisher = Publisher(publisher_settings(self._context.configuration))
+        self.pushed = False
+
+    def stop(self) -> None:
+        """Kill the git process that may be running, because the worker ends."""
+        self._publisher.stop()
+
+    def _computed(self, draft: _Draft, now: datetime) -> None:
+        with self._context.store.write() as tx:
+            for board in draft.new:
+                tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
+        self._draft = draft
+
+    def _push(self, draft: _Draft) -> Published:
+        message = commit_message(draft.site, unpublished(draft.site, draft.new))
+
+        def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+            return render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
+
+        self._context.checkpoint("before call push")
+        published = self._publisher.publish(files, message)
+        self._context.checkpoint("after call push")
+        return published
+
+    def _pushed(self, published: Published, now: datetime) -> None:
+        draft, self._draft = self._draft, None
+        self.tries, self._not_before, self.pushed, self.last_error = 0, None, True, None
+        with self._context.store.write() as tx:
+            for pk in draft.submissions if draft is not None else ():
+                tx.move(pk, State.POSTED, State.PUBLISHED)
+            tx.set_fact("pushed_at", now.isoformat())
+            tx.set_fact("pushed_commit", published.commit)
+            tx.resolve_alert("leaderboard.push", now=now)
+        if published.changed:
+            self._context.log.info("Board pushed.", event_key="board.pushed", commit=published.commit)
+
+    def _failed(self, error: NeucoError, now: datetime) -> None:
+        self._draft = None
+        self.last_error = error
+        self._not_before = self._context.retry_at(now, self.tries)
+        self._begun_at = None
+        self.tries += 1
+        self._context.log.warning(error.sentence, event_key=error.code, tries=self.tries)
+        if isinstance(error, OrganizerError) or self.tries >= 3:
+            self._context.trouble("leaderboard.push", error, now=now)
+
+
+def unpublished(site: Site, new: tuple[Board, ...]) -> tuple[Board, ...]:
+    """Return the boards that a commit message speaks of: the new ones, or the latest if an earlier push was lost."""
+    return new or tuple(phase.history[-1] for phase in site.phases if phase.history)
+
+
+def publisher_settings(configuration: Configuration) -> PublisherSettings:
+    """Say where and as whom to push.
+
+    Raises:
+        OrganizerError: If a secret is missing.
+    """
+    leaderboard = configuration.leaderboard
+    token = configuration.secret(leaderboard.token, "leaderboard.token") if leaderboard.token else None
+    return PublisherSettings(
+        repository=configuration.repository_url,
+        branch=leaderboard.branch,
+        state_dir=configuration.state_dir / "leaderboard",
+        token=token.get_secret_value() if token is not None else None,
+        ssh_key=configuration.secret_path(leaderboard.ssh_key, "leaderboard.ssh_key")
+        if leaderboard.ssh_key
+        else None,
+        known_hosts=(
+            configuration.secret_path(leaderboard.known_hosts, "leaderboard.known_hosts")
+            if leaderboard.known_hosts
+            else None
+        ),
+    )
+
+
+def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...]) -> Site:
+    """Say what the whole site shows."""
+    server, challenge = configuration.evalai.server, configuration.evalai.challenge
+    return Site(
+        title=configuration.challenge.title,
+        phases=phases,
+        publish=frozenset(configuration.leaderboard.publish),
+        link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
+    )
+
+
+def snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -> PhaseSnapshot:
+    """Read everything that decides one phase's board now."""
+    leaderboard, settings = configuration.leaderboard, setup.settings
+    matrix = tx.matrix(setup.protocol.hash)
+    rows = [known for known in tx.submissions(COUNTED) if known.phase == setup.codename and _stands(known)]
+    eligible = _eligible_teams(tx, settings.eligible_if_scored_in)
+    entries = []
+    for known in rows:
+        cells = matrix.get(known.content_hash or "", {})
+        scores = {
+            task: cells[task, version]["folds"]
+            for task, version in setup.tasks.items()
+            if (task, version) in cells
+        }
+        if len(scores) != len(setup.tasks) or known.submitted_at is None or known.team_key is None:
+            continue  # a row with a missing cell has no rank and no number
+        public = known.public_now if settings.visibility == "current" else known.public_at_first
+        entries.append(
+            Entry(
+                submission=known.pk,
+                team_key=known.team_key,
+                team=known.team or "",
+                method=known.method or "",
+                submitted_at=known.submitted_at,
+                public=bool(public),
+                baseline=known.baseline
+                or known.team in leaderboard.baselines
+                or known.method in leaderboard.baselines,
+                scores=scores,
+                eligible=eligible is None or known.team_key in eligible,
+                content_hash=known.content_hash or "",
+                seconds=sum(cells[task, version]["seconds"] for task, version in setup.tasks.items()),
+            )
+        )
+    return PhaseSnapshot(
+        codename=setup.codename,
+        title=setup.codename,
+        rules=Rules(
+            selection=Selection(settings.selection),
+            epsilon=configuration.scoring.epsilon,
+            baselines_weigh=leaderboard.baselines_weigh,
+            ghost_task=leaderboard.ghost_task,
+            decimals=leaderboard.decimals,
+            hidden_teams=frozenset(leaderboard.hidden_teams),
+            chosen=tx.choices(setup.codename),
+            visibility=settings.visibility,
+            eligible_if_scored_in=settings.eligible_if_scored_in,
+        ),
+        row_sets=dict(setup.row_sets),
+        entries=tuple(entries),
+    )
+
+
+def _stands(known: Tracked) -> bool:
+    """Tell whether nothing takes a scored submission off the board; a re-run keeps the old one until the new one is answered."""
+    cancelled = known.remote_status == "cancelled" and known.superseded_by is None
+    return not (cancelled or known.deleted or known.flagged or known.excluded is not None)
+
+
+def _eligible_teams(tx: Transaction, phase: str | None) -> frozenset[int] | None:
+    if phase is None:
+        return None
+    return frozenset(
+        known.team_key
+        for known in tx.submissions(COUNTED)
+        if known.phase == phase and known.team_key and _stands(known)
+    )
+
+
+def _frozen_at(tx: Transaction, phase: str) -> datetime | None:
+    record = tx.phase_record(phase)
+    return None if record is None else record["frozen_at"]

@@ -1,0 +1,267 @@
+"""Running a worker: the beat for `run`, the drain for `once`, signals, and what systemd wants to hear."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import SystemRandom
+from types import FrameType
+
+import structlog
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from scoring.errors import InfrastructureError, NeucoError
+from worker import logs
+from worker.challenge import load_challenge
+from worker.configuration import Configuration, load
+from worker.daemon import Worker, make_client
+from worker.evalai import TokenRefused
+from worker.lock import only_daemon
+from worker.store import Store
+
+BEAT_S = 1.0
+MOVES_PER_BEAT = 200  # then the beat ends and the next one goes on, so that the watchdog hears of us
+ONCE_STUCK_S = 45.0  # `once` gives up on what waits after failures when nothing else has moved for so long
+
+
+def utc_now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+@dataclass
+class Signals:
+    """Flags that signal handlers set; nothing else happens in a handler."""
+
+    stop: threading.Event
+    wake: threading.Event
+    reload: bool = False
+
+    def install(self) -> None:
+        """Listen to SIGTERM and SIGINT (stop) and SIGHUP (reload)."""
+
+        def on_stop(_: int, __: FrameType | None) -> None:
+            self.stop.set()
+            self.wake.set()
+
+        def on_reload(_: int, __: FrameType | None) -> None:
+            self.reload = True
+            self.wake.set()
+
+        signal.signal(signal.SIGTERM, on_stop)
+        signal.signal(signal.SIGINT, on_stop)
+        signal.signal(signal.SIGHUP, on_reload)
+
+
+def notify(state: str) -> None:
+    """Tell systemd something (READY=1, WATCHDOG=1, STOPPING=1); nothing happens without it."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with (
+        contextlib.suppress(OSError),
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel,
+    ):
+        channel.sendto(state.encode(), address)
+
+
+@contextmanager
+def started(
+    path: Path, *, wake: Callable[[], None], checkpoint: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[Configuration, Worker]]:
+    """Load everything, take the lock, and yield a worker; what it has open is closed at the end.
+
+    Raises:
+        OrganizerError: If configuration, credentials or tasks are wrong.
+        InfrastructureError: If another daemon runs on the state.
+    """
+    configuration = load(path)
+    phases = load_challenge(configuration)
+    client = make_client(configuration)
+    logs.set_up(secrets=_secrets(configuration))
+    with only_daemon(configuration.state_dir):
+        store = Store(configuration.database_url, checkpoint=checkpoint)
+        worker = Worker(
+            configuration,
+            phases,
+            store,
+            client,
+            now=utc_now(),
+            random=SystemRandom(),
+            name=f"{socket.gethostname()}:{os.getpid()}",
+            wake=wake,
+            checkpoint=checkpoint,
+        )
+        try:
+            yield configuration, worker
+        finally:
+            worker.stop(utc_now())
+            store.close()
+
+
+def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
+    """Run until SIGTERM: the daemon.
+
+    APScheduler gives the beats; a beat goes on as long as something moves. The beat alone feeds systemd's watchdog, so a loop that hangs
+    is restarted.
+
+    Raises:
+        OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
+    """
+    signals = Signals(stop=threading.Event(), wake=threading.Event())
+    signals.install()
+    with started(path, wake=signals.wake.set, checkpoint=checkpoint) as (_, worker):
+        log = structlog.get_logger("neuco_worker")
+        log.info("The worker runs.", event_key="run.start", pid=os.getpid())
+        fatal: list[NeucoError] = []
+
+        def beat() -> None:
+            try:
+                for _ in range(MOVES_PER_BEAT):
+                    if signals.stop.is_set():
+                        return
+                    signals.wake.clear()
+                    if not worker.step(utc_now()):
+                        break
+                if worker.fatal is not None:
+                    fatal.append(worker.fatal)
+                    signals.stop.set()
+            except NeucoError as error:  # a locked or full database: the next beat tries again
+                log.error(error.sentence, event_key=error.code)
+            notify("WATCHDOG=1")
+
+        scheduler = BackgroundScheduler(timezone=UTC)
+        scheduler.add_job(
+            beat,
+            "interval",
+            seconds=BEAT_S,
+            coalesce=True,
+            max_instances=1,
+            misfire_grace_time=None,
+            next_run_time=utc_now(),
+        )
+        job = scheduler.get_jobs()[0]
+        scheduler.start()
+        notify("READY=1")
+        while not signals.stop.is_set():
+            if signals.wake.wait(timeout=BEAT_S) and not signals.stop.is_set():
+                signals.wake.clear()
+                with contextlib.suppress(LookupError):
+                    job.modify(next_run_time=utc_now())
+            if signals.reload:
+                signals.reload = False
+                _reload(path, worker)
+        notify("STOPPING=1")
+        scheduler.shutdown(wait=True)
+        log.info("The worker ends.", event_key="run.end")
+        if fatal:
+            raise fatal[0]
+
+
+def _reload(path: Path, worker: Worker) -> None:
+    """Take up a changed configuration; a bad one is refused and the old one kept."""
+    log = structlog.get_logger("neuco_worker")
+    try:
+        configuration = load(path)
+        phases = load_challenge(configuration)
+    except NeucoError as error:
+        log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
+        return
+    worker.reload(configuration, phases)
+    log.info("The configuration was read again.", event_key="reload.done")
+
+
+def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> None:
+    """Drain what waits, push the board, return: for cron.
+
+    Raises:
+        OrganizerError: If configuration, credentials or tasks are wrong, or EvalAI refuses the token.
+        InfrastructureError: If something stays undone (EvalAI or the repository unreachable, a submission held).
+        Cancelled: On SIGTERM.
+    """
+    signals = Signals(stop=threading.Event(), wake=threading.Event())
+    signals.install()
+    with started(path, wake=signals.wake.set) as (configuration, worker):
+        moved_at = time.monotonic()
+        patience_s = max(ONCE_STUCK_S, 2 * configuration.submission.answer_grid)
+        while not signals.stop.is_set():
+            signals.wake.clear()
+            now = utc_now()
+            if worker.step(now):
+                moved_at = time.monotonic()
+                on_step(worker)
+                continue
+            if worker.fatal is not None:
+                raise worker.fatal
+            refused = worker.courier.last_error
+            if isinstance(refused, TokenRefused):
+                raise refused
+            left = worker.waiting(now)
+            drained = worker.courier.drained and not worker.busy
+            if drained and not left.active and not left.owed and not left.stuck and not left.board:
+                return
+            failing = worker.courier.failing or worker.publishing.tries > 0 or left.stuck > 0
+            hopeless = (
+                failing
+                and not worker.busy
+                and left.active == 0
+                and time.monotonic() - moved_at > _short(configuration)
+            )
+            if (
+                hopeless
+                or time.monotonic() - moved_at
+                > patience_s + configuration.submission.deadline * worker.evaluation.busy
+            ):
+                raise _undone(worker, now)
+            signals.wake.wait(timeout=0.25)
+        if signals.stop.is_set():
+            raise InfrastructureError(
+                "Stopped before everything was done.", cure="Run it again.", code="once.stopped"
+            )
+
+
+def _short(configuration: Configuration) -> float:
+    """How long `once` waits for a retry when all that is left has failed: one retry's wait."""
+    return min(10.0, configuration.evalai.poll_every)
+
+
+def _undone(worker: Worker, now: datetime) -> InfrastructureError:
+    left = worker.waiting(now)
+    reasons = []
+    error = worker.courier.last_error
+    if error is not None:
+        reasons.append(error.sentence)
+    if worker.publishing.last_error is not None and left.board:
+        reasons.append(worker.publishing.last_error.sentence)
+    if left.stuck:
+        reasons.append(f"{left.stuck} submissions wait after failures; see `neuco-worker status`.")
+    return InfrastructureError(
+        "Not everything could be done: " + " ".join(reasons),
+        cure="Run it again; nothing is lost.",
+        code="once.undone",
+    )
+
+
+def _secrets(configuration: Configuration) -> list[str]:
+    """Collect the values that must never be logged."""
+    references = [
+        (configuration.evalai.token, "evalai.token"),
+        (configuration.leaderboard.token, "leaderboard.token"),
+        (configuration.alerts.webhook, "alerts.webhook"),
+    ]
+    values = [
+        configuration.secret(reference, key).get_secret_value() for reference, key in references if reference
+    ]
+    values.append(configuration.path(configuration.challenge.secret).read_text(encoding="utf-8").strip())
+    return values

@@ -1,0 +1,42 @@
+# syntax=docker/dockerfile:1
+# The worker in a container: CPU only, not root, fit for a read-only root file system.
+#
+#   docker build -t neuco-worker .
+#   docker run --read-only --tmpfs /tmp --cap-drop ALL -v "$PWD/my-challenge:/challenge" -e EVALAI_TOKEN neuco-worker
+#
+# /challenge holds challenge.yaml, tasks, ids and the secret, and takes the state; user 10001 must be able to write there.
+
+FROM python:3.11-slim-bookworm AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /src
+COPY constraints.txt .
+RUN python -m venv /opt/neuco && /opt/neuco/bin/pip install --upgrade --constraint constraints.txt pip hatchling
+# PyTorch's CPU build, by its own index: the usual one would bring several gigabytes of CUDA packages.
+RUN /opt/neuco/bin/pip install --no-deps --index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+COPY pyproject.toml README.md LICENSE ./
+COPY config config
+COPY deploy deploy
+COPY scoring scoring
+COPY leaderboard leaderboard
+COPY worker worker
+RUN /opt/neuco/bin/pip install --constraint constraints.txt --no-build-isolation .
+
+FROM python:3.11-slim-bookworm
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends git openssh-client tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --home-dir /home/neuco --create-home --shell /usr/sbin/nologin neuco
+COPY --from=build /opt/neuco /opt/neuco
+ENV PATH=/opt/neuco/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/var/cache/neuco
+RUN install -d -o neuco -g neuco /var/cache/neuco /challenge
+USER neuco
+# Compiled here, the kernels need no writable place later. numba keeps them per processor type: on another one they are compiled again.
+RUN neuco-worker warm
+WORKDIR /challenge
+VOLUME /challenge
+HEALTHCHECK --interval=60s --timeout=20s --start-period=60s --retries=3 \
+    CMD ["neuco-worker", "status", "--config", "/challenge/challenge.yaml", "--json"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["tini", "--", "neuco-worker"]
+CMD ["run", "--config", "/challenge/challenge.yaml"]

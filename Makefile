@@ -1,0 +1,70 @@
+# Everything sets itself up: `make demo` and `make test` need Python 3.11 or newer, git and make, nothing else.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint bench soak fuzz clean
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+# The first of these that is Python 3.11 or newer; the pinned versions are tested with 3.11.
+PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
+# Where PyTorch's CPU build is: a plain install on Linux would pull several gigabytes of CUDA packages. TORCH_INDEX= takes the plain one.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Compiled kernels of the tests, shared by all their processes and kept between runs.
+TEST_CACHE := $(CURDIR)/.cache/numba
+PACKAGES := worker scoring leaderboard
+
+help:  ## Show this help.
+	@echo "neuco-worker: hidden-task embedding challenges on EvalAI"
+	@echo
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)$$/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+install: $(VENV)/.installed  ## Make .venv with the pinned, tested versions, and compile the kernels.
+
+demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
+	@$(BIN)/neuco-worker demo
+
+test: $(VENV)/.installed-test lint  ## Check everything: linters, types, security, and the test suite (a few minutes).
+	@tests/setup.sh
+	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/neuco-worker warm
+	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.installed-test  ## Only the linters, types and security.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/bandit -q -ll -r $(PACKAGES)
+
+clean:  ## Remove .venv, caches and the demo's folder.
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-challenge
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
+	@echo "Installing the pinned versions into $(VENV) (the first time: a minute or two) ..."
+	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip
+	@if [ -n "$(TORCH_INDEX)" ]; then \
+		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" torch==2.13.0 \
+		|| echo "$(TORCH_INDEX) gives no torch; taking it from the usual index."; fi
+	@$(PIP) install --quiet --constraint constraints.txt hatchling
+	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
+	@$(BIN)/neuco-worker warm
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@$(PIP) install --quiet --constraint constraints.txt --group test
+	@touch $@
+
+# Debian and Ubuntu leave ensurepip out of Python; with the right to install packages that is mended here.
+$(VENV)/bin/python:
+	@if [ -z "$(PYTHON)" ]; then echo "No Python 3.11 or newer was found. Install one, or name it: make PYTHON=/path/to/python" >&2; exit 2; fi
+	@if ! "$(PYTHON)" -c 'import ensurepip' 2>/dev/null; then \
+		package=$$("$(PYTHON)" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+		if [ "$$(id -u)" = 0 ]; then apt="apt-get"; elif sudo -n true 2>/dev/null; then apt="sudo -n apt-get"; \
+		else echo "$(PYTHON) cannot make virtual environments. Install its package: sudo apt-get install $$package" >&2; exit 2; fi; \
+		echo "Installing $$package ..."; \
+		$$apt update -qq && DEBIAN_FRONTEND=noninteractive $$apt install -y -qq "$$package" >/dev/null; fi
+	@"$(PYTHON)" -m venv "$(VENV)"

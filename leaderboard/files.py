@@ -6,14 +6,18 @@ import csv
 import io
 import json
 
+from leaderboard.charts import evolution_figures
 from leaderboard.history import update_history
 from leaderboard.names import csv_cell, display_name
+from leaderboard.page import render_page
 from leaderboard.readme import update_readme
 from leaderboard.rows import Row, file_stems, latest, minute, public_rows, stamp
 from leaderboard.schema import SCHEMA_NAME, SCHEMA_VERSION, schema_bytes
 from leaderboard.snapshot import PhaseSite, Site
+from leaderboard.unlocked import unlocked, unlocked_json
 
 CSV_COLUMNS = (
+    "position",
     "rank",
     "rank_by_mean",
     "team",
@@ -44,6 +48,7 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
     stems = file_stems(site)
     files = {
         "README.md": update_readme(readme, site, stems),
+        "index.html": render_page(site, stems),
         "leaderboard/history.jsonl": update_history(history, site),
         "leaderboard/badge.json": _badge(site),
         f"leaderboard/schema/{SCHEMA_NAME}": schema_bytes(),
@@ -54,6 +59,10 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
         rows = public_rows(board, phase.rules) if board else ()
         files[f"leaderboard/{stem}.json"] = _json(site, phase, stem, rows)
         files[f"leaderboard/{stem}.csv"] = _csv(rows)
+        if board:
+            light, dark = evolution_figures(phase)
+            files[f"leaderboard/{stem}-evolution-light.svg"] = light
+            files[f"leaderboard/{stem}-evolution-dark.svg"] = dark
     return dict(sorted(files.items()))
 
 
@@ -81,15 +90,17 @@ def _json(site: Site, phase: PhaseSite, stem: str, rows: tuple[Row, ...]) -> byt
         },
         "entries": [_entry(row) for row in rows],
     }
+    document |= unlocked_json(unlocked(site, phase))
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def _entry(row: Row) -> dict[str, object]:
     return {
+        "position": row.position,
         "rank": row.rank,
         "rank_by_mean": row.rank_by_mean,
         "team": row.team,
-        "q_mean": float(row.q_text) if row.q_text else None,
+        "q_mean": float(row.q_text),
         "reliable": row.reliable,
         "group": row.group,
         "move": row.move,
@@ -109,6 +120,7 @@ def _csv(rows: tuple[Row, ...]) -> bytes:
     for row in rows:
         writer.writerow(
             (
+                row.position,
                 row.rank,
                 row.rank_by_mean,
                 csv_cell(row.team),
@@ -138,7 +150,7 @@ def _badge(site: Site) -> bytes:
         board = latest(phase)
         if board is None:
             continue
-        competing = [row for row in public_rows(board, phase.rules) if row.q_text and row.eligible]
+        competing = [row for row in public_rows(board, phase.rules) if row.rank is not None]
         colour = "inactive" if phase.frozen_at else "blue"
         message = f"{display_name(phase.title)}: {len(board.standings)} entries, {minute(board.made_at)[:10]}"
         if competing:

@@ -64,9 +64,10 @@ def _facts(row: Row) -> dict[str, object]:
     facts: dict[str, object] = {
         "submission": row.submission,
         "team": row.team,
+        "position": row.position,
         "rank": row.rank,
         "rank_by_mean": row.rank_by_mean,
-        "q_mean": float(row.q_text) if row.q_text else None,
+        "q_mean": float(row.q_text),
         "group": row.group,
         "submissions": row.submissions,
     }

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from html import escape
+
+from leaderboard.snapshot import RowKey
 
 NAME_LIMIT = 64  # characters shown; EvalAI accepts 100, older servers any number
 _SOURCE_LIMIT = 1000  # characters looked at; the cut comes long before
@@ -97,13 +98,13 @@ def _ignorable(char: str) -> bool:
     )
 
 
-def distinct_names(teams: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """Return team key → display name, all different.
+def distinct_names(teams: Iterable[tuple[RowKey, str]]) -> dict[RowKey, str]:
+    """Return row key → display name, all different.
 
     Names that differ on the server only in characters that are not shown would look the same here; the team that registered first
     keeps the plain name, later ones carry a number.
     """
-    names: dict[int, str] = {}
+    names: dict[RowKey, str] = {}
     taken: set[str] = set()
     for key, text in sorted(dict(teams).items()):
         base = name = display_name(text)
@@ -142,8 +143,3 @@ def csv_cell(text: str) -> str:
     apostrophe, so that dropping one leading apostrophe always gives the text back.
     """
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
-
-
-def xml(text: str) -> str:
-    """Escape display text for SVG and HTML outside the templates."""
-    return escape(text, quote=True)

@@ -62,7 +62,8 @@ def render_block(site: Site, stems: dict[str, str]) -> str:
             parts += ["", f"**How the board of {markdown(phase.title)} is made**", "", *_rules(phase)]
     if len(shared) == 1:
         parts += ["", "**How this board is made**", "", *_rules(site.phases[0])]
-    parts += ["", END]
+    page = "The same with search, history and the reason of every move: [index.html](index.html)."
+    parts += ["", page, "", END]
     return "\n".join(parts)
 
 
@@ -90,21 +91,33 @@ def _phase(phase: PhaseSite, stem: str) -> list[str]:
     files = f"Data: [JSON](leaderboard/{stem}.json), [CSV](leaderboard/{stem}.csv), [history](leaderboard/history.jsonl)."
     lines = [heading, "", " ".join(filter(None, (said, closed, files))), ""]
     lines += [_line(HEADER), _line(ALIGNMENT), *(_line(_cells(row)) for row in rows)]
+    figure = f"leaderboard/{stem}-evolution"
+    lines += [
+        "",
+        "<picture>",
+        f'  <source media="(prefers-color-scheme: dark)" srcset="{figure}-dark.svg">',
+        f'  <img alt="Rank of every entry after each update of the board" src="{figure}-light.svg" width="100%">',
+        "</picture>",
+    ]
     return lines
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (
-        str(row.rank),
+        _number(row.rank),
         movement(row),
         markdown(row.team),
-        row.q_text or "–",
-        str(row.rank_by_mean),
+        row.q_text,
+        _number(row.rank_by_mean),
         str(row.group),
         str(row.submissions),
         minute(row.last_submitted_at),
         ", ".join(row.notes),
     )
+
+
+def _number(rank: int | None) -> str:
+    return "–" if rank is None else str(rank)
 
 
 def _line(cells: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from leaderboard.names import distinct_names
-from leaderboard.snapshot import Board, MoveKind, PhaseSite, Rules, Selection, Site
+from leaderboard.snapshot import Board, MoveKind, PhaseSite, RowKey, Rules, Selection, Site
 
 RESERVED_STEMS = frozenset(
     {"badge", "history", "schema", "index"}
@@ -25,15 +25,19 @@ class Row:
 
     Attributes:
         team: Display name, not yet escaped.
-        q_text: Mean Q rounded to the phase's decimals, empty for baselines.
+        position: Line on the board, from 1.
+        rank: Rank number; None for baselines and entries out of competition, which stand in their position and take no number away.
+        rank_by_mean: The same for the standing by mean Q.
+        q_text: Mean Q rounded to the phase's decimals.
         reliable: False for a negative mean Q (paper, Section 3).
         why: Why the rank moved, one sentence of plain text; empty if it did not.
     """
 
-    rank: int
-    rank_by_mean: int
+    position: int
+    rank: int | None
+    rank_by_mean: int | None
     team: str
-    team_key: int  # tells rows apart between boards; never printed
+    key: RowKey  # tells rows apart between boards; never printed
     q_text: str
     reliable: bool
     group: int
@@ -67,18 +71,19 @@ def rounded(q_mean: float, decimals: int) -> str:
 
 def public_rows(board: Board, rules: Rules) -> tuple[Row, ...]:
     """Return a board's rows in its order."""
-    names = distinct_names((standing.team_key, standing.team) for standing in board.standings)
+    names = distinct_names((standing.key, standing.team) for standing in board.standings)
     triggers = frozenset(board.triggers)
-    causes = [names[standing.team_key] for standing in board.standings if standing.submission in triggers]
+    causes = [names[standing.key] for standing in board.standings if standing.submission in triggers]
     rows = []
-    for standing in board.standings:
-        text = "" if standing.baseline else rounded(standing.q_mean, rules.decimals)
+    for position, standing in enumerate(board.standings, 1):
+        text = rounded(standing.q_mean, rules.decimals)
         rows.append(
             Row(
-                rank=standing.rank,
-                rank_by_mean=standing.rank_by_mean,
-                team=names[standing.team_key],
-                team_key=standing.team_key,
+                position=position,
+                rank=standing.rank if standing.numbered else None,
+                rank_by_mean=standing.rank_by_mean if standing.numbered else None,
+                team=names[standing.key],
+                key=standing.key,
                 q_text=text,
                 reliable=not text.startswith("-"),
                 group=standing.group,

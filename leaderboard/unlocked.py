@@ -1,10 +1,204 @@
-"""What is shown beyond the board once the organizers allow it: intervals, stable views, and the tasks themselves."""
+"""What is shown beyond the board once the organizers allow it: intervals, stable views, and the tasks themselves.
+
+The gate stands here and nowhere else: renderers get an :class:`Unlocked`, whose parts are empty as long as they are locked. ``revealed``
+opens everything; an early release opens intervals or stable views, of the latter only ranks and agreement, because a mean rank such as
+3.25 tells how many tasks there are.
+"""
 
 from __future__ import annotations
 
-from leaderboard.snapshot import PhaseSite, PhaseSnapshot, Site
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from leaderboard.rows import Row, latest, public_rows, rounded
+from leaderboard.snapshot import PhaseSite, Site
+
+INTERVALS, STABLE_VIEWS = "intervals", "stable_views"  # what ``leaderboard.publish`` may name
+VIEW_TITLES = {"mean_rank": "Mean rank", "borda": "Borda count", "iqm": "Interquartile mean of Q"}
 
 
-def unlocked_snapshot(site: Site, phase: PhaseSite) -> PhaseSnapshot | None:
-    """Return the phase's snapshot if anything beyond the board may be shown of it, else None."""
-    return phase.snapshot if phase.revealed or site.publish else None
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """How sure one row's figures are.
+
+    Attributes:
+        q: Ends of the 95 % interval of mean Q, rounded as mean Q is; None with too few folds to tell.
+        rank: Ends of the rank interval.
+        p_first: Share of replicates with rank 1.
+        p_top3: Share of replicates with rank 1 to 3.
+        swap_with_next: Share of replicates in which the row below is ahead; None for the last row.
+    """
+
+    row: Row
+    q: tuple[str, str] | None
+    rank: tuple[int, int]
+    p_first: float
+    p_top3: float
+    swap_with_next: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """One alternative standing; ranks (None where no number is printed) and, once revealed, figures in board order."""
+
+    name: str
+    title: str
+    tau: float | None
+    ranks: tuple[int | None, ...]
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One hidden task, after the reveal: its weight and every row's quality score in board order."""
+
+    name: str
+    weight: float
+    quality: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unlocked:
+    """What may be shown of one phase beyond its board; empty parts are locked or unknown.
+
+    Attributes:
+        flips: (left out, ahead, behind): leaving the first row out of the weights turns the order of the other two round.
+        weighted_ranks: What the official order sorts by, in board order.
+    """
+
+    rows: tuple[Row, ...] = ()
+    replicates: int = 0
+    intervals: tuple[Interval, ...] = ()
+    views: tuple[View, ...] = ()
+    flips: tuple[tuple[str, str, str], ...] = ()
+    tasks: tuple[Task, ...] = ()
+    weighted_ranks: tuple[float, ...] = ()
+
+
+def unlocked(site: Site, phase: PhaseSite) -> Unlocked:
+    """Return what may be shown of a phase beyond its board."""
+    board = latest(phase)
+    wanted = {INTERVALS, STABLE_VIEWS} if phase.revealed else set(site.publish) & {INTERVALS, STABLE_VIEWS}
+    if board is None or not wanted:
+        return Unlocked()
+    figures = _figures(phase, board.private)
+    rows = public_rows(board, phase.rules)
+    by_key = {(int(said["team_key"]), str(said["method"])): said for said in figures.get("rows", ())}
+    if any(row.key not in by_key for row in rows):
+        return Unlocked(rows=rows)  # a board from before these figures were kept
+    said = [by_key[row.key] for row in rows]
+    decimals = phase.rules.decimals
+    return Unlocked(
+        rows=rows,
+        replicates=int(figures["replicates"]),
+        intervals=tuple(_interval(row, line, decimals) for row, line in zip(rows, said, strict=True))
+        if INTERVALS in wanted
+        else (),
+        views=tuple(_view(name, figures, rows, said, phase.revealed) for name in VIEW_TITLES)
+        if STABLE_VIEWS in wanted
+        else (),
+        flips=_flips(figures, rows) if STABLE_VIEWS in wanted else (),
+        tasks=_tasks(figures, said) if phase.revealed else (),
+        weighted_ranks=tuple(float(line["weighted_rank"]) for line in said) if phase.revealed else (),
+    )
+
+
+def _figures(phase: PhaseSite, private: Mapping[str, object]) -> Mapping[str, Any]:
+    """Return the newest board's figures, made again from the snapshot if the board does not carry them."""
+    if "rows" in private or phase.snapshot is None:
+        return private
+    from leaderboard.assessment import assess
+    from leaderboard.figures import figures
+
+    assessment = assess(phase.snapshot)
+    return {} if assessment is None else figures(assessment, "")
+
+
+def _interval(row: Row, said: Mapping[str, Any], decimals: int) -> Interval:
+    q, rank = said["q_interval"], said["rank_interval"]
+    return Interval(
+        row=row,
+        q=None if q is None else (rounded(q[0], decimals), rounded(q[1], decimals)),
+        rank=(int(rank[0]), int(rank[1])),
+        p_first=float(said["p_first"]),
+        p_top3=float(said["p_top3"]),
+        swap_with_next=None if said["swap_with_next"] is None else float(said["swap_with_next"]),
+    )
+
+
+def _view(
+    name: str,
+    figures: Mapping[str, Any],
+    rows: tuple[Row, ...],
+    said: list[Mapping[str, Any]],
+    revealed: bool,
+) -> View:
+    tau = figures["tau"].get(name)
+    return View(
+        name=name,
+        title=VIEW_TITLES[name],
+        tau=None if tau is None else float(tau),
+        ranks=tuple(
+            None if row.rank is None else int(line["rank_by"][name])
+            for row, line in zip(rows, said, strict=True)
+        ),
+        scores=tuple(float(line[name]) for line in said) if revealed else (),
+    )
+
+
+def _flips(figures: Mapping[str, Any], rows: tuple[Row, ...]) -> tuple[tuple[str, str, str], ...]:
+    names = {row.submission: row.team for row in rows}
+    return tuple(
+        (names[left["submission"]], names[ahead], names[behind])
+        for left in figures["leave_one_out"]
+        for ahead, behind in left["flips"]
+        if {left["submission"], ahead, behind} <= names.keys()
+    )
+
+
+def _tasks(figures: Mapping[str, Any], said: list[Mapping[str, Any]]) -> tuple[Task, ...]:
+    weights = figures["weights"]
+    tasks = (
+        Task(name=name, weight=float(weights[name]), quality=tuple(float(line["q"][name]) for line in said))
+        for name in figures["tasks"]
+    )
+    return tuple(sorted(tasks, key=lambda task: (-task.weight, task.name)))
+
+
+def unlocked_json(shown: Unlocked) -> dict[str, object]:
+    """Return the parts of the phase's JSON that are open."""
+    document: dict[str, object] = {}
+    if shown.intervals:
+        document["intervals"] = {
+            "level": 0.95,
+            "replicates": shown.replicates,
+            "entries": [
+                {
+                    "submission": one.row.submission,
+                    "q_mean": None if one.q is None else [float(end) for end in one.q],
+                    "rank": list(one.rank),
+                    "p_first": one.p_first,
+                    "p_top3": one.p_top3,
+                    "swap_with_next": one.swap_with_next,
+                }
+                for one in shown.intervals
+            ],
+        }
+    if shown.views:
+        document["stable_views"] = {
+            "views": [
+                {"name": view.name, "tau": view.tau, "ranks": list(view.ranks)}
+                | ({"scores": list(view.scores)} if view.scores else {})
+                for view in shown.views
+            ],
+            "leave_one_out": [
+                {"left_out": out, "ahead": ahead, "behind": behind} for out, ahead, behind in shown.flips
+            ],
+        }
+    if shown.tasks:
+        document["tasks"] = [
+            {"name": task.name, "weight": task.weight, "quality": list(task.quality)} for task in shown.tasks
+        ]
+        document["weighted_ranks"] = list(shown.weighted_ranks)
+    return document

@@ -75,16 +75,20 @@ def moving_site(updates: int = 12, teams: int = 6) -> Site:
     counts: Counter[int] = Counter()
     boards: list[Board] = []
     ranks: dict[int, int] = {}
+    last_sent: dict[int, int] = {}
     for update in range(updates):
         mover = (update * 5) % teams
         quality[mover] += 1.7 + (update % 3)
         counts[mover] += 1
-        present = [key for key in range(teams) if key <= update or key in ranks]
+        last_sent[mover] = update
+        present = [key for key in range(teams) if key <= update or counts[key]]
         order = sorted(present, key=lambda key: -quality[key] - (0.9 if (key + update) % 4 == 0 else 0))
         by_mean = sorted(present, key=lambda key: -quality[key])
+        base = teams - 2
         rows = []
-        for rank, key in enumerate(order, 1):
-            before = ranks.get(key)
+        for key in order:
+            rank = 1 + sum(other != base for other in order[: order.index(key)])
+            before = ranks.get(key + 1)
             kind = MoveKind.NEW if before is None else MoveKind.NONE
             if before is not None and before != rank:
                 kind = MoveKind.OWN if key == mover else MoveKind.PASSIVE
@@ -92,14 +96,14 @@ def moving_site(updates: int = 12, teams: int = 6) -> Site:
                 standing(
                     rank,
                     names[key],
-                    rank_by_mean=by_mean.index(key) + 1,
+                    rank_by_mean=1 + sum(other != base for other in by_mean[: by_mean.index(key)]),
                     team_key=key + 1,
                     submission=2000 + 50 * key + counts[key],
                     q_mean=quality[key],
-                    baseline=key == teams - 2,
+                    baseline=key == base,
                     group=(rank + 1) // 2,
                     submissions=max(counts[key], 1),
-                    last_submitted_at=START + timedelta(hours=7 * update if key == mover else 0),
+                    last_submitted_at=START + timedelta(hours=7 * last_sent.get(key, 0)),
                     move=(before or rank) - rank,
                     move_kind=kind,
                 )
@@ -152,20 +156,21 @@ def _boards_2025(
         shown = rows
         made_at = datetime.fromisoformat(updated).replace(tzinfo=UTC)
         standings, triggers = [], []
-        by_mean = sorted((q for _, _, q in rows), reverse=True)
         for rank, team, q_mean in rows:
             old = before.get(team)
             own = old is None or old.q_mean != q_mean
             if own:
                 number += 1
                 triggers.append(number)
+            numbered = [(place, q) for place, name, q in rows if not name.startswith("Baseline")]
+            new_rank = 1 + sum(place < rank for place, _ in numbered)
             kind = MoveKind.NEW if old is None else MoveKind.NONE
-            if old is not None and old.rank != rank:
+            if old is not None and old.rank != new_rank:
                 kind = MoveKind.OWN if own else MoveKind.PASSIVE
             standings.append(
                 Standing(
-                    rank=rank,
-                    rank_by_mean=by_mean.index(q_mean) + 1,
+                    rank=new_rank,
+                    rank_by_mean=1 + sum(q > q_mean for _, q in numbered),
                     team_key=keys[team],
                     team=team,
                     submission=number if own else (old or standings[0]).submission,
@@ -175,7 +180,7 @@ def _boards_2025(
                     group=rank,
                     submissions=(old.submissions if old else 0) + own,
                     last_submitted_at=made_at if own or old is None else old.last_submitted_at,
-                    move=old.rank - rank if old else 0,
+                    move=old.rank - new_rank if old else 0,
                     move_kind=kind,
                 )
             )

@@ -1,0 +1,139 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  root.classList.add("js");
+  const sections = [...document.querySelectorAll(".phase")];
+  const links = [...document.querySelectorAll(".phases a")];
+
+  // One phase at a time; without a choice the one that the page names.
+  const show = () => {
+    const wanted = decodeURIComponent(location.hash.slice(1));
+    const holder = document.getElementById(wanted)?.closest(".phase");
+    const id = holder ? holder.id : document.getElementById("content").dataset.first;
+    for (const section of sections) section.hidden = section.id !== id;
+    for (const link of links) {
+      if (link.hash === "#" + id) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  };
+  if (links.length) {
+    show();
+    addEventListener("hashchange", show);
+  }
+
+  // What a column sorts by, and which way first. Numbers that are missing go last either way.
+  const columns = { rank: ["n", 1], move: ["n", -1], team: ["t", 1], q: ["n", -1], mean: ["n", 1], group: ["n", 1], count: ["n", -1], last: ["t", -1] };
+  const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+  const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+
+  for (const section of sections) {
+    const table = section.querySelector("table.board");
+    if (!table) continue;
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const name = new Map(rows.map((row) => [row, row.querySelector("bdi").textContent]));
+    const heads = [...table.querySelectorAll("th[data-sort]")];
+    const tools = section.querySelector(".tools");
+    tools.hidden = false;
+
+    const value = (row, key) => (key === "team" ? name.get(row) : row.dataset[key]);
+    const sort = (key, way) => {
+      const kind = columns[key][0];
+      const order = (a, b) => {
+        const x = value(a, key), y = value(b, key);
+        if (kind === "t") return way * words.compare(x, y) || a.dataset.rank - b.dataset.rank;
+        if ((x === "") !== (y === "")) return x === "" ? 1 : -1;
+        return way * (x - y) || a.dataset.rank - b.dataset.rank;
+      };
+      body.append(...rows.sort(order));
+      for (const head of heads) {
+        if (head.dataset.sort === key) head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
+        else head.removeAttribute("aria-sort");
+      }
+      table.classList.toggle("by-rank", key === "rank" && way > 0);
+    };
+    const stand = (by) => {
+      table.classList.toggle("by-mean", by === "mean");
+      if (by === "mean") sort("q", -1);
+      else sort("rank", 1);
+    };
+    for (const head of heads) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const key = head.dataset.sort, first = columns[key][1];
+        const now = head.getAttribute("aria-sort");
+        sort(key, now ? (now === "ascending" ? -1 : 1) : first);
+      });
+    }
+    for (const radio of tools.querySelectorAll("input[type=radio]")) {
+      radio.addEventListener("change", () => stand(radio.value));
+      if (radio.checked) stand(radio.value);
+    }
+
+    const found = tools.querySelector(".found");
+    const search = tools.querySelector("input[type=search]");
+    const filter = () => {
+      const wanted = fold(search.value.trim());
+      let count = 0;
+      for (const row of rows) {
+        row.hidden = !fold(name.get(row)).includes(wanted);
+        if (!row.hidden) count += 1;
+      }
+      found.textContent = wanted ? `${count} of ${rows.length} entries` : "";
+    };
+    search.addEventListener("input", filter);
+    if (search.value) filter();
+
+    // A row and its line in the figure light up together.
+    const chart = section.querySelector(".evolution");
+    const light = (number) => {
+      const lane = number === null ? null : chart.querySelector(`.lane[data-row="${number}"]`);
+      for (const lit of section.querySelectorAll(".board .lit, .evolution .lit")) lit.classList.remove("lit");
+      chart.classList.toggle("dim", lane !== null);
+      if (lane) lane.classList.add("lit");
+      if (lane) rows.find((row) => row.dataset.row === number).classList.add("lit");
+    };
+    for (const part of [...rows, ...chart.querySelectorAll(".lane")]) {
+      part.addEventListener("mouseenter", () => light(part.dataset.row));
+      part.addEventListener("mouseleave", () => light(null));
+      part.addEventListener("focusin", () => light(part.dataset.row));
+      part.addEventListener("focusout", () => light(null));
+    }
+
+    // Only one explanation is open; Escape closes it.
+    const whys = [...table.querySelectorAll("details.why")];
+    for (const why of whys) {
+      why.addEventListener("toggle", () => {
+        if (why.open) for (const other of whys) if (other !== why) other.open = false;
+      });
+      why.addEventListener("keydown", (event) => {
+        if (event.key === "Escape" && why.open) {
+          why.open = false;
+          why.querySelector("summary").focus();
+        }
+      });
+    }
+    document.addEventListener("click", (event) => {
+      for (const why of whys) if (why.open && !why.contains(event.target)) why.open = false;
+    });
+
+    const older = [...section.querySelectorAll(".changes .older")];
+    if (older.length) {
+      const more = document.createElement("button");
+      more.type = "button";
+      more.className = "more";
+      more.textContent = `Show ${older.length} older updates`;
+      for (const change of older) change.hidden = true;
+      more.addEventListener("click", () => {
+        for (const change of older) change.hidden = false;
+        older[0].tabIndex = -1;
+        older[0].focus();
+        more.remove();
+      });
+      section.querySelector(".changes").after(more);
+    }
+  }
+})();

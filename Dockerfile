@@ -30,11 +30,11 @@ RUN apt-get update \
 COPY --from=build /opt/neuco /opt/neuco
 ENV PATH=/opt/neuco/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/var/cache/neuco
 RUN install -d -o neuco -g neuco /var/cache/neuco /challenge
-USER neuco
-# Compiled here, the kernels need no writable place later. numba keeps them per processor type: on another one they are compiled again.
+USER 10001
+# Kernels compiled here are there at the first start; on another type of processor they are compiled again, so their place is a volume.
 RUN neuco-worker warm
 WORKDIR /challenge
-VOLUME /challenge
+VOLUME ["/challenge", "/var/cache/neuco"]
 HEALTHCHECK --interval=60s --timeout=20s --start-period=60s --retries=3 \
     CMD ["neuco-worker", "status", "--config", "/challenge/challenge.yaml", "--json"]
 STOPSIGNAL SIGTERM

@@ -225,9 +225,9 @@ class Courier:
     def _read(self, submissions: list[Tracked], now: datetime, *, answer: bool = False) -> bool:
         """Read facts anew: one by its own address, several by one listing."""
         missed = [known for known in submissions if known.tries > 0]
-        if len(submissions) >= MANY and not missed:
-            times = [known.submitted_at for known in submissions if known.submitted_at is not None]
-            read_before = len(times) == len(submissions)
+        if not missed and len(crowd := self._crowd(submissions)) >= MANY:
+            times = [known.submitted_at for known in crowd if known.submitted_at is not None]
+            read_before = len(times) == len(crowd)
             after = min(times) - timedelta(seconds=1) if read_before else None
             status = None if read_before else "submitted"
             return self._start(
@@ -259,6 +259,15 @@ class Courier:
             pk=known.pk,
             answer=answer,
         )
+
+    def _crowd(self, submissions: list[Tracked]) -> list[Tracked]:
+        """Return these and all others that will have to be read soon: one listing serves them all."""
+        wanted = {known.pk: known for known in submissions}
+        if all(known.submitted_at is not None for known in submissions):
+            with self._context.store.read() as tx:
+                soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
+            wanted |= {known.pk: known for known in soon if known.submitted_at is not None}
+        return list(wanted.values())
 
     def _deletions(self, now: datetime) -> bool:
         with self._context.store.read() as tx:

@@ -102,6 +102,9 @@ def _follow_open(
     if facts.ignored or facts.status == "cancelled":
         cancel(tx, known, "cancelled at EvalAI" if not facts.ignored else "deleted at EvalAI", now=now)
         return
+    if facts.status in ANSWERED_REMOTELY and known.reposts > 0 and known.answered_at is not None:
+        _no_repost(tx, known, facts, now=now)
+        return
     if facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, known):
         if known.state is not State.RECEIVED:
             text = (
@@ -149,6 +152,15 @@ def _follow_answered(tx: Transaction, before: Tracked, known: Tracked, *, now: d
     target = State.REJECTED if current.state is State.FAILED else State.SCORED
     if tx.move(known.pk, current.state, target, reposts=1):
         tx.owe(Errand.POST, known.pk, now=now)
+
+
+def _no_repost(tx: Transaction, known: Tracked, facts: Submission, *, now: datetime) -> None:
+    """Drop a repost that became needless: EvalAI shows our answer again."""
+    expected, answered = (
+        ("failed", State.FAILED) if known.state is State.REJECTED else ("finished", State.POSTED)
+    )
+    if facts.status == expected and not _perhaps_ours(tx, known) and tx.move(known.pk, known.state, answered):
+        tx.settle_all(Errand.POST, known.pk, now=now)
 
 
 def _board_facts(known: Tracked) -> tuple[object, ...]:

@@ -29,6 +29,7 @@ from worker.lock import only_daemon
 from worker.store import Store
 
 BEAT_S = 1.0
+BUSY_BEAT_S = 0.25  # while a child runs: its memory is measured at every beat
 MOVES_PER_BEAT = 200  # then the beat ends and the next one goes on, so that the watchdog hears of us
 ONCE_STUCK_S = 45.0  # `once` gives up on what waits after failures when nothing else has moved for so long
 
@@ -155,7 +156,8 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
         scheduler.start()
         notify("READY=1")
         while not signals.stop.is_set():
-            if signals.wake.wait(timeout=BEAT_S) and not signals.stop.is_set():
+            woken = signals.wake.wait(timeout=BUSY_BEAT_S if worker.busy else BEAT_S)
+            if (woken or worker.busy) and not signals.stop.is_set():
                 signals.wake.clear()
                 with contextlib.suppress(LookupError):
                     job.modify(next_run_time=utc_now())

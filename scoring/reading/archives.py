@@ -176,12 +176,15 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
     Raises:
         Unreadable: If there is none, or it is too long or damaged.
     """
+    bounded = _Bounded(file)
     try:
-        return zipfile.ZipFile(_Bounded(file))
+        archive = zipfile.ZipFile(bounded)
     except _DirectoryTooLong:
         raise faults.fatal("archive.members", "it holds thousands") from None
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError, struct.error, EOFError):
         raise faults.fatal("archive.truncated") from None
+    bounded.limit = None
+    return archive
 
 
 def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Faults) -> Readable:
@@ -238,25 +241,32 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, file: BinaryIO) -> None:
         self._below = file
+        self.limit: int | None = DIRECTORY_BYTES
 
     def readable(self) -> bool:
+        """Tell that it can be read."""
         return True
 
     def seekable(self) -> bool:
+        """Tell that it can be read in any order."""
         return True
 
     def tell(self) -> int:
+        """Return the position."""
         return self._below.tell()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a position."""
         return self._below.seek(offset, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or size < 0:
-            data = self._below.read(DIRECTORY_BYTES + 1)
-            if len(data) > DIRECTORY_BYTES:
-                raise _DirectoryTooLong
-            return data
-        if size > DIRECTORY_BYTES:
+        """Return up to ``size`` bytes, all that is left without it."""
+        wanted = -1 if size is None else size
+        if self.limit is None:
+            return self._below.read(wanted)
+        if wanted > self.limit:
             raise _DirectoryTooLong
-        return self._below.read(size)
+        data = self._below.read(wanted if wanted >= 0 else self.limit + 1)
+        if len(data) > self.limit:
+            raise _DirectoryTooLong
+        return data

@@ -37,6 +37,7 @@ class Intake:
         self.stranger_examples: list[str] = []
         self.suffix_removed = False
         self.extra_columns = 0
+        self.extra_arrays = 0
 
     def knows(self, identifier: str) -> bool:
         """Tell whether the id, as written in the file, is asked for; rows of other ids are ignored whatever their values are."""
@@ -50,14 +51,22 @@ class Intake:
             rows: float32, one row per id, columns in dimension order.
             numbers: Line or row number of each, from 1.
         """
+        self.assign(self.claim(identifiers, numbers), slice(None), rows)
+
+    def claim(self, identifiers: Sequence[str], numbers: Sequence[int]) -> NDArray[np.intp]:
+        """Note that ids were seen, and return the matrix row of each; -1 where values are not wanted."""
         targets = np.empty(len(identifiers), dtype=np.intp)
         for position, written in enumerate(identifiers):
             targets[position] = self._target(written, numbers[position])
+        return targets
+
+    def assign(self, targets: NDArray[np.intp], columns: slice, values: NDArray[np.float32]) -> None:
+        """Put values into some columns of claimed rows."""
         wanted = targets >= 0
         if wanted.all():
-            self.matrix[targets] = rows
+            self.matrix[targets, columns] = values
         else:
-            self.matrix[targets[wanted]] = rows[wanted]
+            self.matrix[targets[wanted], columns] = values[wanted]
 
     def _target(self, written: str, number: int) -> int:
         identifier = without_suffix(written)
@@ -124,6 +133,9 @@ class Intake:
         if self.extra_columns:
             plural = "columns" if self.extra_columns > 1 else "column"
             notes.append(f"{self.extra_columns:,} extra {plural} {_were(self.extra_columns)} ignored")
+        if self.extra_arrays:
+            plural = "arrays" if self.extra_arrays > 1 else "array"
+            notes.append(f"{self.extra_arrays:,} extra {plural} {_were(self.extra_arrays)} ignored")
         return tuple(notes)
 
 

@@ -10,12 +10,10 @@ give the same bits: the float64 nearest to the text, rounded to float32.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from scoring.compiled import compiled
 
 QUOTE, PLUS, COMMA, MINUS, DOT, SPACE, TAB = 34, 43, 44, 45, 46, 32, 9
 LINE_FEED, RETURN = 10, 13
@@ -144,17 +142,7 @@ def _read_rows(  # noqa: PLR0912, PLR0915, PLR0917 - one loop nest, because call
     return count, position
 
 
-def _compile() -> Callable[..., tuple[int, int]]:
-    try:
-        compiled = numba.njit(nogil=True, cache=True)(_read_rows)
-    except (
-        RuntimeError
-    ):  # numba finds no writable place for its cache; compiling in each process takes about a second
-        compiled = numba.njit(nogil=True)(_read_rows)
-    return cast("Callable[..., tuple[int, int]]", compiled)
-
-
-_compiled = _compile()
+_compiled = compiled(_read_rows)
 
 
 def read_plain_rows(

@@ -23,6 +23,7 @@ from worker.evalai import Client
 from worker.evaluation import Evaluation, give_back
 from worker.fetching import Fetching
 from worker.files import FileStore
+from worker.housekeeping import Housekeeping
 from worker.publishing import Publishing
 from worker.states import ACTIVE, Outcome, State
 from worker.store import Store, Tracked
@@ -90,6 +91,7 @@ class Worker:
         self.evaluation = Evaluation(self.context, self.files)
         self.publishing = Publishing(self.context)
         self.alerting = Alerting(self.context)
+        self.housekeeping = Housekeeping(self.context, self.files)
         self._recover(now)
 
     def step(self, now: datetime) -> bool:
@@ -102,6 +104,7 @@ class Worker:
         moved |= self.courier.step(now)
         moved |= self.publishing.step(now)
         moved |= self.alerting.step(now)
+        moved |= self.housekeeping.step(now, idle=not moved and not self.busy)
         return moved
 
     @property

@@ -61,7 +61,7 @@ class FileStore:
 
     def stored(self) -> Iterable[Path]:
         """Return all stored files."""
-        return self._files.glob("*/*")
+        return (path for path in self._files.glob("*/*") if _HASH.fullmatch(path.name))
 
     def free_bytes(self) -> int:
         """Return the free space of the file system."""

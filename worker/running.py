@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +24,11 @@ from worker import logs
 from worker.challenge import load_challenge
 from worker.configuration import Configuration, load
 from worker.daemon import Worker, make_client
-from worker.evalai import TokenRefused
+from worker.evalai import TokenRefused, token_expiry
+from worker.health import HealthServer
 from worker.lock import only_daemon
+from worker.metrics import StateCollector, registry, write_textfile
+from worker.status import Status, read_status
 from worker.store import Store
 
 BEAT_S = 1.0
@@ -122,12 +125,17 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
     """
     signals = Signals(stop=threading.Event(), wake=threading.Event())
     signals.install()
-    with started(path, wake=signals.wake.set, checkpoint=checkpoint) as (_, worker):
+    with (
+        started(path, wake=signals.wake.set, checkpoint=checkpoint) as (configuration, worker),
+        ExitStack() as open_ones,
+    ):
         log = structlog.get_logger("neuco_worker")
         log.info("The worker runs.", event_key="run.start", pid=os.getpid())
         fatal: list[NeucoError] = []
+        last_beat = [utc_now()]
 
         def beat() -> None:
+            last_beat[0] = utc_now()
             try:
                 for _ in range(MOVES_PER_BEAT):
                     if signals.stop.is_set():
@@ -142,6 +150,12 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
                 log.error(error.sentence, event_key=error.code)
             notify("WATCHDOG=1")
 
+        if configuration.metrics.listen is not None:
+            figures = registry(collector(worker))
+            health = HealthServer(
+                configuration.metrics.listen, figures, last_beat=lambda: last_beat[0], clock=utc_now
+            )
+            open_ones.callback(health.close)
         scheduler = BackgroundScheduler(timezone=UTC)
         scheduler.add_job(
             beat,
@@ -212,7 +226,7 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
             left = worker.waiting(now)
             drained = worker.courier.drained and not worker.busy
             if drained and not left.active and not left.owed and not left.stuck and not left.board:
-                return
+                break
             failing = worker.courier.failing or worker.publishing.tries > 0 or left.stuck > 0
             hopeless = (
                 failing
@@ -231,6 +245,19 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
             raise InfrastructureError(
                 "Stopped before everything was done.", cure="Run it again.", code="once.stopped"
             )
+
+
+def collector(worker: Worker) -> StateCollector:
+    """Return what turns this worker's state into metrics."""
+    store, configuration = worker.context.store, worker.context.configuration
+    token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
+
+    def status() -> Status:
+        return read_status(
+            store, now=utc_now(), token_expires=token_expiry(token), free_bytes=worker.files.free_bytes()
+        )
+
+    return StateCollector(store, status, utc_now)
 
 
 def _short(configuration: Configuration) -> float:

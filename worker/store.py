@@ -220,6 +220,19 @@ class Transaction:
             query = query.where(table.c.closed_at.is_(None))
         return [dict(row._mapping) for row in self._connection.execute(query)]
 
+    def attempt_summary(self) -> list[tuple[str, str, int, float]]:
+        """Return closed attempts as (kind, outcome, how many, seconds in all)."""
+        totals: dict[tuple[str, str], tuple[int, float]] = {}
+        table = schema.attempts
+        query = sa.select(table).where(table.c.closed_at.is_not(None))
+        for row in self._connection.execute(query):
+            number, spent = totals.get((row.kind, row.outcome), (0, 0.0))
+            totals[row.kind, row.outcome] = (
+                number + 1,
+                spent + (row.closed_at - row.opened_at).total_seconds(),
+            )
+        return [(kind, outcome, number, spent) for (kind, outcome), (number, spent) in sorted(totals.items())]
+
     def last_turns(self) -> dict[int, datetime]:
         """Return for each team when one of its submissions was last taken up for evaluation."""
         table, attempts = schema.submissions, schema.attempts

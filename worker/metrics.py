@@ -1,0 +1,104 @@
+"""Metrics for Prometheus: the state of the challenge as figures, read from the database when somebody asks.
+
+Nothing is counted in memory, so a restart loses nothing and `once` can write the same figures to a text file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, write_to_textfile
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from worker.states import State
+from worker.status import Status
+from worker.store import Store
+
+PREFIX = "neuco_worker"
+
+
+class StateCollector(Collector):
+    """Turns a :class:`worker.status.Status` and the attempts into metrics at each scrape.
+
+    Args:
+        store: Durable state.
+        status: Reads the status now.
+        clock: Returns the time.
+    """
+
+    def __init__(self, store: Store, status: Callable[[], Status], clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._status = status
+        self._clock = clock
+
+    def describe(self) -> list[Metric]:
+        """Describe nothing in advance: registering must not read the database."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Read the database and yield every metric."""
+        status, now = self._status(), self._clock()
+        states = GaugeMetricFamily(f"{PREFIX}_submissions", "Submissions by state.", labels=["state"])
+        for state in State:
+            states.add_metric([state.value], status.states.get(state.value, 0))
+        yield states
+        yield _gauge("waiting", "Submissions that owe an answer.", status.waiting)
+        yield _gauge(
+            "oldest_waiting_seconds", "Age of the oldest waiting submission.", status.oldest_waiting_s or 0.0
+        )
+        yield _gauge("held", "Submissions that wait for a person.", len(status.held))
+        yield _gauge("outbox", "Posts and deletions owed to EvalAI.", status.owed)
+        yield _gauge("alerts", "Alerts that are raised.", len(status.alerts))
+        yield _gauge("disk_free_bytes", "Free space for stored files.", status.free_bytes)
+        for name, text, moment in (
+            ("last_poll_age_seconds", "Since the queue was last looked at.", status.last_poll),
+            ("last_reconcile_age_seconds", "Since the listing was last compared.", status.last_reconcile),
+            ("last_push_age_seconds", "Since the board was last pushed.", status.last_push),
+        ):
+            if moment is not None:
+                yield _gauge(name, text, (now - moment).total_seconds())
+        if status.token_expires is not None:
+            yield _gauge(
+                "token_expiry_seconds",
+                "Until the EvalAI token ends.",
+                (status.token_expires - now).total_seconds(),
+            )
+        yield from self._attempts()
+
+    def _attempts(self) -> Iterator[Metric]:
+        counts = CounterMetricFamily(
+            f"{PREFIX}_attempts", "Closed attempts by kind and outcome.", labels=["kind", "outcome"]
+        )
+        times = CounterMetricFamily(
+            f"{PREFIX}_attempt_seconds", "Time spent in closed attempts.", labels=["kind"]
+        )
+        with self._store.read() as tx:
+            summary = tx.attempt_summary()
+        spent: dict[str, float] = {}
+        for kind, outcome, number, seconds in summary:
+            counts.add_metric([kind, outcome], number)
+            spent[kind] = spent.get(kind, 0.0) + seconds
+        for kind, total in spent.items():
+            times.add_metric([kind], total)
+        yield counts
+        yield times
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", text, value=value)
+
+
+def registry(collector: StateCollector) -> CollectorRegistry:
+    """Return a registry of its own: no process-wide state."""
+    result = CollectorRegistry()
+    result.register(collector)
+    return result
+
+
+def write_textfile(collector: StateCollector, path: Path) -> None:
+    """Write all metrics for node_exporter's textfile collector; the file is replaced whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_to_textfile(str(path), registry(collector))

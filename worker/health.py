@@ -53,7 +53,8 @@ class HealthServer:
 
         def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             if environ["PATH_INFO"] == "/metrics":
-                return metrics(environ, start_response)
+                page: Iterable[bytes] = metrics(environ, start_response)
+                return page
             if environ["PATH_INFO"] == "/healthz":
                 silent = clock() - last_beat()
                 well = silent <= SILENT_FOR

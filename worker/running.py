@@ -227,20 +227,14 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
             drained = worker.courier.drained and not worker.busy
             if drained and not left.active and not left.owed and not left.stuck and not left.board:
                 break
+            still_s = time.monotonic() - moved_at
             failing = worker.courier.failing or worker.publishing.tries > 0 or left.stuck > 0
-            hopeless = (
-                failing
-                and not worker.busy
-                and left.active == 0
-                and time.monotonic() - moved_at > _short(configuration)
-            )
-            if (
-                hopeless
-                or time.monotonic() - moved_at
-                > patience_s + configuration.submission.deadline * worker.evaluation.busy
-            ):
+            hopeless = failing and not worker.busy and left.active == 0 and still_s > _short(configuration)
+            if hopeless or still_s > patience_s + configuration.submission.deadline * worker.evaluation.busy:
                 raise _undone(worker, now)
             signals.wake.wait(timeout=0.25)
+        if configuration.metrics.textfile is not None:
+            write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
         if signals.stop.is_set():
             raise InfrastructureError(
                 "Stopped before everything was done.", cure="Run it again.", code="once.stopped"

@@ -1,12 +1,12 @@
-"""The kernel: train and score the probes of two tasks on one fold.
+"""The kernel: train and score the probes of one or two tasks on one fold.
 
-Two tasks share each pass over the rows, because at challenge size the rows come from the outer caches and waiting for them costs as much
-as one task's arithmetic. A row set with an odd number of tasks is padded with a task without labels. Both tasks go through the same
-operations in the same order, whichever of the two places they stand in.
+Two tasks on the same ids share each pass over the rows, because at challenge size the rows come from the outer caches, and waiting for them
+costs as much as one task's arithmetic. A task goes through the same operations in the same order whether it is alone, first or second, so
+its score has the same bits.
 
-Layout: rows are padded with zeros to whole ``LANES``; weights, gradients and moments hold both tasks one after the other, each ``width``
+Layout: rows are padded with zeros to whole ``LANES``; weights, gradients and moments hold the tasks one after the other, each ``width``
 values followed by one more group of lanes whose first is the bias. Rows are taken in blocks of four while they are in the first cache:
-dot products, residuals, gradient. A block that is not full repeats its last row with coefficient zero.
+dot products, residuals, gradient; the next four are fetched meanwhile. A block that is not full repeats its last row with coefficient zero.
 """
 
 # ruff: noqa: PLR0917 - compiled functions take plain positional arguments
@@ -35,7 +35,6 @@ from scoring.lanes import (
 )
 from scoring.torch_stream import shuffle, skip, uniform
 
-TASKS = 2  # trained together
 BLOCK = 4  # rows at a time
 
 _r2_from_sums = compiled(metrics.r2_from_sums)
@@ -51,7 +50,7 @@ _WEIGHT_DECAY = 0.01
 
 
 @compiled
-def _predict(
+def _predict_one(
     rows: NDArray[np.float32],
     width: int,
     block: NDArray[np.int64],
@@ -59,16 +58,44 @@ def _predict(
     weights: NDArray[np.float32],
     outputs: NDArray[np.float32],
 ) -> None:
-    """Write 4 x 2 outputs (row-major) for the rows that start at ``block``; fetch those that start at ``following``."""
+    """Write one task's outputs for the four rows that start at ``block``; fetch half of those that start at ``following``."""
     a, b, c, d = block[0], block[1], block[2], block[3]
-    e, f, g, h = following[0], following[1], following[2], following[3]
-    zero = spread(np.float32(0.0))
-    a0, b0, c0, d0 = zero, zero, zero, zero
-    a1, b1, c1, d1 = zero, zero, zero, zero
-    second = width + LANES
+    e, f = following[0], following[1]
+    a0 = spread(np.float32(0.0))
+    b0, c0, d0 = a0, a0, a0
     for j in range(0, width, LANES):
         w0 = load(weights, j)
-        w1 = load(weights, second + j)
+        a0 = fused(load(rows, a + j), w0, a0)
+        b0 = fused(load(rows, b + j), w0, b0)
+        c0 = fused(load(rows, c + j), w0, c0)
+        d0 = fused(load(rows, d + j), w0, d0)
+        prefetch(rows, e + j)
+        prefetch(rows, f + j)
+    bias = weights[width]
+    outputs[0] = total(a0) + bias
+    outputs[1] = total(b0) + bias
+    outputs[2] = total(c0) + bias
+    outputs[3] = total(d0) + bias
+
+
+@compiled
+def _predict_two(
+    rows: NDArray[np.float32],
+    width: int,
+    block: NDArray[np.int64],
+    following: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    outputs: NDArray[np.float32],
+) -> None:
+    """Do what :func:`_predict_one` does for two tasks; outputs are 4 x 2, row by row."""
+    a, b, c, d = block[0], block[1], block[2], block[3]
+    e, f = following[0], following[1]
+    a0 = spread(np.float32(0.0))
+    b0, c0, d0, a1, b1, c1, d1 = a0, a0, a0, a0, a0, a0, a0
+    other = width + LANES
+    for j in range(0, width, LANES):
+        w0 = load(weights, j)
+        w1 = load(weights, other + j)
         x = load(rows, a + j)
         a0 = fused(x, w0, a0)
         a1 = fused(x, w1, a1)
@@ -83,38 +110,63 @@ def _predict(
         d1 = fused(x, w1, d1)
         prefetch(rows, e + j)
         prefetch(rows, f + j)
-        prefetch(rows, g + j)
-        prefetch(rows, h + j)
-    bias0 = weights[width]
-    bias1 = weights[second + width]
-    outputs[0] = total(a0) + bias0
-    outputs[1] = total(a1) + bias1
-    outputs[2] = total(b0) + bias0
-    outputs[3] = total(b1) + bias1
-    outputs[4] = total(c0) + bias0
-    outputs[5] = total(c1) + bias1
-    outputs[6] = total(d0) + bias0
-    outputs[7] = total(d1) + bias1
+    bias = weights[width]
+    outputs[0] = total(a0) + bias
+    outputs[2] = total(b0) + bias
+    outputs[4] = total(c0) + bias
+    outputs[6] = total(d0) + bias
+    bias = weights[other + width]
+    outputs[1] = total(a1) + bias
+    outputs[3] = total(b1) + bias
+    outputs[5] = total(c1) + bias
+    outputs[7] = total(d1) + bias
 
 
 @compiled
-def _accumulate(
+def _accumulate_one(
     rows: NDArray[np.float32],
     width: int,
     block: NDArray[np.int64],
+    following: NDArray[np.int64],
     coefficients: NDArray[np.float32],
     gradients: NDArray[np.float32],
 ) -> None:
-    """Add four rows times their 4 x 2 coefficients to the gradients of both tasks."""
+    """Add four rows times their coefficients to one task's gradient; fetch the other half of the following rows."""
     a, b, c, d = block[0], block[1], block[2], block[3]
+    g, h = following[2], following[3]
+    a0, b0 = spread(coefficients[0]), spread(coefficients[1])
+    c0, d0 = spread(coefficients[2]), spread(coefficients[3])
+    for j in range(0, width, LANES):
+        g0 = load(gradients, j)
+        g0 = fused(load(rows, a + j), a0, g0)
+        g0 = fused(load(rows, b + j), b0, g0)
+        g0 = fused(load(rows, c + j), c0, g0)
+        g0 = fused(load(rows, d + j), d0, g0)
+        prefetch(rows, g + j)
+        prefetch(rows, h + j)
+        store(gradients, j, g0)
+
+
+@compiled
+def _accumulate_two(
+    rows: NDArray[np.float32],
+    width: int,
+    block: NDArray[np.int64],
+    following: NDArray[np.int64],
+    coefficients: NDArray[np.float32],
+    gradients: NDArray[np.float32],
+) -> None:
+    """Do what :func:`_accumulate_one` does for two tasks; coefficients are 4 x 2, row by row."""
+    a, b, c, d = block[0], block[1], block[2], block[3]
+    g, h = following[2], following[3]
     a0, a1 = spread(coefficients[0]), spread(coefficients[1])
     b0, b1 = spread(coefficients[2]), spread(coefficients[3])
     c0, c1 = spread(coefficients[4]), spread(coefficients[5])
     d0, d1 = spread(coefficients[6]), spread(coefficients[7])
-    second = width + LANES
+    other = width + LANES
     for j in range(0, width, LANES):
         g0 = load(gradients, j)
-        g1 = load(gradients, second + j)
+        g1 = load(gradients, other + j)
         x = load(rows, a + j)
         g0 = fused(x, a0, g0)
         g1 = fused(x, a1, g1)
@@ -127,13 +179,10 @@ def _accumulate(
         x = load(rows, d + j)
         g0 = fused(x, d0, g0)
         g1 = fused(x, d1, g1)
+        prefetch(rows, g + j)
+        prefetch(rows, h + j)
         store(gradients, j, g0)
-        store(gradients, second + j, g1)
-    for task in range(TASKS):
-        bias = gradients[task * second + width]
-        for row in range(BLOCK):
-            bias += coefficients[row * TASKS + task]
-        gradients[task * second + width] = bias
+        store(gradients, other + j, g1)
 
 
 @compiled
@@ -145,7 +194,7 @@ def _adamw(
     step: int,
     learning_rate: float,
 ) -> None:
-    """Make one AdamW step of both tasks in one pass and clear the gradients."""
+    """Make one AdamW step of all tasks in one pass and clear the gradients."""
     correction = math.sqrt(1.0 - 0.999**step)
     decay = spread(np.float32(1.0 - learning_rate * _WEIGHT_DECAY))
     rate = spread(np.float32(-learning_rate / (1.0 - 0.9**step)))
@@ -171,8 +220,7 @@ def _adamw(
 def _starts(order: NDArray[np.int32], begin: int, end: int, width: int, block: NDArray[np.int64]) -> None:
     """Write where the four rows from ``begin`` on start; the last one before ``end`` is repeated."""
     for row in range(BLOCK):
-        position = min(begin + row, end - 1)
-        block[row] = np.int64(order[position]) * width
+        block[row] = np.int64(order[min(begin + row, end - 1)]) * width
 
 
 @compiled
@@ -192,35 +240,43 @@ def _train_epoch(
     stop: NDArray[np.uint8],
 ) -> int:
     """Go once through the training rows in ``order``; return the number of AdamW steps so far, or -1 if stopped."""
+    tasks = len(classification)
+    per_task = width + LANES
     block = np.empty(BLOCK, np.int64)
     following = np.empty(BLOCK, np.int64)
-    outputs = np.empty(BLOCK * TASKS, np.float32)
-    rows_total = len(order)
-    for batch in range(0, rows_total, batch_size):
+    outputs = np.empty(BLOCK * tasks, np.float32)
+    trained = len(order)
+    for batch in range(0, trained, batch_size):
         if stop[0] != 0:
             return -1
-        end = min(batch + batch_size, rows_total)
+        end = min(batch + batch_size, trained)
         size = np.float32(end - batch)
-        _starts(order, batch, end, width, block)
         for begin in range(batch, end, BLOCK):
-            _starts(order, min(begin + BLOCK, rows_total - 1), rows_total, width, following)
-            if begin + BLOCK < end:
-                _starts(order, begin + BLOCK, end, width, following)
-            _predict(rows, width, block, following, weights, outputs)
-            for row in range(BLOCK):
-                for task in range(TASKS):
-                    output = outputs[row * TASKS + task]
+            _starts(order, begin, end, width, block)
+            _starts(order, begin + BLOCK, trained, width, following)
+            if tasks == 1:
+                _predict_one(rows, width, block, following, weights, outputs)
+            else:
+                _predict_two(rows, width, block, following, weights, outputs)
+            for task in range(tasks):
+                bias = gradients[task * per_task + width]
+                for row in range(BLOCK):
                     coefficient = np.float32(0.0)
                     if begin + row < end:
+                        output = outputs[row * tasks + task]
                         target = targets[task, order[begin + row]]
                         if classification[task]:
                             probability = np.float32(1.0) / (np.float32(1.0) + math.exp(-output))
                             coefficient = (probability - target) / size
                         else:
                             coefficient = np.float32(2.0) * (output - target) / size
-                    outputs[row * TASKS + task] = coefficient
-            _accumulate(rows, width, block, outputs, gradients)
-            block, following = following, block
+                    outputs[row * tasks + task] = coefficient
+                    bias += coefficient
+                gradients[task * per_task + width] = bias
+            if tasks == 1:
+                _accumulate_one(rows, width, block, following, outputs, gradients)
+            else:
+                _accumulate_two(rows, width, block, following, outputs, gradients)
         step += 1
         _adamw(weights, gradients, first, second, step, learning_rate)
     return step
@@ -237,19 +293,23 @@ def _score(
     predictions: NDArray[np.float32],
     scores: NDArray[np.float64],
 ) -> None:
-    """Write both tasks' held-out metric; the rules are those of :mod:`scoring.metrics`."""
+    """Write each task's held-out metric; the rules are those of :mod:`scoring.metrics`."""
+    tasks = len(classification)
     block = np.empty(BLOCK, np.int64)
     following = np.empty(BLOCK, np.int64)
-    outputs = np.empty(BLOCK * TASKS, np.float32)
+    outputs = np.empty(BLOCK * tasks, np.float32)
     tested = len(order)
     for begin in range(0, tested, BLOCK):
         _starts(order, begin, tested, width, block)
-        _starts(order, min(begin + BLOCK, tested - 1), tested, width, following)
-        _predict(rows, width, block, following, weights, outputs)
-        for row in range(min(BLOCK, tested - begin)):
-            for task in range(TASKS):
-                predictions[task, begin + row] = outputs[row * TASKS + task]
-    for task in range(TASKS):
+        _starts(order, begin + BLOCK, tested, width, following)
+        if tasks == 1:
+            _predict_one(rows, width, block, following, weights, outputs)
+        else:
+            _predict_two(rows, width, block, following, weights, outputs)
+        for task in range(tasks):
+            for row in range(min(BLOCK, tested - begin)):
+                predictions[task, begin + row] = outputs[row * tasks + task]
+    for task in range(tasks):
         if classification[task]:
             scores[task] = _f1(predictions[task], order, targets[task])
         else:
@@ -306,13 +366,13 @@ def train_fold(
     stop: NDArray[np.uint8],
     best: NDArray[np.float64],
 ) -> bool:
-    """Train and score both tasks on one fold.
+    """Train and score one or two tasks on one fold.
 
     Args:
         rows: Flat, n x width; ``width`` is a multiple of ``LANES``, values from ``dim`` on are zero.
         width: Values per row, padding included.
         dim: Dimension N of the embeddings.
-        targets: 2 x n.
+        targets: T x n, T being 1 or 2.
         classification: Per task.
         split: Permutation of the n rows; the first ``tested`` are held out.
         tested: Number of test rows.
@@ -326,22 +386,24 @@ def train_fold(
     Returns:
         False if it was stopped; then ``best`` says nothing.
     """
+    tasks = len(classification)
     per_task = width + LANES
-    weights = np.zeros(TASKS * per_task, np.float32)
-    gradients = np.zeros(TASKS * per_task, np.float32)
-    first = np.zeros(TASKS * per_task, np.float32)
-    second = np.zeros(TASKS * per_task, np.float32)
+    weights = np.zeros(tasks * per_task, np.float32)
+    gradients = np.zeros(tasks * per_task, np.float32)
+    first = np.zeros(tasks * per_task, np.float32)
+    second = np.zeros(tasks * per_task, np.float32)
     bound = 1.0 / math.sqrt(dim)
     for j in range(dim):
         weights[j] = uniform(stream, -bound, bound)
     weights[width] = uniform(stream, -bound, bound)
-    weights[per_task:] = weights[:per_task]
+    for task in range(1, tasks):
+        weights[task * per_task : (task + 1) * per_task] = weights[:per_task]
 
     test = split[:tested]
     train = split[tested:]
     order = np.empty(len(train), np.int32)
-    predictions = np.empty((TASKS, tested), np.float32)
-    scores = np.empty(TASKS, np.float64)
+    predictions = np.empty((tasks, tested), np.float32)
+    scores = np.empty(tasks, np.float64)
     best[:] = -np.inf
     step = 0
     for _ in range(epochs):
@@ -355,10 +417,10 @@ def train_fold(
             return False
         skip(stream, 2 + tested - 1)  # another base seed and the order of the test rows
         _score(rows, width, test, targets, classification, weights, predictions, scores)
-        for task in range(TASKS):
+        for task in range(tasks):
             if scores[task] > best[task]:  # noqa: PLR1730 - NaN must lose, which max leaves open
                 best[task] = scores[task]
-    for task in range(TASKS):
+    for task in range(tasks):
         if not best[task] > -np.inf:
             best[task] = np.nan
     return True

@@ -30,7 +30,7 @@ class LanesType(types.Type):
     """The numba type of sixteen float32 lanes."""
 
     def __init__(self) -> None:
-        super().__init__(name="Lanes16")  # type: ignore[no-untyped-call]
+        super().__init__(name="Lanes16")  # type: ignore[no-untyped-call, unused-ignore]
 
 
 lanes_type = LanesType()
@@ -39,7 +39,7 @@ lanes_type = LanesType()
 @register_model(LanesType)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, numba_type: Any) -> None:
-        super().__init__(manager, numba_type, _VECTOR)  # type: ignore[no-untyped-call]
+        super().__init__(manager, numba_type, _VECTOR)  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
@@ -62,7 +62,7 @@ def _llvm(builder: Any, name: str, *operands: Any) -> Any:
 
 
 def _external(builder: Any, kind: Any, name: str) -> Any:
-    return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def _load(typing: Any, array: Any, index: Any) -> Any:

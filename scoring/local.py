@@ -108,7 +108,7 @@ def train_folds(
             cure="Set scoring.probe to linear.",
             code="engine.probe",
         )
-    from scoring.kernel import TASKS, train_fold
+    from scoring.kernel import train_fold
     from scoring.lanes import LANES
 
     tested = held_out(len(rows), recipe.test_size)
@@ -117,18 +117,14 @@ def train_folds(
     stop = np.zeros(1, dtype=np.uint8)
 
     def train(job: FoldJob) -> int:
-        labels = np.zeros((TASKS, len(rows)), dtype=np.float32)
-        kinds = np.zeros(TASKS, dtype=np.bool_)
-        best = np.empty(TASKS, dtype=np.float64)
-        for place, task in enumerate(job.tasks):
-            labels[place] = targets[task]
-            kinds[place] = classification[task]
+        chosen = list(job.tasks)
+        best = np.empty(len(chosen), dtype=np.float64)
         finished = train_fold(
             flat,
             width,
             rows.shape[1],
-            labels,
-            kinds,
+            targets[chosen],
+            classification[chosen],
             job.split,
             tested,
             job.stream,
@@ -139,9 +135,8 @@ def train_folds(
             best,
         )
         if finished:
-            for place, task in enumerate(job.tasks):
-                scores[task, job.fold] = best[place]
-        return len(job.tasks) if finished else 0
+            scores[chosen, job.fold] = best
+        return len(chosen) if finished else 0
 
     _Crew(train, iter(jobs), stop).work(threads, progress, cancelled)
     return scores

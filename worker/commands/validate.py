@@ -1,0 +1,79 @@
+"""``neuco-worker validate``: the check that the worker makes, for participants, offline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scoring.errors import ParticipantError
+
+EXPANSION = 4  # as in the worker: a file may expand to so many times --max-megabytes
+MEGABYTE = 1_000_000
+
+
+def validate(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Submission: CSV (also .gz or .zip), Parquet or NPZ.",
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+        ),
+    ],
+    *,
+    ids: Annotated[Path, typer.Option(help="The phase's public id list, one id per line.", metavar="IDS")],
+    dim: Annotated[int, typer.Option(help="Numbers in one embedding.", min=1, max=1_000_000, metavar="N")],
+    max_megabytes: Annotated[
+        float, typer.Option(help="Largest file that the challenge accepts.", min=0.001)
+    ] = 1024.0,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Check a submission as the worker will: same verdict, same words, nothing sent anywhere.
+
+    Ends with 0 if the file would be scored, 1 if it would be refused, 2 if the check could not be made.
+
+    Example: neuco-worker validate embeddings.csv --ids ids/dev.txt --dim 1024
+    """
+    from scoring.identifiers import read_ids
+    from scoring.reading import read_submission
+
+    public_ids = read_ids(ids)
+    try:
+        _check_size(file, max_megabytes)
+        embeddings = read_submission(
+            file, public_ids, dim, max_expanded_bytes=int(max_megabytes * MEGABYTE) * EXPANSION
+        )
+    except ParticipantError as error:
+        if not json_output:
+            raise
+        typer.echo(json.dumps({"valid": False, "code": error.code, "message": error.message}))
+        raise typer.Exit(1) from None
+    if json_output:
+        document = {
+            "valid": True,
+            "ids": len(embeddings.ids),
+            "dimension": dim,
+            "content_hash": embeddings.content_hash,
+            "zarr_suffix_removed": embeddings.zarr_suffix_removed,
+            "notes": list(embeddings.notes),
+        }
+        typer.echo(json.dumps(document))
+        return
+    typer.echo(f"The file is valid: {len(embeddings.ids):,} embeddings of {dim:,} numbers.")
+    for note in embeddings.notes:
+        typer.echo(f"Note: {note}.")
+    typer.echo(f"Content: {embeddings.content_hash}")
+
+
+def _check_size(file: Path, max_megabytes: float) -> None:
+    """Refuse what the worker would not even download, in its words."""
+    if file.stat().st_size > int(max_megabytes * MEGABYTE):
+        raise ParticipantError(
+            f"The submitted file is larger than the {max_megabytes:g} MB that are accepted.",
+            cure="Compress it, or use float32 with fewer digits.",
+            code="file.too_large",
+        )

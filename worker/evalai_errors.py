@@ -108,7 +108,7 @@ class Throttled(InfrastructureError):
 class LinkExpired(InfrastructureError):
     """The address of a file answers no more; the submission has to be read again."""
 
-    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "evalai.link_expired") -> None:
+    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "file.link_expired") -> None:
         super().__init__(sentence, cure=cure, code=code)
 
 

@@ -17,7 +17,7 @@ from worker.sandbox.journal import Journal
 from worker.sandbox.serialization import submission_json
 from worker.sandbox.server import Listener, build_api, build_media
 from worker.sandbox.settings import SandboxSettings
-from worker.sandbox.state import Submission, Team, World, last_suffix
+from worker.sandbox.state import Submission, Team, World
 from worker.sandbox.views.leaderboard import board
 
 
@@ -227,12 +227,10 @@ class Sandbox:
             lifecycle.replace_file(self.world, self._submission(pk), content, suffix)
 
     def expire_link(self, pk: int) -> None:
-        """Let the address of a submission's file answer 403, and move the file to a new address."""
+        """Let the present address of a submission's file answer 403; who reads the submission anew gets one with a fresh signature."""
         with self.world.lock:
-            submission = self._submission(pk)
-            old = submission.input_file
-            lifecycle.replace_file(self.world, submission, self.world.media[old], last_suffix(old))
-            self.world.gone.add(old)
+            path = self._submission(pk).input_file
+            self.world.signatures[path] = self.world.signatures.get(path, 0) + 1
 
     def submission(self, pk: int) -> dict[str, Any]:
         """Return a submission as its host reads it."""

@@ -99,7 +99,9 @@ def build_media(world: World, faults: FaultSource) -> Flask:
             _log_request(world, 0, user=None, fault=fault, origin="media")
             return _spoilt(fault, faults, SERVER_ERROR)
         with world.lock:
-            content, gone = world.media.get(name), name in world.gone
+            content = world.media.get(name)
+            signature = str(world.signatures.get(name, ""))
+            gone = request.args.get("signature", "") != signature
         if gone:
             reply = Reply(
                 status=403, body="<Error><Code>AccessDenied</Code></Error>", content_type="application/xml"
@@ -186,6 +188,10 @@ class _Handler(WSGIRequestHandler):
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Say nothing."""
+
+    def connection_dropped(self, error: BaseException, environ: Any = None) -> None:
+        """Hang up: without this a dropped connection would be kept alive, waiting for its next request."""
+        self.close_connection = True
 
 
 class Listener:

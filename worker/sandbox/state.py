@@ -131,7 +131,7 @@ class World:
         )
         self.media_url = ""
         self.media: dict[str, bytes] = {}
-        self.gone: set[str] = set()  # files whose link expired
+        self.signatures: dict[str, int] = {}  # files whose address carries a signature that runs out
         self.start_date = clock.now() - timedelta(days=30)
         self.end_date = clock.now() + timedelta(days=335)
         self.users: dict[int, User] = {}
@@ -300,7 +300,10 @@ class World:
 
     def url(self, path: str | None) -> str | None:
         """Return the absolute address of a stored file."""
-        return None if path is None else f"{self.media_url}/media/{path}"
+        if path is None:
+            return None
+        query = f"?signature={self.signatures[path]}" if path in self.signatures else ""
+        return f"{self.media_url}/media/{path}{query}"
 
 
 def last_suffix(name: str) -> str:

@@ -1,0 +1,624 @@
+"""What the sandbox does beyond the recorded story: limits, queue manners, partial evaluation, lists, edits, faults."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.errors import InfrastructureError, OrganizerError
+from worker.sandbox import (
+    Fault,
+    FaultPlan,
+    ManualClock,
+    PhaseSettings,
+    QueueFaults,
+    Refusal,
+    Sandbox,
+    SandboxSettings,
+    TeamSettings,
+    from_challenge,
+)
+from worker.sandbox.queue import Queue
+from worker.sandbox.throttle import Throttle
+
+CSV = b"id,0\na,1\n"
+QUIET = SandboxSettings(
+    throttle_per_minute=100_000, teams=(TeamSettings(name="Team Alice", members=("alice", "carol")),)
+)
+
+
+class Web:
+    """Sends requests to a sandbox as one of its users."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+
+    def __call__(  # noqa: D102
+        self, method: str, path: str, user: str = "host", **body: Any
+    ) -> requests.Response:
+        headers = {"Authorization": f"Bearer {self.sandbox.token(user)}"}
+        return requests.request(
+            method, self.sandbox.url + path, headers=headers, allow_redirects=False, timeout=10, **body
+        )
+
+    def submit(self, user: str, phase: str, **form: str) -> requests.Response:
+        """Submit a small file through the participant's endpoint."""
+        path = f"/api/jobs/challenge/{self.sandbox.challenge}/challenge_phase/{self.sandbox.phase_pk(phase)}/submission/"
+        return self("POST", path, user, data=form, files={"input_file": ("a.csv", CSV)})
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Return a clock that stands still until the test advances it."""
+    return ManualClock()
+
+
+@pytest.fixture
+def sandbox(clock: ManualClock) -> Iterator[Sandbox]:
+    """Return a running sandbox with one team and no rate limit in the way."""
+    with Sandbox(QUIET, clock=clock.clock()) as server:
+        yield server
+
+
+@pytest.fixture
+def web(sandbox: Sandbox) -> Web:
+    """Return a sender of requests."""
+    return Web(sandbox)
+
+
+def finished(sandbox: Sandbox, pk: int, **changes: Any) -> dict[str, Any]:
+    """Build the body of a good final PUT."""
+    entry = {"split": "dev_split", "show_to_participant": True, "accuracies": {"q_mean": 1.5}}
+    body = {
+        "challenge_phase": sandbox.phase_pk("dev"),
+        "submission": pk,
+        "submission_status": "finished",
+        "result": json.dumps([entry]),
+    }
+    return body | changes
+
+
+# The participant's side
+
+
+def test_direct_submissions_equal_those_over_http(sandbox: Sandbox, web: Web) -> None:
+    """What ``submit`` makes is what the participant endpoint makes: fields, file, message."""
+    direct = sandbox.submit("Team Alice", "dev", CSV, method_name="m", file_name="a.csv")
+    over_http = web.submit("alice", "dev", method_name="m", is_public="true").json()["id"]
+    first, second = sandbox.submission(direct), sandbox.submission(over_http)
+    differing = {name for name in first if first[name] != second[name]}
+    assert differing <= {"id", "input_file"}
+    assert requests.get(first["input_file"], timeout=10).content == CSV
+    assert [dict(body) | {"submission_pk": 0} for body in sandbox.world.queue.bodies()] == [
+        {
+            "challenge_pk": "7",
+            "phase_pk": "11",
+            "is_static_dataset_code_upload_submission": False,
+            "submission_pk": 0,
+        }
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ({"max_total": 1}, "The maximum number of submissions has been reached"),
+        ({"max_per_month": 1}, "The maximum number of submission for this month has been reached"),
+        ({"max_per_day": 1}, "The maximum number of submission for today has been reached"),
+        ({"max_concurrent": 1}, "You have 1 submissions that are being processed."),
+    ],
+)
+def test_limits_refuse_the_second_submission(
+    clock: ManualClock, limits: dict[str, int], sentence: str
+) -> None:
+    """Each limit of a phase answers 406 in its own words."""
+    phase = PhaseSettings(codename="dev", **limits)
+    with Sandbox(SandboxSettings(phases=(phase,), teams=QUIET.teams), clock=clock.clock()) as server:
+        web = Web(server)
+        assert web.submit("alice", "dev").status_code == 201
+        refused = web.submit("carol", "dev")
+    assert refused.status_code == 406
+    assert refused.json()["error"].startswith(sentence)
+
+
+def test_failed_submissions_use_no_quota(clock: ManualClock) -> None:
+    """A failed submission makes room for another one the same day."""
+    phase = PhaseSettings(codename="dev", max_per_day=1)
+    server = Sandbox(SandboxSettings(phases=(phase,)), clock=clock.clock())
+    first = server.submit("A", "dev", CSV)
+    with pytest.raises(Refusal):
+        server.submit("A", "dev", CSV)
+    server.edit(first, status="failed")
+    server.submit("A", "dev", CSV)
+
+
+def test_ended_and_paused_take_nothing_new_but_answers(sandbox: Sandbox, web: Web) -> None:
+    """After the end new submissions are refused while receive and PUT keep working."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    sandbox.pause_phase("dev")
+    assert web.submit("alice", "dev").status_code == 406
+    sandbox.pause_phase("dev", paused=False)
+    sandbox.end_challenge()
+    assert web.submit("alice", "dev").status_code == 406
+    assert web("POST", f"/api/jobs/submissions/{pk}/re-run/").status_code == 406
+    assert web("GET", f"/api/jobs/challenge/queues/{sandbox.queue}/").json()["body"]["submission_pk"] == pk
+    path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
+    assert web("PUT", path, json=finished(sandbox, pk)).status_code == 200
+
+
+def test_participants_can_edit_what_they_should_not(sandbox: Sandbox, web: Web) -> None:
+    """EvalAI lets a team member change status, phase, start and input file, but not the time of submission."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    before = sandbox.submission(pk)
+    path = f"/api/jobs/challenges/{sandbox.challenge}/submissions/{pk}/update_submission_meta/"
+    changes = {
+        "status": "finished",
+        "challenge_phase": sandbox.phase_pk("eval"),
+        "submitted_at": "2020-01-01T00:00:00Z",
+    }
+    assert web("PATCH", path, "carol", json=changes).status_code == 200
+    assert web("PATCH", path, "carol", files={"input_file": ("b.gz", b"other")}).status_code == 200
+    after = sandbox.submission(pk)
+    assert after["status"] == "finished"
+    assert after["challenge_phase"] == sandbox.phase_pk("eval")
+    assert after["submitted_at"] == before["submitted_at"]
+    assert after["input_file"].endswith(".gz")
+    assert web("PATCH", path, "carol", json={"status": "bogus"}).status_code == 400
+
+
+def test_resume_keeps_the_pk_and_only_failed_ones_resume(sandbox: Sandbox, web: Web) -> None:
+    """Resuming brings a failed submission back under its pk with a message of integers."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    path = f"/api/jobs/submissions/{pk}/resume/"
+    assert web("POST", path).status_code == 400
+    sandbox.edit(pk, status="failed")
+    assert web("POST", path, "alice").status_code == 403
+    assert web("POST", path).status_code == 200
+    assert sandbox.submission(pk)["status"] == "resuming"
+    assert sandbox.world.queue.bodies()[-1]["phase_pk"] == sandbox.phase_pk("dev")
+
+
+def test_deleted_submissions_cannot_be_run_again(sandbox: Sandbox, web: Web) -> None:
+    """Soft-deleted submissions are refused for re-runs; their message stays."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    sandbox.delete(pk)
+    assert web("POST", f"/api/jobs/submissions/{pk}/re-run/").status_code == 400
+    assert sandbox.queue_length() == 1
+
+
+def test_login_gives_the_digits_and_renews_old_ones(sandbox: Sandbox) -> None:
+    """The login gives the user's hex token, and a new one when the old one has expired."""
+    url = sandbox.url + "/api/auth/login"
+    body = {"username": "alice", "password": "alice-password"}
+    assert requests.post(url, json=body, timeout=10).json() == {"token": sandbox.hex_token("alice")}
+    old = sandbox.hex_token("alice")
+    sandbox.age_hex_token("alice", 366)
+    assert requests.post(url, json=body, timeout=10).json()["token"] != old
+    assert requests.post(url, json=body | {"password": "no"}, timeout=10).status_code == 400
+
+
+def test_the_profile_token_works_and_dies_when_refreshed(
+    sandbox: Sandbox, web: Web, clock: ManualClock
+) -> None:
+    """A token from the profile opens doors for 365 days, or until it is refreshed."""
+    path = f"/api/challenges/challenge/queues/{sandbox.queue}/"
+    answer = web("GET", "/api/accounts/user/get_auth_token").json()
+    header = {"Authorization": f"Bearer {answer['token']}"}
+    assert requests.get(sandbox.url + path, headers=header, timeout=10).status_code == 200
+    assert answer["expires_at"] == "2027-01-01T12:00:00Z"
+    old = {"Authorization": f"Bearer {sandbox.token()}"}
+    sandbox.refresh_token()
+    refused = requests.get(sandbox.url + path, headers=old, timeout=10)
+    assert refused.json()["messages"][0]["message"] == "Token is blacklisted"
+    clock.advance(timedelta(days=365).total_seconds())
+    assert requests.get(sandbox.url + path, headers=header, timeout=10).status_code == 401
+
+
+# Lists and leaderboards
+
+
+def test_listing_by_time_and_status(sandbox: Sandbox, web: Web, clock: ManualClock) -> None:
+    """The listing of a challenge filters by status and by full date-times, and is open to staff."""
+    first = sandbox.submit("Team Alice", "dev", CSV)
+    clock.advance(60)
+    second = sandbox.submit("Team Alice", "eval", CSV)
+    path = f"/api/jobs/challenge/{sandbox.challenge}/submission/"
+    after = web("GET", path + "?submitted_after=2026-01-01T12:00:30Z").json()
+    before = web("GET", path + "?submitted_before=2026-01-01T12:00:30%2B00:00&status=submitted").json()
+    assert [s["id"] for s in after] == [second]
+    assert [s["id"] for s in before] == [first]
+    assert web("GET", path + "?status=partially_evaluated").status_code == 400
+
+
+def test_phase_list_has_150_per_page(sandbox: Sandbox, web: Web) -> None:
+    """The host's list of a phase comes in pages of 150 and searches by team name."""
+    for index in range(151):
+        sandbox.submit("Team Alice" if index else "Team Zoe", "dev", CSV)
+    path = f"/api/challenges/{sandbox.challenge}/challenge_phase/{sandbox.phase_pk('dev')}/submissions"
+    first, second = web("GET", path).json(), web("GET", path + "?page=2").json()
+    assert (first["count"], len(first["results"]), len(second["results"])) == (151, 150, 1)
+    assert first["next"].endswith("?page=2")
+    assert second["next"] is None
+    assert web("GET", path + "?participant_team__team_name=zoe").json()["count"] == 1
+
+
+def test_csv_listing_and_its_fall(sandbox: Sandbox, web: Web) -> None:
+    """The table has one row per submission, chosen columns on POST, and falls over odd metadata."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    path = (
+        f"/api/challenges/{sandbox.challenge}/phase/{sandbox.phase_pk('dev')}/download_all_submissions/csv/"
+    )
+    rows = list(csv.DictReader(io.StringIO(web("GET", path).text)))
+    assert [(row["id"], row["Team Name"], row["Status"]) for row in rows] == [
+        (str(pk), "Team Alice", "submitted")
+    ]
+    assert "is_public" not in rows[0]
+    assert web("POST", path, json=["id", "status"]).text.splitlines() == ["id,Status", f"{pk},submitted"]
+    assert web("POST", path, json=["nope"]).status_code == 500
+    assert web("GET", path, "alice").status_code == 403
+    sandbox.edit(pk, submission_metadata={"a": 1})
+    assert web("GET", path).status_code == 500
+
+
+def test_partial_evaluation_merges_metrics(clock: ManualClock) -> None:
+    """PUT creates a partial row, PATCH merges into it, PATCH before PUT is refused, and the row shows only where enabled."""
+    phase = PhaseSettings(codename="dev", metrics=("q_mean", "other"), partial_evaluation=True)
+    with Sandbox(SandboxSettings(phases=(phase,), teams=QUIET.teams), clock=clock.clock()) as server:
+        web, pk = Web(server), server.submit("Team Alice", "dev", CSV)
+        path = f"/api/jobs/challenges/{server.challenge}/update_partially_evaluated_submission/"
+        other = json.dumps([{"split": "dev_split", "accuracies": {"other": 2.0}}])
+        body = finished(server, pk, submission_status="partially_evaluated")
+        early = web("PATCH", path, json=body)
+        assert early.status_code == 400
+        assert "Leaderboard Data does not exist" in early.json()["error"]
+        assert web("PUT", path, json=body).status_code == 200
+        assert server.submission(pk)["status"] == "partially_evaluated"
+        assert server.leaderboard("dev")[0]["result"] == [1.5, "#"]
+        assert (
+            web("PATCH", path, json=body | {"submission_status": "finished", "result": other}).status_code
+            == 200
+        )
+        assert server.leaderboard("dev")[0]["result"] == [1.5, 2.0]
+        assert server.journal.posts() == {}
+
+
+def test_rows_can_be_corrected_without_touching_the_submission(sandbox: Sandbox, web: Web) -> None:
+    """A host may correct one row with exactly the labels of the schema."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    web("PUT", f"/api/jobs/challenge/{sandbox.challenge}/update_submission/", json=finished(sandbox, pk))
+    row = sandbox.leaderboard("dev")[0]["id"]
+    path = f"/api/jobs/leaderboard_data/{row}/"
+    assert web("PATCH", path, json={"leaderboard_data": '{"q_mean": 0.25}'}).status_code == 200
+    assert sandbox.leaderboard("dev")[0]["result"] == [0.25]
+    assert web("PATCH", path, json={"leaderboard_data": '{"zzz": 1}'}).status_code == 400
+    assert web("PATCH", path, "alice", json={"leaderboard_data": '{"q_mean": 1}'}).status_code == 400
+
+
+def test_hidden_leaderboards_are_for_hosts(clock: ManualClock) -> None:
+    """A split that is not public shows its leaderboard to hosts alone."""
+    phase = PhaseSettings(codename="dev", visibility=1)
+    with Sandbox(SandboxSettings(phases=(phase,), teams=QUIET.teams), clock=clock.clock()) as server:
+        path = f"/api/jobs/challenge_phase_split/{server.split_pk('dev')}/leaderboard/"
+        assert Web(server)("GET", path, "alice").json() == {"error": "Sorry, the leaderboard is not public!"}
+        assert Web(server)("GET", path).json()["count"] == 0
+
+
+def test_null_logs_break_before_anything_is_written(sandbox: Sandbox, web: Web) -> None:
+    """A null stdout or stderr answers 500 and leaves no status, row or file, for failed ones too."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    before = sandbox.submission(pk)
+    path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
+    assert web("PUT", path, json=finished(sandbox, pk, stdout=None)).status_code == 500
+    assert (
+        web("PUT", path, json=finished(sandbox, pk, stderr=None, submission_status="failed")).status_code
+        == 500
+    )
+    assert sandbox.submission(pk) == before
+    assert sandbox.leaderboard("dev") == []
+
+
+def test_odd_bodies_are_refused_as_the_framework_does(sandbox: Sandbox, web: Web) -> None:
+    """Other media types answer 415, JSON that is no object 500, bare NaN 400."""
+    path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
+    assert web("PATCH", path, json=[1]).status_code == 500
+    token = {"Authorization": f"Bearer {sandbox.token()}"}
+    url = sandbox.url + path
+    text = requests.patch(url, data=b"<a/>", headers=token | {"Content-Type": "text/xml"}, timeout=10)
+    assert text.status_code == 415
+    nan = requests.patch(
+        url, data=b'{"a": NaN}', headers=token | {"Content-Type": "application/json"}, timeout=10
+    )
+    assert nan.status_code == 400
+    assert "not JSON compliant" in nan.json()["detail"]
+
+
+def test_long_paths_are_cut_but_keep_their_folders(clock: ManualClock) -> None:
+    """Stored paths have at most 100 characters and keep challenge, phase, submission and the last suffix."""
+    settings_ = SandboxSettings(challenge=98765, pk_offset=100_000_000)
+    server = Sandbox(settings_, clock=clock.clock())
+    pk = server.submit("A", "dev", CSV, file_name="emb.tar.gz")
+    path = server.submission(pk)["input_file"].split("/media/")[1]
+    assert len(path) == 100
+    assert f"/challenge_98765/phase_100000011/submission_{pk}/" in path
+    assert path.endswith(".gz")
+
+
+def test_the_same_story_gives_the_same_bytes(clock: ManualClock) -> None:
+    """Two sandboxes with one seed name files, keys and handles alike; another seed names files differently."""
+
+    def story(seed: int) -> tuple[Any, ...]:
+        server = Sandbox(SandboxSettings(seed=seed), clock=clock.clock())
+        pk = server.submit("A", "dev", CSV)
+        return server.submission(pk), server.world.queue.receive(0)
+
+    assert story(1) == story(1)
+    assert story(1) != story(2)
+
+
+# Queue and throttle
+
+
+def receive_all(queue: Queue, now_s: float) -> list[int]:
+    """Take messages until the queue has none to give."""
+    taken = []
+    while (delivery := queue.receive(now_s)) is not None:
+        taken.append(delivery[0]["submission_pk"])
+    return taken
+
+
+def queue(**options: Any) -> Queue:
+    """Build a queue with EvalAI's visibility and retention."""
+    return Queue(visibility_timeout_s=30, retention_s=345_600, **options)
+
+
+def test_fifo_holds_a_group_back_until_its_first_is_deleted() -> None:
+    """With two of Alice and one of Bob queued a FIFO queue gives Alice's first, Bob's, then nothing."""
+    fifo = queue(fifo=True)
+    for pk, group in ((1, "alice"), (2, "alice"), (3, "bob")):
+        fifo.send({"submission_pk": pk}, group=group, now_s=0)
+    body, handle = fifo.receive(0) or ({}, "")
+    assert body["submission_pk"] == 1
+    assert receive_all(fifo, 0) == [3]
+    assert fifo.delete(handle) == "deleted"
+    assert receive_all(fifo, 0) == [2]
+
+
+def test_only_the_newest_handle_deletes() -> None:
+    """A handle that a later delivery replaced answers success and deletes nothing, as SQS does."""
+    standard = queue()
+    standard.send({"submission_pk": 1}, group="", now_s=0)
+    _, old = standard.receive(0) or ({}, "")
+    assert standard.receive(29) is None
+    _, new = standard.receive(30) or ({}, "")
+    assert old != new
+    assert standard.delete(old) == "ignored"
+    assert len(standard) == 1
+    assert standard.delete(new) == "deleted"
+    assert standard.delete(new) == "deleted"
+    assert standard.delete("never seen") == "unknown"
+    assert len(standard) == 0
+
+
+def test_messages_end_with_their_retention() -> None:
+    """After four days a message that nobody deleted is gone."""
+    standard = queue()
+    standard.send({"submission_pk": 1}, group="", now_s=0)
+    assert standard.receive(345_601) is None
+    assert len(standard) == 0
+
+
+@given(st.integers(0, 2**32), st.integers(1, 20))
+@settings(max_examples=25, deadline=None)
+def test_a_wild_queue_loses_nothing(seed: int, count: int) -> None:
+    """However messages are duplicated, reordered and hidden, each one comes at last."""
+    wild = queue(faults=QueueFaults(duplicate=0.3, reorder=0.5, empty=0.3), rng=random.Random(seed))
+    for pk in range(count):
+        wild.send({"submission_pk": pk}, group="", now_s=0)
+    seen = set()
+    for second in range(0, 10_000, 30):
+        while (delivery := wild.receive(second)) is not None:
+            seen.add(delivery[0]["submission_pk"])
+            wild.delete(delivery[1])
+        if len(wild) == 0:
+            break
+    assert seen == set(range(count))
+
+
+@given(st.lists(st.floats(0, 20), min_size=1, max_size=120), st.integers(1, 10))
+@settings(max_examples=50, deadline=None)
+def test_throttle_window_slides(gaps: list[float], limit: int) -> None:
+    """No sixty seconds hold more accepted calls than the limit, and waiting the announced time always helps."""
+    throttle, accepted, now = Throttle(limit), [], 0.0
+    for gap in gaps:
+        now += gap
+        wait = throttle.admit("host", now)
+        if wait is not None:
+            assert 1 <= wait <= 60
+            now += wait
+            assert throttle.admit("host", now) is None
+        accepted.append(now)
+    for start in accepted:
+        assert sum(start <= at < start + 60 for at in accepted) <= limit
+
+
+def test_refused_calls_do_not_lengthen_the_wait(clock: ManualClock) -> None:
+    """Calls that answer 429 are not counted; files, redirects and bad tokens neither."""
+    with Sandbox(SandboxSettings(throttle_per_minute=2, teams=QUIET.teams), clock=clock.clock()) as server:
+        web, path = Web(server), f"/api/jobs/challenge/queues/{server.queue}/"
+        file = server.submission(server.submit("Team Alice", "dev", CSV))["input_file"]
+        assert requests.get(file, timeout=10).status_code == 200
+        assert web("GET", path[:-1]).status_code == 301
+        assert web("GET", path).status_code == 200
+        clock.advance(10)
+        assert web("GET", "/api/jobs/challenge/queues/nope/").status_code == 400
+        refused = [web("GET", path) for _ in range(3)]
+        assert [r.headers["Retry-After"] for r in refused] == ["50"] * 3
+        clock.advance(50)
+        assert web("GET", path).status_code == 200
+
+
+# Faults
+
+
+def test_faults_after_the_effect_leave_it_standing(sandbox: Sandbox, web: Web) -> None:
+    """An error after the effect is a 500 for the client and a running submission for everybody else."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
+    body = {"submission": pk, "submission_status": "running"}
+    sandbox.faults.force(Fault.ERROR_BEFORE)
+    assert web("PATCH", path, json=body).headers["Content-Type"] == "text/html"
+    assert sandbox.submission(pk)["status"] == "submitted"
+    sandbox.faults.force(Fault.ERROR_AFTER)
+    assert web("PATCH", path, json=body).status_code == 500
+    assert sandbox.submission(pk)["status"] == "running"
+
+
+@pytest.mark.parametrize("fault", [Fault.RESET_BEFORE, Fault.RESET_AFTER, Fault.TRUNCATED])
+def test_broken_connections_look_broken(sandbox: Sandbox, web: Web, fault: Fault) -> None:
+    """Resets and half answers reach the client as errors of the connection, not as answers."""
+    sandbox.faults.force(fault)
+    with pytest.raises((requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
+        web("GET", f"/api/jobs/challenge/queues/{sandbox.queue}/")
+    assert [entry.name for entry in sandbox.journal.faults()] == [fault.value]
+
+
+def test_a_storm_lasts_and_passes(sandbox: Sandbox, web: Web, clock: ManualClock) -> None:
+    """A storm refuses everything with Retry-After for a while, then it is over."""
+    path = f"/api/jobs/challenge/queues/{sandbox.queue}/"
+    sandbox.set_faults(FaultPlan(storm_s=5))
+    sandbox.faults.force(Fault.STORM)
+    assert [web("GET", path).headers["Retry-After"] for _ in range(2)] == ["5", "5"]
+    clock.advance(5)
+    assert web("GET", path).status_code == 200
+
+
+def test_faults_come_as_often_as_asked_and_reach_files_too(clock: ManualClock) -> None:
+    """With probability 0.5 about half of the answers are spoilt, of the API and of the files."""
+    kinds = (Fault.ERROR_BEFORE, Fault.ERROR_AFTER)
+    plan = FaultPlan(probability=0.5, kinds=kinds)
+    chosen = SandboxSettings(throttle_per_minute=1000, faults=plan)
+    with Sandbox(chosen, clock=clock.clock(), rng=random.Random(5)) as server:
+        url = server.submission(server.submit("A", "dev", CSV))["input_file"]
+        api = [
+            Web(server)("GET", f"/api/jobs/challenge/queues/{server.queue}/").status_code for _ in range(40)
+        ]
+        files = [requests.get(url, timeout=10).status_code for _ in range(40)]
+    assert 8 <= api.count(500) <= 32
+    assert 8 <= files.count(500) <= 32
+    assert len(server.journal.faults()) == api.count(500) + files.count(500)
+
+
+# Start and stop
+
+
+def test_journal_tells_who_did_what(sandbox: Sandbox, web: Web) -> None:
+    """The journal holds requests with users and effects in order; a token that reaches the file store is noted."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
+    web("PATCH", path, json={"submission": pk, "submission_status": "running"})
+    web("PUT", path, "cohost", json=finished(sandbox, pk, stdout="out"))
+    requests.get(sandbox.submission(pk)["stdout_file"], headers={"Authorization": "Bearer x"}, timeout=10)
+    assert [e.name for e in sandbox.journal.effects(submission=pk)] == [
+        "submitted",
+        "message_sent",
+        "running",
+        "posted",
+    ]
+    assert [(e.method, e.user, e.status) for e in sandbox.journal.requests(path="update_submission")] == [
+        ("PATCH", "host", 200),
+        ("PUT", "cohost", 200),
+    ]
+    assert [p["stdout"] for p in sandbox.journal.posts()[pk]] == ["out"]
+    media = [e for e in sandbox.journal.requests() if e.origin == "media"]
+    assert [e.detail["authorization"] for e in media] == [True]
+
+
+def test_expired_links_answer_403_until_read_anew(sandbox: Sandbox) -> None:
+    """An expired address answers 403 while the address that a fresh reading gives answers the file."""
+    pk = sandbox.submit("Team Alice", "dev", CSV)
+    old = sandbox.submission(pk)["input_file"]
+    sandbox.expire_link(pk)
+    new = sandbox.submission(pk)["input_file"]
+    assert new.split("?")[0] == old
+    assert requests.get(old, timeout=10).status_code == 403
+    assert requests.get(new, timeout=10).content == CSV
+
+
+def test_settings_follow_a_challenge_configuration() -> None:
+    """A worker's configuration gives the sandbox its title, keys, queue, phases, splits and metrics."""
+    chosen = from_challenge(
+        {
+            "challenge": {"title": "T", "secret": "x"},
+            "evalai": {"challenge": 2465, "queue": "q"},
+            "phases": {"dev": {"split": "s1", "metric": "m", "folds": 4}, "eval": None},
+        },
+        throttle_per_minute=9,
+    )
+    assert (chosen.title, chosen.challenge, chosen.queue, chosen.throttle_per_minute) == ("T", 2465, "q", 9)
+    assert [(p.codename, p.split_codename, p.metrics) for p in chosen.phases] == [
+        ("dev", "s1", ("m",)),
+        ("eval", "eval_split", ("q_mean",)),
+    ]
+
+
+def test_a_taken_port_is_said_so() -> None:
+    """Listening on a taken port is an error of the tree and leaves nothing open."""
+    with Sandbox() as first:
+        port = int(first.url.rsplit(":", 1)[1])
+        second = Sandbox(SandboxSettings(port=port))
+        with pytest.raises(InfrastructureError) as problem:
+            second.start()
+        second.close()
+    assert problem.value.code == "sandbox.port_taken"
+
+
+def test_command_serves_until_told_to_stop(tmp_path: Path) -> None:
+    """The command prints one JSON document, serves what it says, and ends with 0 on SIGTERM."""
+    config = tmp_path / "challenge.yaml"
+    config.write_text(
+        "challenge: {title: Mine}\nevalai: {challenge: 31, queue: my-queue}\nphases: {dev: {}}\n"
+    )
+    script = "import typer; from worker.commands.sandbox import sandbox; typer.run(sandbox)"
+    arguments = ["--port", "0", "--config", str(config), "--team", "Ü", "--json"]
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, env=os.environ
+    )
+    with child:
+        facts = json.loads(child.stdout.readline() if child.stdout else b"")
+        token = facts["tokens"]["host"]["bearer"]
+        answer = requests.get(
+            facts["url"] + "/api/challenges/challenge/queues/my-queue/",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=10,
+        )
+        child.send_signal(signal.SIGTERM)
+        rest = child.communicate(timeout=10)[0]
+    assert answer.json()["id"] == facts["challenge"] == 31
+    assert (child.returncode, rest) == (0, b"")
+
+
+@pytest.mark.parametrize("text", [None, "a: [", "- 1\n", "evalai: {challenge: many}\n"])
+def test_command_refuses_a_bad_configuration(tmp_path: Path, text: str | None) -> None:
+    """A missing, broken or foreign configuration file is the organizer's error."""
+    from worker.commands.sandbox import sandbox
+
+    config = tmp_path / "challenge.yaml"
+    if text is not None:
+        config.write_text(text)
+    with pytest.raises(OrganizerError):
+        sandbox(port=0, config=config)

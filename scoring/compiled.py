@@ -18,7 +18,7 @@ import platformdirs
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # numba's own check covers the file of the outermost function only; a change in any of these must miss the cache.
-_SOURCES = ("compiled.py", "kernel.py", "lanes.py", "metrics.py", "torch_stream.py")
+SOURCES = ("compiled.py", "kernel.py", "lanes.py", "metrics.py", "reading/kernel.py", "torch_stream.py")
 
 
 def cache_candidates() -> tuple[Path, ...]:
@@ -53,7 +53,7 @@ def cache_directory() -> Path | None:
 def _digest() -> str:
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for name in _SOURCES:
+    for name in SOURCES:
         digest.update((here / name).read_bytes())
     return digest.hexdigest()[:16]
 

@@ -1,0 +1,34 @@
+"""``neuco-worker warm``: compile the scoring code before the first submission needs it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def warm(
+    *,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Compile the scoring code and keep it, so that no submission waits for it.
+
+    Run it once after an installation, as the user who will run the worker. The code is kept in NUMBA_CACHE_DIR if that is set, else in
+    systemd's cache or state directory, else in the user's cache directory.
+
+    Example: NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker warm
+    """
+    from scoring.warm import warm as compile_all
+
+    warmth = compile_all()
+    if json_output:
+        directory = None if warmth.directory is None else str(warmth.directory)
+        print(json.dumps({"directory": directory, "seconds": round(warmth.seconds, 3)}))
+    elif warmth.directory is None:
+        print(
+            f"Compiled in {warmth.seconds:.1f} s, but found no writable place to keep it: every evaluation compiles anew."
+            " Set NUMBA_CACHE_DIR to a writable directory."
+        )
+    else:
+        print(f"Ready in {warmth.seconds:.1f} s; compiled code is kept in {warmth.directory}.")

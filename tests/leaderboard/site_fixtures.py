@@ -15,13 +15,13 @@ DATA = Path(__file__).parent / "data"
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
-def standing(rank: int, team: str = "", **facts: object) -> Standing:
+def standing(rank: int, team: str | None = None, **facts: object) -> Standing:
     """Return one row with plain facts, each of which can be set."""
     values: dict[str, object] = {
         "rank": rank,
         "rank_by_mean": rank,
         "team_key": 100 + rank,
-        "team": team or f"Team {rank}",
+        "team": f"Team {rank}" if team is None else team,
         "submission": 1000 + rank,
         "q_mean": 30.0 - 3.25 * rank,
         "baseline": False,

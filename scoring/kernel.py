@@ -396,15 +396,16 @@ def train_fold(
     for j in range(dim):
         weights[j] = uniform(stream, -bound, bound)
     weights[width] = uniform(stream, -bound, bound)
-    for task in range(1, tasks):
-        weights[task * per_task : (task + 1) * per_task] = weights[:per_task]
+    for j in range(per_task, tasks * per_task):
+        weights[j] = weights[j - per_task]
 
     test = split[:tested]
     train = split[tested:]
     order = np.empty(len(train), np.int32)
     predictions = np.empty((tasks, tested), np.float32)
     scores = np.empty(tasks, np.float64)
-    best[:] = -np.inf
+    for task in range(tasks):
+        best[task] = -np.inf
     step = 0
     for _ in range(epochs):
         skip(stream, 2)  # a DataLoader's base seed

@@ -130,6 +130,10 @@ def check_address(url: str, allowed_hosts: Collection[str]) -> None:
     try:
         address = urlsplit(url)
         port = address.port or DEFAULT_PORTS.get(address.scheme, 0)
+        # The HTTP library reads addresses with a parser of its own; where the two could differ, nobody goes.
+        other = (urllib3.util.parse_url(url).host or "").strip("[]")
+        if other != (address.hostname or "") or any(c <= " " or c in "\\\x7f" for c in url):
+            raise ValueError("read differently by different parsers")
     except ValueError:
         address, port = SplitResult("", "", "", "", ""), 0
     host = address.hostname or ""
@@ -147,7 +151,8 @@ def check_address(url: str, allowed_hosts: Collection[str]) -> None:
 def _matches(allowed: str, host: str, port: int) -> bool:
     try:
         entry = urlsplit(f"//{allowed.strip()}")
-        return entry.hostname == host and entry.port in (None, port)
+        whole = entry.netloc == allowed.strip() and entry.username is None
+        return whole and entry.hostname == host and entry.port in (None, port)
     except ValueError:
         return False
 

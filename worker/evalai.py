@@ -231,7 +231,12 @@ class Client:
         PATCH /api/jobs/challenge/<c>/update_submission/. Nothing at EvalAI protects a finished or cancelled one from this.
         """
         body = {"submission": int(pk), "submission_status": "running"}
-        return read_submission(self._update("PATCH", "set_running", f"set submission {pk} to running", body))
+        answer = self._update("PATCH", "set_running", f"set submission {pk} to running", body)
+        try:
+            return read_submission(answer)
+        except Unintelligible as problem:
+            problem.applied_unknown = True
+            raise
 
     def finish(
         self,

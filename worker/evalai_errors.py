@@ -221,11 +221,12 @@ def failure(
             code="evalai.redirected",
             status=status,
         )
+    readable, document = True, None
     try:
         document = parse(body)
     except ValueError:
-        document = None
-    if status >= 500 or status == 408 or document is None:
+        readable = False
+    if status >= 500 or status == 408 or not readable:
         return Unreachable(
             f"EvalAI gave no usable answer when asked to {what} (HTTP {status}).",
             cure="If this lasts, check evalai.server and EvalAI's state.",

@@ -1,0 +1,297 @@
+"""Downloads: whole or not at all, capped, hashed, from known hosts only, never with credentials."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import flask
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from worker.download import DownloadResult, check_address, download
+from worker.evalai import LinkExpired
+from worker.sandbox import Fault, FaultPlan, Sandbox
+from worker.sandbox.server import Listener
+
+BODY = bytes(range(256)) * 40
+
+
+class Store:
+    """A file store that answers what the test wants."""
+
+    def __init__(self) -> None:
+        app = flask.Flask("store")
+        self.reply = flask.Response(BODY)
+        self.seen: list[dict[str, str]] = []
+
+        @app.get("/file")
+        def file() -> flask.Response:
+            self.seen.append(dict(flask.request.headers))
+            return self.reply
+
+        self._listener = Listener(app, "127.0.0.1", 0)
+        self.host = self._listener.url.removeprefix("http://")
+        self.url = f"{self._listener.url}/file"
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.close()
+
+    def answer(self, body: Any = BODY, status: int = 200, **headers: str) -> None:
+        """Choose the next answer."""
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.reply = flask.Response(body, status=status, headers=names)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    """Return a running file store."""
+    server = Store()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def fetch(store: Store, tmp_path: Path) -> Callable[..., DownloadResult]:
+    """Return a downloader of the store's file into an otherwise empty folder."""
+
+    def run(url: str = store.url, **changes: Any) -> DownloadResult:
+        chosen: dict[str, Any] = {"max_bytes": 1 << 20, "allowed_hosts": [store.host], "timeout_s": 5.0}
+        return download(url, tmp_path / "file", **(chosen | changes))
+
+    return run
+
+
+def test_a_file_arrives_whole(store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path) -> None:
+    """Size and SHA-256 are those of the bytes; progress is told; nothing else is left in the folder."""
+    told: list[int] = []
+    result = fetch(progress=told.append)
+    assert (tmp_path / "file").read_bytes() == BODY
+    assert result == DownloadResult(sha256=hashlib.sha256(BODY).hexdigest(), size=len(BODY))
+    assert told[-1] == len(BODY)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_content_encoding_is_not_undone(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
+) -> None:
+    """A store that says gzip cannot expand beyond the cap: the bytes stay as they came."""
+    bomb = gzip.compress(b"\0" * 2_000_000)
+    store.answer(bomb, Content_Encoding="gzip")
+    assert fetch(max_bytes=10_000).size == len(bomb)
+    assert (tmp_path / "file").read_bytes() == bomb
+    assert store.seen[0]["Accept-Encoding"] == "identity"
+
+
+def endless() -> Iterator[bytes]:
+    """Yield more than any cap, without telling how much."""
+    while True:
+        yield b"x" * 10_000
+
+
+def test_too_large_is_the_participants_fault(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
+) -> None:
+    """Announced or not, a file beyond the cap is refused in the participant's terms and leaves nothing behind."""
+    for body in (BODY, endless()):
+        store.answer(body)
+        with pytest.raises(ParticipantError) as problem:
+            fetch(max_bytes=5_000)
+        assert problem.value.code == "file.too_large"
+        assert "0.005 MB" in problem.value.sentence
+        assert str(tmp_path) not in problem.value.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_exactly_the_cap_is_taken(store: Store, fetch: Callable[..., DownloadResult]) -> None:
+    """The cap itself is allowed."""
+    assert fetch(max_bytes=len(BODY)).size == len(BODY)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "code"),
+    [
+        (403, LinkExpired, "file.link_expired"),
+        (404, LinkExpired, "file.link_expired"),
+        (302, OrganizerError, "download.redirected"),
+        (500, InfrastructureError, "download.broken"),
+        (204, InfrastructureError, "download.broken"),
+        (206, InfrastructureError, "download.broken"),
+    ],
+)
+def test_other_answers_have_a_type(
+    store: Store,
+    fetch: Callable[..., DownloadResult],
+    tmp_path: Path,
+    status: int,
+    kind: type[NeucoError],
+    code: str,
+) -> None:
+    """Expired links, redirects and failures are told apart; redirects are not followed; an old file stays as it was."""
+    (tmp_path / "file").write_bytes(b"old")
+    store.answer(b"no", status=status, Location=f"{store.url}?again")
+    with pytest.raises(kind) as problem:
+        fetch()
+    assert problem.value.code == code
+    assert problem.value.__context__ is None
+    assert len(store.seen) == 1
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+def test_half_a_file_is_no_file(store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path) -> None:
+    """A body that ends before its announced length is infrastructure and leaves nothing behind."""
+    store.answer(iter([BODY[:100]]), Content_Length=str(len(BODY)))
+    with pytest.raises(InfrastructureError) as problem:
+        fetch()
+    assert problem.value.code == "download.broken"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_silence_ends_the_download(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
+) -> None:
+    """A store that says nothing for longer than the time-out is infrastructure."""
+    with Sandbox() as server:
+        server.set_faults(FaultPlan(probability=1.0, kinds=(Fault.SLOW,), slow_s=0.3))
+        url = server.submission(server.submit("A", "dev", b"x"))["input_file"]
+        with pytest.raises(InfrastructureError):
+            fetch(url, allowed_hosts=[server.media_host], timeout_s=0.05)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_drip_ends_at_the_deadline(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
+) -> None:
+    """A store that never falls silent and never ends is stopped by the deadline."""
+    store.answer(endless())
+    with pytest.raises(InfrastructureError):
+        fetch(max_bytes=1 << 40, deadline_s=0.1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_download_can_be_stopped(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
+) -> None:
+    """``cancelled`` is asked before each chunk."""
+    store.answer(endless())
+    with pytest.raises(Cancelled):
+        fetch(max_bytes=1 << 40, cancelled=lambda: True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
+    """A disk that refuses is infrastructure with a cure, not a bare OSError."""
+    target = tmp_path / "missing" / "file"
+    with pytest.raises(InfrastructureError) as problem:
+        download(store.url, target, max_bytes=1 << 20, allowed_hosts=[store.host], timeout_s=5.0)
+    assert problem.value.code == "disk.write"
+
+
+def test_no_credentials_travel(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No Authorization header is sent, not even the one that a .netrc would add."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    fetch()
+    assert "Authorization" not in store.seen[0]
+
+
+ALLOWED = ["eval.ai", "evalai.s3.amazonaws.com", "127.0.0.1:8000", "store.example:8443"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://eval.ai/media/x",
+        "https://EVAL.ai:444/media/x",
+        "https://evalai.s3.amazonaws.com/media/x?X-Amz-Signature=y",
+        "http://127.0.0.1:8000/media/x",
+        "https://store.example:8443/x",
+    ],
+)
+def test_known_hosts_are_allowed(url: str) -> None:
+    """A host without a port allows any port, a host with one only that."""
+    check_address(url, ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "file:///etc/passwd",
+        "ftp://eval.ai/x",
+        "http://eval.ai/x",
+        "https://eval.ai.evil.example/x",
+        "https://evil.example/eval.ai",
+        "https://eval.ai@evil.example/x",
+        "https://me:pw@eval.ai/x",
+        "http://127.0.0.1:8001/x",
+        "http://169.254.169.254/latest",
+        "https://store.example/x",
+        "https://[::1/x",
+        "https://eval.ai:99999/x",
+        "//eval.ai/x",
+        "https://evil.example\\@eval.ai/x",
+        "https://eval.ai\\.evil.example/x",
+        "https://eval.ai\n.evil.example/x",
+        " https://eval.ai/x",
+    ],
+)
+def test_other_addresses_are_refused(url: str, tmp_path: Path) -> None:
+    """Other hosts, ports, schemes, plain http beyond loopback and tricks with names are refused before any call."""
+    with pytest.raises(OrganizerError) as problem:
+        download(url, tmp_path / "file", max_bytes=1, allowed_hosts=ALLOWED, timeout_s=1.0)
+    assert problem.value.code == "download.host"
+    assert "pw" not in problem.value.sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_no_address_breaks_the_check(text: str) -> None:
+    """Any text is allowed or refused, never another exception; nothing is allowed by an empty list."""
+    for url in (text, f"https://{text}", f"http://{text}/x"):
+        with pytest.raises(OrganizerError):
+            check_address(url, [])
+        with pytest.raises(OrganizerError):
+            check_address(url, [text.replace("/", "") + ".invalid"])
+
+
+@given(st.binary(max_size=3000), st.integers(0, 3000))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_within_the_cap_arrive(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path, body: bytes, cap: int
+) -> None:
+    """Whatever the bytes: up to the cap they arrive as they are, beyond it they are refused."""
+    store.answer(body)
+    if len(body) > cap:
+        with pytest.raises(ParticipantError):
+            fetch(max_bytes=cap)
+    else:
+        assert fetch(max_bytes=cap).sha256 == hashlib.sha256(body).hexdigest()
+        assert (tmp_path / "file").read_bytes() == body
+    assert {path.name for path in tmp_path.iterdir()} <= {"file"}
+
+
+def test_the_sandbox_store_is_another_origin(fetch: Callable[..., DownloadResult], tmp_path: Path) -> None:
+    """A submission's file comes from the media host without a token; an expired link works again after reading anew."""
+    with Sandbox() as server:
+        pk = server.submit("A", "dev", BODY, file_name="x.tar.gz")
+        old = server.submission(pk)["input_file"]
+        server.expire_link(pk)
+        with pytest.raises(LinkExpired):
+            fetch(old, allowed_hosts=[server.media_host])
+        fetch(server.submission(pk)["input_file"], allowed_hosts=[server.media_host])
+        with pytest.raises(OrganizerError):
+            fetch(old, allowed_hosts=[server.url.removeprefix("http://")])
+        seen = [entry for entry in server.journal.requests() if entry.origin == "media"]
+    assert (tmp_path / "file").read_bytes() == BODY
+    assert [(entry.status, entry.detail["authorization"]) for entry in seen] == [(403, False), (200, False)]

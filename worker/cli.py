@@ -9,6 +9,9 @@ import typer
 from typer.exceptions import TyperException
 
 from scoring.errors import InfrastructureError, NeucoError
+from worker.commands.board import board
+from worker.commands.challenge import challenge
+from worker.commands.demo import demo
 from worker.commands.init import init
 from worker.commands.rank import rank
 from worker.commands.run import once, run
@@ -24,8 +27,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (init, run, once, status, rank, sandbox):
+for command in (demo, init, run, once, status, rank, sandbox):
     app.command()(command)
+for group in (board, challenge):
+    app.add_typer(group)
 
 
 def main() -> None:

@@ -42,6 +42,11 @@ class Context:
     checkpoint: Callable[[str], None] = lambda _: None
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
+    def mode(self) -> str | None:
+        """Return what the organizer asked for: ``"pause"``, ``"drain"`` or None."""
+        with self.store.read() as tx:
+            return tx.fact("mode")
+
     def retry_at(self, now: datetime, tries: int) -> datetime:
         """Return when to try again after a failed try."""
         return now + backoff(tries, first_s=self.configuration.evalai.poll_every, random=self.random)

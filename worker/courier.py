@@ -154,7 +154,13 @@ class Courier:
                 tx.settled(owed.id, now=at)
                 target = State.POSTED if answer.status == "finished" else State.FAILED
                 tx.move(
-                    known.pk, known.state, target, answered_at=at, read_at=at, remote_status=answer.status
+                    known.pk,
+                    known.state,
+                    target,
+                    answered_at=at,
+                    read_at=at,
+                    remote_status=answer.status,
+                    posted=known.answer,
                 )
                 if answer.status == "finished":
                     intake.supersede_older(tx, known.pk, now=at)
@@ -302,7 +308,7 @@ class Courier:
         every = seconds(self._context.configuration.evalai.reconcile_every)
         if self.reconciled_at is not None and now - every < self.reconciled_at <= now:
             return False
-        if not self._due("reconcile", now):
+        if not self._due("reconcile", now) or self._context.mode() == "drain":
             return False
 
         def done(listed: list[Submission], at: datetime) -> None:
@@ -314,6 +320,8 @@ class Courier:
         return self._start("reconcile", self._client.submissions, done, now)
 
     def _poll(self, now: datetime) -> bool:
+        if self._context.mode() == "drain":
+            return False
         every = self._context.configuration.evalai.poll_every
         if self.empty_polls < DRAINED_POLLS:
             every = 0.0 if self.empty_polls == 0 else 1.0

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.alerts import Alerting
 from worker.budget import Budget
-from worker.challenge import PhaseSetup
+from worker.challenge import PhaseSetup, load_phase
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.courier import Courier
@@ -25,8 +25,11 @@ from worker.fetching import Fetching
 from worker.files import FileStore
 from worker.housekeeping import Housekeeping
 from worker.publishing import Publishing
+from worker.secrets import read_challenge_secret
 from worker.states import ACTIVE, Outcome, State
 from worker.store import Store, Tracked
+
+FOLLOW_EVERY = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +95,7 @@ class Worker:
         self.publishing = Publishing(self.context)
         self.alerting = Alerting(self.context)
         self.housekeeping = Housekeeping(self.context, self.files)
+        self._followed_at: datetime | None = None
         self._recover(now)
 
     def step(self, now: datetime) -> bool:
@@ -100,6 +104,7 @@ class Worker:
         moved |= self.publishing.collect(now)
         moved |= self.evaluation.step(now)
         moved |= self.fetching.step(now)
+        self._follow_rescores(now)
         moved |= self._evaluate_next(now)
         moved |= self.courier.step(now)
         moved |= self.publishing.step(now)
@@ -144,7 +149,7 @@ class Worker:
 
     def _evaluate_next(self, now: datetime) -> bool:
         """Let EvalAI show the next submission as running, then start its child."""
-        if self.evaluation.busy:
+        if self.evaluation.busy or self.context.mode() == "pause":
             return False
         pk = self.evaluation.head(now)
         if pk is None:
@@ -174,6 +179,26 @@ class Worker:
             give_back(tx, known, error, Outcome.ORGANIZER, retry_at=self.context.retry_at(now, known.tries))
         self.context.trouble(f"tasks:{setup.codename}", error, now=now)
         return False
+
+    def _follow_rescores(self, now: datetime) -> None:
+        """Read a phase again whose tasks a rescore has taken up while we ran."""
+        if self._followed_at is not None and now - FOLLOW_EVERY < self._followed_at <= now:
+            return
+        self._followed_at = now
+        configuration = self.context.configuration
+        with self.context.store.read() as tx:
+            records = {name: tx.phase_record(name) for name in self.context.phases}
+        for name, setup in self.context.phases.items():
+            record = records[name]
+            if record is None or record["tasks"] == dict(setup.tasks):
+                continue
+            try:
+                secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
+                fresh = load_phase(configuration, name, secret)
+            except OrganizerError:
+                continue  # told when a submission of this phase is due
+            if dict(fresh.tasks) == record["tasks"]:
+                self.context.phases = {**self.context.phases, name: fresh}
 
     def _recover(self, now: datetime) -> None:
         """Take over what a killed predecessor left: its open attempts are dead, its waits are over."""

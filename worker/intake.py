@@ -102,9 +102,10 @@ def _follow_open(
     if facts.ignored or facts.status == "cancelled":
         cancel(tx, known, "cancelled at EvalAI" if not facts.ignored else "deleted at EvalAI", now=now)
         return
-    if facts.status in ANSWERED_REMOTELY and known.reposts > 0 and known.answered_at is not None:
-        _no_repost(tx, known, facts, now=now)
-        return
+    if facts.status in ANSWERED_REMOTELY and known.posted is not None:
+        if known.posted == known.answer:
+            _no_repost(tx, known, facts, now=now)
+        return  # else a rescore changed the answer, and it is posted over the old one
     if facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, known):
         if known.state is not State.RECEIVED:
             text = (

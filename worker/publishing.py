@@ -16,11 +16,12 @@ from leaderboard import board as boards
 from leaderboard.files import render
 from leaderboard.publisher import Published, Publisher, PublisherSettings, commit_message
 from leaderboard.snapshot import Board, Entry, PhaseSite, PhaseSnapshot, Rules, Selection, Site
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.context import Context, seconds
 from worker.lanes import Lane
+from worker.office import Office
 from worker.states import COUNTED, State
 from worker.store import Tracked, Transaction
 
@@ -85,38 +86,9 @@ class Publishing:
         if not self.due():
             return False
         with self._context.store.read() as tx:
-            posted = tuple(known.pk for known in tx.submissions([State.POSTED]))
-            snapshots = [
-                snapshot(tx, self._context.configuration, setup) for setup in self._context.phases.values()
-            ]
-            histories = {name: tuple(map(boards.from_json, tx.boards(name))) for name in self._context.phases}
-            frozen = {name: _frozen_at(tx, name) for name in self._context.phases}
+            material = read_material(tx, self._context.configuration, self._context.phases)
         self._begun_at = now
-
-        def compute() -> _Draft:
-            new = []
-            sites = []
-            for phase in snapshots:
-                history = histories[phase.codename]
-                if frozen[phase.codename] is None:
-                    following = boards.next_board(phase, history, at=now)
-                    if following is not None:
-                        new.append(following)
-                        history = (*history, following)
-                sites.append(
-                    PhaseSite(
-                        codename=phase.codename,
-                        title=phase.title,
-                        rules=phase.rules,
-                        history=history,
-                        snapshot=phase if self._context.configuration.leaderboard.publish else None,
-                        frozen_at=frozen[phase.codename],
-                    )
-                )
-            site = make_site(self._context.configuration, tuple(sites))
-            return _Draft(site=site, new=tuple(new), submissions=posted)
-
-        self._lane.start(compute, done=self._computed, failed=self._failed)
+        self._lane.start(lambda: compute(material, now), done=self._computed, failed=self._failed)
         return True
 
     def reload(self) -> None:
@@ -130,18 +102,12 @@ class Publishing:
 
     def _computed(self, draft: _Draft, now: datetime) -> None:
         with self._context.store.write() as tx:
-            for board in draft.new:
-                tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
+            keep_boards(tx, draft)
         self._draft = draft
 
     def _push(self, draft: _Draft) -> Published:
-        message = commit_message(draft.site, unpublished(draft.site, draft.new))
-
-        def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
-            return render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
-
         self._context.checkpoint("before call push")
-        published = self._publisher.publish(files, message)
+        published = push(self._publisher, draft)
         self._context.checkpoint("after call push")
         return published
 
@@ -149,11 +115,7 @@ class Publishing:
         draft, self._draft = self._draft, None
         self.tries, self._not_before, self.pushed, self.last_error = 0, None, True, None
         with self._context.store.write() as tx:
-            for pk in draft.submissions if draft is not None else ():
-                tx.move(pk, State.POSTED, State.PUBLISHED)
-            tx.set_fact("pushed_at", now.isoformat())
-            tx.set_fact("pushed_commit", published.commit)
-            tx.resolve_alert("leaderboard.push", now=now)
+            record_push(tx, draft, published, now=now)
         if published.changed:
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=published.commit)
 
@@ -166,6 +128,105 @@ class Publishing:
         self._context.log.warning(error.sentence, event_key=error.code, tries=self.tries)
         if isinstance(error, OrganizerError) or self.tries >= 3:
             self._context.trouble("leaderboard.push", error, now=now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Material:
+    """What a round reads out of the database before it begins."""
+
+    configuration: Configuration
+    posted: tuple[int, ...]
+    snapshots: tuple[PhaseSnapshot, ...]
+    histories: Mapping[str, tuple[Board, ...]]
+    frozen: Mapping[str, datetime | None]
+
+
+def read_material(
+    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup]
+) -> _Material:
+    """Read everything that a round of publishing needs."""
+    return _Material(
+        configuration=configuration,
+        posted=tuple(known.pk for known in tx.submissions([State.POSTED])),
+        snapshots=tuple(snapshot(tx, configuration, setup) for setup in phases.values()),
+        histories={name: tuple(map(boards.from_json, tx.boards(name))) for name in phases},
+        frozen={name: _frozen_at(tx, name) for name in phases},
+    )
+
+
+def compute(material: _Material, now: datetime) -> _Draft:
+    """Make the boards that follow; pure. A frozen phase gets none."""
+    new = []
+    sites = []
+    for phase in material.snapshots:
+        history, frozen_at = material.histories[phase.codename], material.frozen[phase.codename]
+        if frozen_at is None:
+            following = boards.next_board(phase, history, at=now)
+            if following is not None:
+                new.append(following)
+                history = (*history, following)
+        sites.append(
+            PhaseSite(
+                codename=phase.codename,
+                title=phase.title,
+                rules=phase.rules,
+                history=history,
+                snapshot=phase if material.configuration.leaderboard.publish else None,
+                frozen_at=frozen_at,
+            )
+        )
+    site = make_site(material.configuration, tuple(sites))
+    return _Draft(site=site, new=tuple(new), submissions=material.posted)
+
+
+def keep_boards(tx: Transaction, draft: _Draft) -> None:
+    """Store the new boards; what is pushed is made from the stored ones."""
+    for board in draft.new:
+        tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
+
+
+def push(publisher: Publisher, draft: _Draft) -> Published:
+    """Render the site on the branch's tip and push it.
+
+    Raises:
+        NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
+    """
+
+    def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        return render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
+
+    return publisher.publish(files, commit_message(draft.site, unpublished(draft.site, draft.new)))
+
+
+def record_push(tx: Transaction, draft: _Draft | None, published: Published, *, now: datetime) -> None:
+    """Record that the repository shows the draft."""
+    for pk in draft.submissions if draft is not None else ():
+        tx.move(pk, State.POSTED, State.PUBLISHED)
+    tx.set_fact("pushed_at", now.isoformat())
+    tx.set_fact("pushed_commit", published.commit)
+    tx.resolve_alert("leaderboard.push", now=now)
+
+
+def publish_now(office: Office) -> Published:
+    """Compute and push the boards at once, whether or not a daemon runs.
+
+    Raises:
+        NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
+    """
+    phases = office.phases()
+    with office.store.read() as tx:
+        material = read_material(tx, office.configuration, phases)
+    draft = compute(material, office.now)
+    with office.store.write() as tx:
+        if any(len(tx.boards(name)) != len(history) for name, history in material.histories.items()):
+            raise InfrastructureError(
+                "The daemon made a board at the same moment.", cure="Try again.", code="board.busy"
+            )
+        keep_boards(tx, draft)
+    published = push(Publisher(publisher_settings(office.configuration)), draft)
+    with office.store.write() as tx:
+        record_push(tx, draft, published, now=office.now)
+    return published
 
 
 def unpublished(site: Site, new: tuple[Board, ...]) -> tuple[Board, ...]:
@@ -212,7 +273,7 @@ def snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -
     """Read everything that decides one phase's board now."""
     leaderboard, settings = configuration.leaderboard, setup.settings
     matrix = tx.matrix(setup.protocol.hash)
-    rows = [known for known in tx.submissions(COUNTED) if known.phase == setup.codename and _stands(known)]
+    rows = [known for known in _scored(tx) if known.phase == setup.codename and _stands(known)]
     eligible = _eligible_teams(tx, settings.eligible_if_scored_in)
     entries = []
     for known in rows:
@@ -261,6 +322,11 @@ def snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -
     )
 
 
+def _scored(tx: Transaction) -> list[Tracked]:
+    """Return the submissions that EvalAI has an answer of; one that is being answered anew stays among them."""
+    return [known for known in tx.submissions(COUNTED | {State.SCORED}) if known.posted is not None]
+
+
 def _stands(known: Tracked) -> bool:
     """Tell whether nothing takes a scored submission off the board; a re-run keeps the old one until the new one is answered."""
     cancelled = known.remote_status == "cancelled" and known.superseded_by is None
@@ -271,9 +337,7 @@ def _eligible_teams(tx: Transaction, phase: str | None) -> frozenset[int] | None
     if phase is None:
         return None
     return frozenset(
-        known.team_key
-        for known in tx.submissions(COUNTED)
-        if known.phase == phase and known.team_key and _stands(known)
+        known.team_key for known in _scored(tx) if known.phase == phase and known.team_key and _stands(known)
     )
 
 

@@ -80,7 +80,8 @@ submissions = Table(
     Column("file_bytes", Integer),
     Column("content_hash", String(64), index=True),
     Column("q_mean", Float),
-    Column("answer", Text),  # JSON of what is posted; decided once
+    Column("answer", Text),  # JSON of what is to be posted; decided once, changed by a rescore
+    Column("posted", Text),  # the answer that EvalAI accepted last
     Column("reposts", Integer, nullable=False, default=0),
     Column("scored_at", Instant),
     Column("answered_at", Instant),

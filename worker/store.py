@@ -59,6 +59,7 @@ class Tracked:
     content_hash: str | None
     q_mean: float | None
     answer: str | None
+    posted: str | None
     reposts: int
     scored_at: datetime | None
     answered_at: datetime | None
@@ -291,6 +292,13 @@ class Transaction:
         )
         return [_cell(row) for row in self._connection.execute(query)]
 
+    def all_cells(self) -> list[dict[str, Any]]:
+        """Return the whole score matrix, oldest cells first."""
+        return [
+            _cell(row)
+            for row in self._connection.execute(sa.select(schema.cells).order_by(schema.cells.c.scored_at))
+        ]
+
     def matrix(self, protocol_hash: str) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
         """Return all cells of a protocol: content hash to (task, version) to cell."""
         table = schema.cells
@@ -299,6 +307,13 @@ class Transaction:
             cell = _cell(row)
             rows.setdefault(cell["content_hash"], {})[cell["task"], cell["version"]] = cell
         return rows
+
+    def seconds_per_fold(self, phase: str) -> float | None:
+        """Return what one fold of one task has cost on average, None before anything was scored."""
+        table = schema.cells
+        query = sa.select(table.c.seconds, table.c.folds).where(table.c.phase == phase)
+        costs = [row.seconds / max(1, len(json.loads(row.folds))) for row in self._connection.execute(query)]
+        return sum(costs) / len(costs) if costs else None
 
     # outbox
 

@@ -1,0 +1,119 @@
+"""Backup and restore of a challenge: database, stored files, configuration, secret, tasks and id lists."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import tarfile
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from scoring.errors import InfrastructureError, OrganizerError
+from worker.configuration import Configuration
+from worker.office import Office
+
+FORMAT = 1
+MANIFEST = "neuco-worker-backup.json"
+CONFIGURATION = "challenge.yaml"
+
+
+def write_backup(office: Office, config: Path, archive: Path) -> int:
+    """Write everything that a challenge needs to go on elsewhere; return the archive's size in bytes.
+
+    The database is copied with SQLite's own backup, so a daemon may run. The archive is made with mode 0600, under another name, and
+    moved into place when it is whole.
+
+    Raises:
+        OrganizerError: If the state is not SQLite: a database server has its own tools.
+        InfrastructureError: If the disk fails.
+    """
+    configuration = office.configuration
+    prefix = "sqlite:///"
+    if not configuration.database_url.startswith(prefix):
+        raise OrganizerError(
+            "The state is on a database server.",
+            cure="Back it up with pg_dump; files lie under ./state.",
+            code="backup.server",
+        )
+    temporary = archive.with_name(archive.name + ".part")
+    try:
+        with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:
+            copy = Path(folder) / "worker.db"
+            with (
+                contextlib.closing(
+                    sqlite3.connect(configuration.database_url.removeprefix(prefix))
+                ) as source,
+                contextlib.closing(sqlite3.connect(copy)) as target,
+            ):
+                source.backup(target)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with (
+                os.fdopen(handle, "wb") as file,
+                tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar,
+            ):
+                manifest = Path(folder) / MANIFEST
+                manifest.write_text(json.dumps({"format": FORMAT, "made_at": office.now.isoformat()}))
+                tar.add(manifest, MANIFEST)
+                rewritten = Path(folder) / CONFIGURATION
+                rewritten.write_text(_rewritten(configuration, config), encoding="utf-8")
+                tar.add(rewritten, CONFIGURATION)
+                tar.add(copy, "state/worker.db")
+                tar.add(configuration.path(configuration.challenge.secret), "challenge.secret")
+                for name, phase in configuration.phases.items():
+                    tar.add(configuration.path(phase.tasks), f"tasks/{name}")
+                    tar.add(configuration.path(phase.ids), f"ids/{name}.txt")
+                for path in office.files.stored():
+                    tar.add(path, f"state/files/{path.parent.name}/{path.name}")
+        temporary.replace(archive)
+    except OSError as error:
+        raise InfrastructureError(
+            f"The backup could not be written: {error.strerror}.", code="backup.failed"
+        ) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return archive.stat().st_size
+
+
+def _rewritten(configuration: Configuration, config: Path) -> str:
+    """Return the configuration with its paths pointing into the archive's layout."""
+    document = yaml.safe_load(config.read_text(encoding="utf-8-sig"))
+    document["challenge"]["secret"] = "./challenge.secret"  # noqa: S105 - a path
+    for name in configuration.phases:
+        document["phases"][name]["tasks"] = f"./tasks/{name}"
+        document["phases"][name]["ids"] = f"./ids/{name}.txt"
+    document["state"] = "sqlite:///./state/worker.db"
+    document["leaderboard"]["repository"] = configuration.repository_url
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def read_backup(archive: Path, directory: Path) -> Path:
+    """Unpack a backup into an empty folder and return its configuration file.
+
+    Raises:
+        OrganizerError: If the archive is none of ours, or the folder holds something.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise OrganizerError(
+            f"{directory} is not empty.", cure="Name a new folder.", code="restore.not_empty"
+        )
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            manifest = tar.extractfile(MANIFEST)
+            if manifest is None or json.load(manifest).get("format") != FORMAT:
+                raise KeyError(MANIFEST)
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            tar.extractall(directory, filter="data")
+    except FileNotFoundError:
+        raise OrganizerError(f"There is no {archive}.", code="restore.missing") from None
+    except (tarfile.TarError, KeyError, ValueError, EOFError, OSError):
+        raise OrganizerError(
+            f"{archive} is not a backup of a challenge, or is damaged.", code="restore.damaged"
+        ) from None
+    (directory / "challenge.secret").chmod(0o600)
+    (directory / MANIFEST).unlink()
+    return directory / CONFIGURATION

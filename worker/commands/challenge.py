@@ -1,0 +1,215 @@
+"""``neuco-worker challenge …``: run and correct a challenge, all with a trail."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scoring.errors import OrganizerError
+from worker.commands.run import ConfigOption
+
+challenge = typer.Typer(
+    name="challenge",
+    help="Run and correct a challenge; every step goes into the audit trail.",
+    no_args_is_help=True,
+)
+
+Reason = Annotated[
+    str, typer.Option("--reason", help="Why; it goes into the audit trail.", show_default=False)
+]
+Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_default=False)]
+
+
+@challenge.command()
+def rescore(
+    *,
+    config: ConfigOption,
+    phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it only the plan is shown.")] = False,
+) -> None:
+    """Take up changed tasks or a changed protocol: fill the missing cells of all submissions that count.
+
+    Without --yes it only says what would be done and what it would cost. Interrupted, it goes on where it was.
+
+    Example: neuco-worker challenge rescore --config challenge.yaml --yes
+    """
+    from rich.progress import Progress, TaskID
+
+    from worker.office import opened
+    from worker.rescoring import carry_out, make_plan
+
+    with opened(config) as office:
+        setups = [office.phase(phase)] if phase else list(office.phases().values())
+        for setup in setups:
+            plan = make_plan(office, setup)
+            cells = sum(len(row.tasks) for row in plan.missing)
+            if not plan.changed and not cells:
+                print(f"{setup.codename}: nothing to do; all {plan.rows} rows are complete.")
+                continue
+            cost = "unknown time" if plan.seconds is None else f"about {plan.seconds:.0f} s"
+            print(
+                f"{setup.codename}: {len(plan.added)} tasks new or changed, {len(plan.dropped)} dropped; "
+                f"{cells} cells of {len(plan.missing)} rows are missing ({cost})."
+            )
+            if not yes:
+                print("  Nothing was done. Add --yes to do it.")
+                continue
+            with Progress(transient=True, disable=not sys.stderr.isatty()) as bar:
+                task = bar.add_task(f"Rescoring {setup.codename}", total=len(plan.missing))
+
+                def show(done: int, _: int, *, bar: Progress = bar, task: TaskID = task) -> None:
+                    bar.update(task, completed=done)
+
+                changed = carry_out(office, plan, progress=show)
+            print(f"  Done: {changed} answers changed; the daemon posts them and publishes the board.")
+
+
+@challenge.command()
+def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
+    """Let a submission count for its team, where the phase's selection is `chosen`.
+
+    Example: neuco-worker challenge choose 123 --reason "asked by the team before the deadline" --config challenge.yaml
+    """
+    from worker.office import known_submission, opened
+    from worker.states import COUNTED, State
+
+    with opened(config) as office, office.store.write() as tx:
+        known = known_submission(tx, pk)
+        if known.state not in COUNTED or known.phase is None or known.team_key is None:
+            raise OrganizerError(
+                f"Submission {pk} is {known.state}; only a scored one can count.", code="choose.unscored"
+            )
+        if office.configuration.phases[known.phase].selection != "chosen":
+            raise OrganizerError(
+                f"In phase {known.phase} the {office.configuration.phases[known.phase].selection} submission counts.",
+                cure=f"Set phases.{known.phase}.selection: chosen first.",
+                code="choose.selection",
+            )
+        tx.choose(known.phase, known.team_key, pk, reason)
+        tx.log("chosen", actor=office.actor, now=office.now, submission=pk, reason=reason)
+        if known.state is State.PUBLISHED:
+            tx.move(pk, State.PUBLISHED, State.POSTED)
+    print(f"Submission {pk} counts now.")
+
+
+@challenge.command()
+def disqualify(
+    pk: Pk,
+    *,
+    config: ConfigOption,
+    reason: Reason,
+    undo: Annotated[bool, typer.Option("--undo", help="Let it count again.")] = False,
+) -> None:
+    """Take a submission off the board; EvalAI's own leaderboard is the host's to correct.
+
+    Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
+    """
+    from worker.office import known_submission, opened
+    from worker.states import State
+
+    with opened(config) as office, office.store.write() as tx:
+        known = known_submission(tx, pk)
+        tx.note(pk, excluded=None if undo else reason)
+        tx.log(
+            "reinstated" if undo else "disqualified",
+            actor=office.actor,
+            now=office.now,
+            submission=pk,
+            reason=reason,
+        )
+        if known.state is State.PUBLISHED:
+            tx.move(pk, State.PUBLISHED, State.POSTED)
+    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.")
+
+
+def _mode(config: Path, mode: str | None, action: str, sentence: str) -> None:
+    from worker.office import opened
+
+    with opened(config) as office, office.store.write() as tx:
+        tx.set_fact("mode", mode)
+        tx.log(action, actor=office.actor, now=office.now)
+    print(sentence)
+
+
+@challenge.command()
+def pause(*, config: ConfigOption) -> None:
+    """Start no further evaluation; submissions are still received, answers still leave.
+
+    Example: neuco-worker challenge pause --config challenge.yaml
+    """
+    _mode(config, "pause", "paused", "Paused: nothing new is scored until `challenge resume`.")
+
+
+@challenge.command()
+def drain(*, config: ConfigOption) -> None:
+    """Finish what was received, and receive nothing more: before an upgrade or a move.
+
+    Example: neuco-worker challenge drain --config challenge.yaml
+    """
+    _mode(config, "drain", "draining", "Draining: what was received is finished, nothing more is received.")
+
+
+@challenge.command()
+def resume(*, config: ConfigOption) -> None:
+    """End a pause or a drain.
+
+    Example: neuco-worker challenge resume --config challenge.yaml
+    """
+    _mode(config, None, "resumed", "Resumed.")
+
+
+@challenge.command()
+def audit(*, config: ConfigOption) -> None:
+    """Print who scored what, when, with which protocol, versions and hashes: one JSON object a line.
+
+    Example: neuco-worker challenge audit --config challenge.yaml > audit.jsonl
+    """
+    from worker.auditing import records
+    from worker.office import opened
+
+    with opened(config) as office:
+        for record in records(office.store):
+            print(json.dumps(record, sort_keys=True, ensure_ascii=False))
+
+
+@challenge.command()
+def backup(
+    archive: Annotated[Path, typer.Argument(help="File to write, .tar.gz.", show_default=False)],
+    *,
+    config: ConfigOption,
+) -> None:
+    """Write database, stored files, configuration and secret into one archive; works while the daemon runs.
+
+    The archive is as secret as the challenge: it holds its secret and all submissions.
+
+    Example: neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml
+    """
+    from worker.archiving import write_backup
+    from worker.office import opened
+
+    with opened(config) as office:
+        size = write_backup(office, config, archive)
+        with office.store.write() as tx:
+            tx.log("backup", actor=office.actor, now=office.now, bytes=size)
+    print(f"{archive}: {size / 1e6:.1f} MB. It holds the challenge's secret: keep it as safe as that.")
+
+
+@challenge.command()
+def restore(
+    archive: Annotated[
+        Path, typer.Argument(help="An archive that `challenge backup` wrote.", show_default=False)
+    ],
+    directory: Annotated[Path, typer.Argument(help="An empty or new folder.", show_default=False)],
+) -> None:
+    """Unpack a backup into a new folder, ready to run.
+
+    Example: neuco-worker challenge restore /backup/challenge.tar.gz ./challenge
+    """
+    from worker.archiving import read_backup
+
+    place = read_backup(archive, directory)
+    print(f"Restored. Next: neuco-worker doctor --config {place}")

@@ -1,0 +1,98 @@
+"""The organizer's office: what commands need of a challenge that a daemon may be running at the same time."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scoring.errors import OrganizerError
+from worker.challenge import PhaseSetup, load_challenge
+from worker.configuration import Configuration, load
+from worker.files import FileStore
+from worker.store import Store, Tracked, Transaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Office:
+    """A challenge, opened for its organizer.
+
+    Attributes:
+        configuration: The checked configuration.
+        store: Durable state, shared with a daemon that may run.
+        files: Stored submission files.
+        actor: Who acts, for the audit trail.
+        now: When the command began.
+    """
+
+    configuration: Configuration
+    store: Store
+    files: FileStore
+    actor: str
+    now: datetime
+
+    def phases(self) -> Mapping[str, PhaseSetup]:
+        """Read the phases from their files; see :func:`worker.challenge.load_challenge`."""
+        return load_challenge(self.configuration)
+
+    def phase(self, codename: str) -> PhaseSetup:
+        """Read one phase by name.
+
+        Raises:
+            OrganizerError: If there is no such phase.
+        """
+        phases = self.phases()
+        if codename not in phases:
+            raise OrganizerError(
+                f"There is no phase {codename!r}.",
+                cure=f"The configuration names: {', '.join(phases)}.",
+                code="phase.unknown",
+            )
+        return phases[codename]
+
+
+@contextmanager
+def opened(config: Path) -> Iterator[Office]:
+    """Open a challenge for a command, and close it afterwards.
+
+    Raises:
+        OrganizerError: If the configuration is wrong.
+    """
+    configuration = load(config)
+    store = Store(configuration.database_url)
+    try:
+        yield Office(
+            configuration=configuration,
+            store=store,
+            files=FileStore(configuration.state_dir),
+            actor=_actor(),
+            now=datetime.now(UTC),
+        )
+    finally:
+        store.close()
+
+
+def _actor() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return "unknown user"
+
+
+def known_submission(tx: Transaction, pk: int) -> Tracked:
+    """Return a submission that a person named.
+
+    Raises:
+        OrganizerError: If we do not know it.
+    """
+    known = tx.get(pk)
+    if known is None:
+        raise OrganizerError(
+            f"There is no submission {pk} here.",
+            cure="Its number stands in EvalAI's list of submissions, column id.",
+            code="submission.unknown",
+        )
+    return known

@@ -1,0 +1,267 @@
+"""Rescoring: taking up changed tasks or a changed protocol by filling the missing cells of the submissions that count.
+
+The cells are filled first, under their new keys, while the board still stands on the old ones. Only when the row of every submission is
+complete does the phase's record change, and with it answers and board, in one transaction. An interrupted rescore goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from scoring.scorecard import Scorecard
+from worker import answers
+from worker.challenge import PhaseSetup
+from worker.children import Child
+from worker.evaluate_child import order_for
+from worker.evaluation import EXPANSION, missing_tasks, row_mean_q
+from worker.office import Office
+from worker.states import COUNTED, Errand, State
+from worker.store import Tracked, Transaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """One content whose row is not complete.
+
+    Attributes:
+        content_hash: Of the embeddings.
+        submissions: Those that have this content.
+        tasks: Tasks without a cell.
+        file_hash: Stored file, None if it is no longer there.
+    """
+
+    content_hash: str
+    submissions: tuple[Tracked, ...]
+    tasks: tuple[str, ...]
+    file_hash: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a rescore of one phase would do.
+
+    Attributes:
+        setup: The phase as its files are now.
+        changed: Whether tasks or protocol differ from what the scores so far stand on.
+        added: New or changed task identifiers.
+        dropped: Task identifiers that are gone.
+        missing: Rows to complete.
+        rows: Contents in all.
+        seconds: Estimate, from the cells scored so far; None without any.
+    """
+
+    setup: PhaseSetup
+    changed: bool
+    added: tuple[str, ...]
+    dropped: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    rows: int
+    seconds: float | None
+
+    @property
+    def lost(self) -> tuple[int, ...]:
+        """Submissions whose file is gone: their rows cannot be completed."""
+        return tuple(known.pk for row in self.missing if row.file_hash is None for known in row.submissions)
+
+
+def make_plan(office: Office, setup: PhaseSetup) -> Plan:
+    """Say what has to be done, without doing it."""
+    with office.store.read() as tx:
+        record = tx.phase_record(setup.codename)
+        known = [row for row in tx.submissions(COUNTED | {State.SCORED}) if row.phase == setup.codename]
+        by_content: dict[str, list[Tracked]] = {}
+        for row in known:
+            if row.content_hash is not None:
+                by_content.setdefault(row.content_hash, []).append(row)
+        missing = []
+        for content_hash, rows in by_content.items():
+            tasks = missing_tasks(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
+            if tasks:
+                file_hash = next(
+                    (row.file_hash for row in rows if row.file_hash and office.files.find(row.file_hash)),
+                    None,
+                )
+                missing.append(
+                    Missing(
+                        content_hash=content_hash,
+                        submissions=tuple(rows),
+                        tasks=tuple(tasks),
+                        file_hash=file_hash,
+                    )
+                )
+        per_fold = tx.seconds_per_fold(setup.codename)
+    before = {} if record is None else record["tasks"]
+    changed = record is not None and (
+        record["protocol_hash"] != setup.protocol.hash or record["tasks"] != dict(setup.tasks)
+    )
+    cells = sum(len(row.tasks) for row in missing)
+    return Plan(
+        setup=setup,
+        changed=changed,
+        added=tuple(sorted(name for name, version in setup.tasks.items() if before.get(name) != version)),
+        dropped=tuple(sorted(set(before) - set(setup.tasks))),
+        missing=tuple(missing),
+        rows=len(by_content),
+        seconds=None if per_fold is None else per_fold * cells * setup.protocol.folds,
+    )
+
+
+def carry_out(
+    office: Office, plan: Plan, *, progress: Callable[[int, int], None] = lambda _, __: None
+) -> int:
+    """Fill the missing cells, then let answers and board stand on them; return how many answers changed.
+
+    Args:
+        office: The challenge.
+        plan: Of :func:`make_plan`.
+        progress: Called with rows done and rows in all.
+
+    Raises:
+        OrganizerError: If a stored file is gone, or the labels changed again meanwhile.
+        InfrastructureError: If an evaluation died; running it again goes on from there.
+    """
+    if plan.lost:
+        listed = ", ".join(str(pk) for pk in plan.lost[:5])
+        raise OrganizerError(
+            f"The stored files of {len(plan.lost)} submissions are gone ({listed}): their rows cannot be completed.",
+            cure="Restore them from a backup, or disqualify these submissions, or put the tasks back.",
+            code="rescore.files_gone",
+        )
+    for done, row in enumerate(plan.missing):
+        progress(done, len(plan.missing))
+        fill(office, plan.setup, row)
+    progress(len(plan.missing), len(plan.missing))
+    return _take_up(office, plan.setup)
+
+
+def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
+    """Score one content's missing cells in a child of its own.
+
+    Raises:
+        InfrastructureError: If the child died or took longer than `submission.deadline`.
+        OrganizerError: If the labels changed meanwhile.
+    """
+    configuration = office.configuration
+    file = office.files.find(row.file_hash or "")
+    if file is None:
+        raise InfrastructureError("A stored file has disappeared.", code="rescore.files_gone")
+    wake = threading.Event()
+    child = Child(
+        "worker.evaluate_child",
+        order_for(
+            setup,
+            file=file,
+            tasks_folder=configuration.path(setup.settings.tasks),
+            max_expanded_bytes=int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
+            engine=configuration.scoring.engine,
+            threads=configuration.scoring.threads,
+        ),
+        folder=office.files.temporary(f"rescore-{row.content_hash[:16]}"),
+        wake=wake.set,
+    )
+    deadline = time.monotonic() + configuration.submission.deadline
+    try:
+        while time.monotonic() < deadline:
+            wake.wait(timeout=0.5)
+            wake.clear()
+            while (message := child.receive()) is not None:
+                if message.get("kind") == "read":
+                    child.send({"missing": list(row.tasks)})
+                elif message.get("kind") == "done":
+                    _save(office, setup, row, Scorecard.from_json(message["scorecard"]))
+                    return
+                elif message.get("kind") == "error":
+                    raise _error(message)
+            if child.ended() is not None and not child.pending:
+                raise InfrastructureError(
+                    "The process that rescored died.", cure="Run it again.", code="rescore.died"
+                )
+        raise InfrastructureError(
+            "Rescoring one submission took longer than submission.deadline.", code="rescore.deadline"
+        )
+    finally:
+        child.close()
+
+
+def _error(message: dict[str, object]) -> NeucoError:
+    kinds: dict[str, type[NeucoError]] = {"organizer": OrganizerError, "participant": ParticipantError}
+    kind = kinds.get(str(message.get("family")), InfrastructureError)
+    return kind(str(message.get("sentence")), cure=str(message.get("cure")), code=str(message.get("code")))
+
+
+def _save(office: Office, setup: PhaseSetup, row: Missing, card: Scorecard) -> None:
+    provenance = {
+        "versions": card.versions,
+        "machine": card.machine,
+        "remarks": list(card.remarks),
+        "seconds": card.seconds,
+        "peak_memory_bytes": card.peak_memory_bytes,
+        "worker": f"rescore by {office.actor}",
+    }
+    with office.store.write() as tx:
+        tx.save_cells(
+            row.content_hash,
+            setup.protocol.hash,
+            setup.codename,
+            card.tasks,
+            provenance=provenance,
+            now=office.now,
+        )
+
+
+def _take_up(office: Office, setup: PhaseSetup) -> int:
+    """Let the phase stand on its present tasks, and owe EvalAI every answer that changed."""
+    decimals = office.configuration.leaderboard.decimals
+    changed = 0
+    with office.store.write() as tx:
+        before = tx.phase_record(setup.codename)
+        tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
+        for known in tx.submissions(COUNTED | {State.SCORED}):
+            if known.phase != setup.codename or known.content_hash is None or known.answer is None:
+                continue
+            q_mean = row_mean_q(tx, known.content_hash, setup.protocol.hash, dict(setup.tasks))
+            if q_mean is None or q_mean == known.q_mean:
+                continue
+            answer = with_value(answers.Answer.from_json(known.answer), q_mean, decimals)
+            if answer.to_json() == known.answer:
+                tx.note(known.pk, q_mean=q_mean)
+                continue
+            changed += 1
+            _answer_again(tx, known, answer, q_mean, office.now)
+        tx.log(
+            "rescored",
+            actor=office.actor,
+            now=office.now,
+            phase=setup.codename,
+            before=None if before is None else before["tasks"],
+            after=dict(setup.tasks),
+            answers_changed=changed,
+        )
+    return changed
+
+
+def _answer_again(
+    tx: Transaction, known: Tracked, answer: answers.Answer, q_mean: float, now: datetime
+) -> None:
+    values = {"answer": answer.to_json(), "q_mean": q_mean}
+    if known.state is State.SCORED:
+        tx.note(known.pk, **values)
+    elif tx.move(known.pk, known.state, State.SCORED, **values):
+        tx.owe(Errand.POST, known.pk, now=now)
+
+
+def with_value(answer: answers.Answer, q_mean: float, decimals: int) -> answers.Answer:
+    """Return an answer with another mean Q and the same notes."""
+    document = json.loads(answer.stdout)
+    return answers.finished(
+        q_mean,
+        decimals=decimals,
+        notes=tuple(document.get("notes", ())),
+        zarr_suffix_removed=bool(document.get("zarr_suffix_removed")),
+    )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from worker.demo.data import BLACK
+
 DIMENSION = 64
 Images = NDArray[np.float64]
 Embeddings = NDArray[np.float32]
@@ -16,6 +18,11 @@ Embeddings = NDArray[np.float32]
 def raw_pixels(images: Images) -> Embeddings:
     """Give the 64 pixels as they are."""
     return images.reshape(len(images), DIMENSION).astype(np.float32)
+
+
+def pixel_shares(images: Images) -> Embeddings:
+    """Give the 64 pixels as shares of full ink: the raw pixels on another scale, which must make no difference."""
+    return raw_pixels(images / BLACK)
 
 
 def principal_components(images: Images) -> Embeddings:
@@ -56,6 +63,11 @@ def pooled_means(images: Images) -> Embeddings:
 def quadrant_means(images: Images) -> Embeddings:
     """Average the four quadrants; the 4 means fill 64 numbers sixteen times over."""
     return np.tile(_means(images, 4), 16).astype(np.float32)
+
+
+def edges(images: Images) -> Embeddings:
+    """Take the difference of each pixel and its right neighbour; beyond the right border lies white paper."""
+    return np.asarray(np.diff(images, axis=2, append=0).reshape(len(images), DIMENSION), dtype=np.float32)
 
 
 def noise(images: Images) -> Embeddings:

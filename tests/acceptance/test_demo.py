@@ -1,0 +1,362 @@
+"""The demo, seen from outside.
+
+Nothing of ours is imported here: the command is run as a person runs it, and the boards are computed again from the fold scores in its
+database with formulas written down once more from the paper.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+import pytest
+
+EPSILON = 0.02
+PHASES = ("dev", "eval")
+SECRET, OTHER_SECRET = "5e" * 32, "0f" * 32
+FOLDS = 5
+COMMAND = [str(Path(sys.executable).with_name("neuco-worker")), "demo"]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("demo"),  # one worker, so that the demo is played once
+]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One submission with its stored fold scores."""
+
+    pk: int
+    state: str
+    team_key: int
+    team: str
+    method: str
+    submitted_at: str
+    public: bool
+    folds: dict[str, list[float]]
+    sources: dict[str, tuple[str, str, str]]  # task to version, row set, protocol hash
+
+    @property
+    def baseline(self) -> bool:
+        """Whether it is one of the organizers' two."""
+        return self.method in ("Baseline mean embeddings", "Baseline random embeddings")
+
+    @property
+    def q(self) -> dict[str, float]:
+        """Equation 1 for every task."""
+        return {
+            task: 100 * EPSILON * fmean(scores) / (pstdev(scores) + EPSILON)
+            for task, scores in self.folds.items()
+        }
+
+
+class Demo:
+    """A folder in which the demo was played."""
+
+    def __init__(self, folder: Path, output: str) -> None:
+        self.folder = folder
+        self.output = output
+
+    def rows(self, phase: str) -> list[Row]:
+        """Read the phase's submissions and cells out of the database."""
+        with sqlite3.connect(f"file:{self.folder / 'state' / 'worker.db'}?mode=ro", uri=True) as database:
+            database.row_factory = sqlite3.Row
+            cells = database.execute("select * from cells where phase = ?", (phase,)).fetchall()
+            submissions = database.execute(
+                "select * from submissions where phase = ? order by pk", (phase,)
+            ).fetchall()
+        database.close()
+        return [
+            Row(
+                pk=row["pk"],
+                state=row["state"],
+                team_key=row["team_key"],
+                team=row["team"],
+                method=row["method"],
+                submitted_at=row["submitted_at"],
+                public=bool(row["public_at_first"]),
+                folds={
+                    cell["task"]: json.loads(cell["folds"])
+                    for cell in cells
+                    if cell["content_hash"] == row["content_hash"]
+                },
+                sources={
+                    cell["task"]: (cell["version"], cell["row_set"], cell["protocol_hash"])
+                    for cell in cells
+                    if cell["content_hash"] == row["content_hash"]
+                },
+            )
+            for row in submissions
+        ]
+
+    def published(self, phase: str) -> list[dict[str, Any]]:
+        """Read the board's entries as they stand in the pushed repository, not in the clone beside it."""
+        text = self.git("show", f"main:leaderboard/{phase}.json")
+        entries: list[dict[str, Any]] = json.loads(text)["entries"]
+        return entries
+
+    def git(self, *arguments: str) -> str:
+        """Ask the bare repository."""
+        command = ["git", "--git-dir", str(self.folder / "leaderboard.git"), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    @cached_property
+    def folds(self) -> dict[tuple[str, int, str], list[float]]:
+        """Every fold score of dev, by team, submission and task."""
+        return {
+            (row.team, row.pk, task): scores for row in self.rows("dev") for task, scores in row.folds.items()
+        }
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Play the demo in a folder, with few folds."""
+    environment = {**os.environ, "COLUMNS": "140"}
+    return subprocess.Popen(
+        [*COMMAND, "--dir", str(folder), "--folds", str(FOLDS), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+    )
+
+
+def finish(folder: Path, process: subprocess.Popen[str]) -> Demo:
+    """Wait for a demo's end."""
+    output, _ = process.communicate(timeout=240)
+    log = folder / "worker.log"
+    assert process.returncode == 0, output + (log.read_text()[-4000:] if log.exists() else "")
+    return Demo(folder, output)
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Demo]:
+    """Three demos: one whole, one again with its secret, one with another; the latter two have four submissions in dev."""
+    base = tmp_path_factory.mktemp("demos")
+    wanted = {
+        "whole": ("--secret", SECRET),
+        "again": ("--secret", SECRET, "--phase", "dev", "--entries", "4"),
+        "other": ("--secret", OTHER_SECRET, "--phase", "dev", "--entries", "4"),
+    }
+    running = {name: start(base / name, *arguments) for name, arguments in wanted.items()}
+    try:
+        return {name: finish(base / name, process) for name, process in running.items()}
+    finally:
+        for process in running.values():
+            if process.poll() is None:
+                process.terminate()
+                process.communicate()
+
+
+@pytest.fixture(scope="module")
+def demo(demos: dict[str, Demo]) -> Demo:
+    """The whole demo."""
+    return demos["whole"]
+
+
+def counted(rows: list[Row]) -> list[Row]:
+    """Keep each team's last scored public submission; a baseline is a row of its own."""
+    chosen: dict[tuple[int, str], Row] = {}
+    for row in sorted(rows, key=lambda row: (row.submitted_at, row.pk)):
+        if row.public and row.folds:
+            chosen[row.team_key, row.method if row.baseline else ""] = row
+    return list(chosen.values())
+
+
+def weighted_ranks(rows: list[Row]) -> tuple[dict[str, float], list[float]]:
+    """Equations 2 to 4: weights from the spread of Q, ranks per task with ties sharing the better, and their weighted mean."""
+    tasks = sorted(rows[0].q)
+    spread = {task: pstdev([row.q[task] for row in rows]) for task in tasks}
+    weights = {task: spread[task] / math.fsum(spread.values()) for task in tasks}
+    ranks = [
+        math.fsum(weights[task] * (1 + sum(other.q[task] > row.q[task] for other in rows)) for task in tasks)
+        for row in rows
+    ]
+    return weights, ranks
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_boards_can_be_computed_again(demo: Demo, phase: str) -> None:
+    """Q, weights and ranks recomputed from the stored fold scores give the published board, row by row."""
+    rows = counted(demo.rows(phase))
+    weights, weighted = weighted_ranks(rows)
+    assert math.isclose(math.fsum(weights.values()), 1)
+    assert len(weights) == {"dev": 3, "eval": 6}[phase]
+    competing = [s for row, s in zip(rows, weighted, strict=True) if not row.baseline]
+    by_mean = [fmean(row.q.values()) for row in rows if not row.baseline]
+    expected = {}
+    for row, s in zip(rows, weighted, strict=True):
+        mean_q = fmean(row.q.values())
+        expected[row.method if row.baseline else row.team] = {
+            "rank": None if row.baseline else 1 + sum(other < s - 1e-9 for other in competing),
+            "rank_by_mean": None if row.baseline else 1 + sum(other > mean_q + 1e-9 for other in by_mean),
+            "q_mean": pytest.approx(mean_q, abs=0.0005 + 1e-9),
+            "submission": row.pk,
+        }
+    published = demo.published(phase)
+    assert {
+        entry["team"]: {key: entry[key] for key in expected[entry["team"]]} for entry in published
+    } == expected
+    order = [
+        dict(zip((r.method if r.baseline else r.team for r in rows), weighted, strict=True))[e["team"]]
+        for e in published
+    ]
+    assert all(first <= second + 1e-9 for first, second in pairwise(order))
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_readme_shows_the_same_board(demo: Demo, phase: str) -> None:
+    """The table in README.md has the rows of the JSON, in their order, with three decimals."""
+    section = demo.git("show", "main:README.md").split(f"## {phase}")[1].split("\n## ")[0]
+    cells = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in section.splitlines()
+        if line.startswith("|")
+    ]
+    head, body = cells[0], cells[2:]
+    rank, team, mean_q = head.index("Rank"), head.index("Team"), head.index("Mean Q")
+    shown = [(row[rank], row[team], row[mean_q]) for row in body]
+    wanted = [
+        ("–" if entry["rank"] is None else str(entry["rank"]), entry["team"], f"{entry['q_mean']:.3f}")
+        for entry in demo.published(phase)
+    ]
+    assert shown == wanted
+    assert len(wanted) >= 6
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_random_baseline_stands_last(demo: Demo, phase: str) -> None:
+    """Numbers that looked at nothing are worse than anything that looked."""
+    assert demo.published(phase)[-1]["team"] == "Baseline random embeddings"
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_malformed_file_failed_with_a_reason(demo: Demo, phase: str) -> None:
+    """The broken file is FAILED, has no score, and its team reads what is wrong with it."""
+    (row,) = [row for row in demo.rows(phase) if row.method == "raw pixels, in a hurry"]
+    assert row.state == "failed"
+    assert not row.folds
+    message = re.search(r"What EvalAI tells Last Minute.*\n(.*)", demo.output)
+    assert message is not None
+    assert "NaN" in message[1]
+    assert "missing" in message[1]
+    assert row.pk not in [entry["submission"] for entry in demo.published(phase)]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_private_submission_is_scored_and_not_shown(demo: Demo, phase: str) -> None:
+    """It has a number and no place, and does not count among its team's submissions."""
+    (row,) = [row for row in demo.rows(phase) if not row.public]
+    assert row.state == "published"
+    assert len(row.folds) == {"dev": 3, "eval": 6}[phase]
+    entries = demo.published(phase)
+    assert row.pk not in [entry["submission"] for entry in entries]
+    (team,) = [entry for entry in entries if entry["team"] == row.team]
+    assert team["submissions"] == 1
+
+
+def test_last_submission_counts(demo: Demo) -> None:
+    """Of two public submissions of a team the later one stands on the board."""
+    first, second = (row for row in demo.rows("dev") if row.team == "Random Walkers")
+    (entry,) = [entry for entry in demo.published("dev") if entry["team"] == "Random Walkers"]
+    assert (entry["submission"], entry["submissions"]) == (second.pk, 2)
+    assert first.pk < second.pk
+
+
+def test_same_secret_gives_equal_fold_scores(demos: dict[str, Demo]) -> None:
+    """Two fresh folders with one secret have the same scores to the last bit, another secret has others."""
+    whole, again, other = (demos[name].folds for name in ("whole", "again", "other"))
+    assert len(again) == 4 * 3
+    assert again == {key: whole[key] for key in again}
+    assert again.keys() == other.keys()
+    assert all(again[key] != other[key] for key in again)
+    assert all(len(scores) == FOLDS for scores in whole.values())
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_all_teams_are_measured_alike(demo: Demo, phase: str) -> None:
+    """Every scored row stands on the same tasks, row sets and protocol; tasks on the same samples share a row set."""
+    sources = [row.sources for row in demo.rows(phase) if row.folds]
+    assert all(source == sources[0] for source in sources)
+    row_sets = [row_set for _, row_set, _ in sources[0].values()]
+    assert 2 <= len(set(row_sets)) < len(row_sets)
+
+
+def test_all_teams_share_their_splits(demo: Demo) -> None:
+    """The same pixels on another scale are another file of another team, with the same score in every fold."""
+    (pixels,) = [row for row in demo.rows("dev") if row.team == "Pixel Pushers"]
+    (shares,) = [row for row in demo.rows("dev") if row.team == "Last Minute" and row.folds]
+    assert pixels.pk != shares.pk
+    assert pixels.folds == shares.folds
+    ranks = {entry["team"]: entry["rank"] for entry in demo.published("dev")}
+    assert ranks["Pixel Pushers"] == ranks["Last Minute"]
+
+
+def test_fold_scores_differ_between_folds_and_teams(demo: Demo) -> None:
+    """Guard for the tests above: scores that were all alike would pass them."""
+    for phase in PHASES:
+        for row in demo.rows(phase):
+            assert all(len(set(scores)) > 1 for scores in row.folds.values())
+    assert len({str(scores) for scores in demo.folds.values()}) > 0.7 * len(demo.folds)
+
+
+def test_output_tells_the_story(demo: Demo) -> None:
+    """Progress, both boards and every path are printed, and the paths exist."""
+    assert demo.output.count("finished, mean Q") == 9 + 7
+    for phase in PHASES:
+        assert f"Leaderboard of phase {phase}" in demo.output
+    paths = re.findall(r"^[A-Z][^:\n]*: +(/\S+)$", demo.output, re.MULTILINE)
+    assert {Path(path).name for path in paths} >= {
+        "leaderboard.git",
+        "README.md",
+        "dev.json",
+        "eval.json",
+        "index.html",
+    }
+    assert all(Path(path).exists() for path in paths)
+
+
+def test_nothing_hidden_reaches_the_repository(demo: Demo) -> None:
+    """No commit, past or present, names a task or holds the secret."""
+    history = demo.git("log", "--all", "--patch", "--format=%an %ae %s %b")
+    for hidden in (
+        "even",
+        "high__",
+        "loop",
+        "ink__",
+        "height__",
+        "__cls",
+        "__regr",
+        SECRET,
+        str(demo.folder),
+    ):
+        assert not re.search(rf"\b{re.escape(hidden)}\b", history), hidden
+
+
+def test_worker_ended_in_order(demo: Demo) -> None:
+    """The daemon stopped on SIGTERM, and its log holds no traceback and no secret."""
+    log = (demo.folder / "worker.log").read_text()
+    assert "run.end" in log
+    assert "Traceback" not in log
+    assert SECRET not in log
+
+
+def test_used_folder_is_refused(demo: Demo) -> None:
+    """A demo never writes over another one: exit 2 and a sentence."""
+    process = start(demo.folder)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "holds other files" in output
+    assert "Traceback" not in output

@@ -1,0 +1,95 @@
+"""The demo's data and methods."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from worker.demo import data, methods
+from worker.demo.entries import BROKEN, PHASES, PIXELS
+from worker.resources import shipped
+
+
+def test_digits_are_scikit_learns() -> None:
+    """The shipped file is the data set it says it is, and small."""
+    path = shipped("config/demo/digits.npz")
+    assert path.stat().st_size <= 120_000
+    expected = load_digits()
+    with np.load(path) as archive:
+        np.testing.assert_array_equal(archive["images"], expected.images)
+        np.testing.assert_array_equal(archive["digits"], expected.target)
+
+
+def test_ids_tell_nothing() -> None:
+    """Ids are sorted hashes: neither their order nor their place says what a digit is."""
+    dev, last = data.load()
+    for phase in (dev, last):
+        assert list(phase.ids) == sorted(set(phase.ids))
+        digit = next(task for task in phase.tasks if task.name.startswith("digit"))
+        assert abs(np.corrcoef(np.arange(len(digit.labels)), digit.labels)[0, 1]) < 0.1
+    assert not set(dev.ids) & set(last.ids)
+    assert len(dev.ids) + len(last.ids) == 1797
+
+
+def test_labels_are_true() -> None:
+    """Tasks agree with the pixels and with one another."""
+    dev, last = data.load()
+    tasks = {task.name: dict(zip(task.ids, task.labels, strict=True)) for task in last.tasks}
+    digit = tasks["digit__regr.csv"]
+    assert tasks["even__cls.csv"] == {i: float(d % 2 == 0) for i, d in digit.items()}
+    assert tasks["high__cls.csv"] == {i: float(d >= 5) for i, d in digit.items()}
+    assert tasks["loop__cls.csv"] == {i: float(d in (0, 6, 8, 9)) for i, d in digit.items()}
+    images = dict(zip(last.ids, last.images, strict=True))
+    for i, ink in tasks["ink__regr.csv"].items():
+        assert ink == pytest.approx(np.count_nonzero(images[i] > 8) / 64)
+    for i, height in tasks["height__regr.csv"].items():
+        assert height == pytest.approx(np.average(np.arange(8), weights=images[i].sum(axis=1)))
+    assert {task.name for task in dev.tasks} < set(tasks)
+
+
+@pytest.mark.parametrize(
+    "entry", {e.method_name: e for phase in PHASES.values() for e in phase}.values(), ids=lambda e: e.method_name
+)
+def test_methods_give_what_is_asked(entry: object) -> None:
+    """Each method gives 64 finite, varied numbers for an image, the same at each call."""
+    phase, _ = data.load()
+    made = entry.method(phase.images)  # type: ignore[attr-defined]
+    assert made.shape == (len(phase.ids), methods.DIMENSION)
+    assert made.dtype == np.float32
+    assert np.isfinite(made).all()
+    assert made.std() > 0
+    np.testing.assert_array_equal(made, entry.method(phase.images))  # type: ignore[attr-defined]
+
+
+def test_methods_look_at_images_only() -> None:
+    """Honest methods: shuffled images give shuffled embeddings, but for noise, which looks at nothing."""
+    phase, _ = data.load()
+    order = np.random.default_rng(1).permutation(len(phase.images))
+    for method in (
+        methods.raw_pixels,
+        methods.random_features,
+        methods.pooled_means,
+        methods.edges,
+        methods.quadrant_means,
+    ):
+        np.testing.assert_allclose(method(phase.images[order]), method(phase.images)[order], atol=1e-4)
+    components = methods.principal_components(phase.images[order])
+    np.testing.assert_allclose(components, methods.principal_components(phase.images)[order], atol=1e-3)
+
+
+def test_files_say_what_was_embedded() -> None:
+    """A good file holds every id and every bit; the broken one has NaN and misses ids."""
+    phase, _ = data.load()
+    header, *rows = csv.reader(io.StringIO(PIXELS.file(phase).decode()))
+    assert header == ["id", *map(str, range(64))]
+    assert [row[0] for row in rows] == list(phase.ids)
+    np.testing.assert_array_equal(
+        np.array([row[1:] for row in rows], dtype=np.float32), methods.raw_pixels(phase.images)
+    )
+    broken = list(csv.reader(io.StringIO(BROKEN.file(phase).decode())))[1:]
+    assert len(broken) == len(phase.ids) - 2
+    assert sum(cell == "nan" for row in broken for cell in row) == 2

@@ -1,0 +1,145 @@
+"""The folder in which the demo happens: a challenge like any other, only that its EvalAI is the sandbox."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scoring.errors import InfrastructureError, OrganizerError
+from worker import scaffold
+from worker.demo import data
+from worker.demo.methods import DIMENSION
+
+TITLE = "Handwritten digits (demo)"
+FOLDS = {"dev": 40, "eval": 200}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where everything of one demo lies."""
+
+    folder: Path
+
+    @property
+    def configuration(self) -> Path:
+        """The worker's configuration."""
+        return self.folder / "challenge.yaml"
+
+    @property
+    def secret(self) -> Path:
+        """The challenge secret."""
+        return self.folder / "challenge.secret"
+
+    @property
+    def repository(self) -> Path:
+        """The bare git repository that the worker pushes to."""
+        return self.folder / "leaderboard.git"
+
+    @property
+    def checkout(self) -> Path:
+        """What a visitor of the repository sees."""
+        return self.folder / "leaderboard"
+
+    @property
+    def log(self) -> Path:
+        """What the worker says."""
+        return self.folder / "worker.log"
+
+    @property
+    def participants(self) -> Path:
+        """The files that teams submit, in a folder for each phase."""
+        return self.folder / "participants"
+
+
+def prepare(folder: Path, *, secret: bytes | None) -> Place:
+    """Make the folder's challenge: secret, hidden tasks, public ids and an empty leaderboard repository.
+
+    A secret that lies there is used again, so that a demo can be repeated with the same splits.
+
+    Raises:
+        OrganizerError: If anything else lies there, or there is a secret and another one is asked for.
+    """
+    place = Place(folder=folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    others = sorted(path.name for path in folder.iterdir() if path != place.secret)
+    if others:
+        raise OrganizerError(
+            f"{folder} holds other files ({', '.join(others[:3])}).",
+            cure="Give a folder that is empty or does not exist; of an earlier demo you may leave challenge.secret in it.",
+            code="demo.folder",
+        )
+    if secret is not None or not place.secret.exists():
+        scaffold.write_secret(place.secret, secret)
+    for codename, phase in zip(FOLDS, data.load(), strict=True):
+        data.write_phase(phase, tasks=folder / "tasks" / codename, ids=folder / "ids" / f"{codename}.txt")
+    git("init", "--quiet", "--bare", "--initial-branch=main", str(place.repository))
+    return place
+
+
+def configure(place: Place, evalai: Mapping[str, object], *, folds: Mapping[str, int]) -> None:
+    """Write the configuration and the host's token for a sandbox that listens.
+
+    It is the annotated example with a handful of changes: the sandbox in place of EvalAI, no waiting, 64 numbers in an embedding, and
+    larger steps for the probes, because a demo has few images and so few steps.
+
+    Args:
+        place: Where to.
+        evalai: url, challenge, queue, media_host and token of the sandbox.
+        folds: Random splits per phase.
+    """
+    token = place.folder / "evalai.token"
+    token.touch(mode=0o600)
+    token.write_text(f"{evalai['token']}\n", encoding="utf-8")
+    values = {
+        "challenge.title": TITLE,
+        "evalai.server": evalai["url"],
+        "evalai.challenge": evalai["challenge"],
+        "evalai.queue": evalai["queue"],
+        "evalai.token": f"file:./{token.name}",
+        "evalai.poll_every": 0.5,
+        "evalai.requests_per_minute": 6000,
+        "evalai.media_hosts": [evalai["media_host"]],
+        "submission.embedding_dim": DIMENSION,
+        "submission.max_megabytes": 16,
+        "submission.answer_grid": 0,
+        "submission.disk_reserve_gigabytes": 0.1,
+        "scoring.learning_rate": 0.01,
+        "leaderboard.repository": f"./{place.repository.name}",
+        "leaderboard.publish_every": 1,
+    }
+    phases: dict[str, dict[str, object]] = {
+        codename: {
+            "split": f"{codename}_split",
+            "tasks": f"./tasks/{codename}",
+            "ids": f"./ids/{codename}.txt",
+            "folds": folds[codename],
+            "eligible_if_scored_in": "dev" if codename == "eval" else None,
+        }
+        for codename in FOLDS
+    }
+    place.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
+
+
+def git(*arguments: str) -> str:
+    """Run git without anybody's configuration and return what it prints.
+
+    Raises:
+        InfrastructureError: If git is missing or fails.
+    """
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments], env=environment, capture_output=True, text=True, check=True, timeout=60
+        )
+    except FileNotFoundError:
+        raise InfrastructureError(
+            "git is not installed.", cure="Install it: sudo apt-get install git", code="git.missing"
+        ) from None
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise InfrastructureError(
+            f"git {arguments[0]} failed.", cure="See whether git works here.", code="git.failed"
+        ) from error
+    return done.stdout

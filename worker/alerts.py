@@ -13,7 +13,7 @@ import requests
 from scoring.errors import InfrastructureError, NeucoError
 from worker.context import Context
 from worker.lanes import Lane
-from worker.store import Alert
+from worker.state import Alert
 
 TIMEOUT_S = (5.0, 10.0)
 
@@ -30,6 +30,11 @@ class Alerting:
         self._lane: Lane[Any] = Lane("alerts", context.wake)
         self._not_before: datetime | None = None
         self._tries = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether an alert is on its way."""
+        return self._lane.busy
 
     def step(self, now: datetime) -> bool:
         """Send the next alert, or take in that one was sent."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from worker.store import Store
+from worker.state import Store
 
 SUBMISSION_FIELDS = (
     *(

@@ -21,15 +21,19 @@ class Budget:
 
     def __init__(self, per_minute: int) -> None:
         self.per_minute = per_minute
-        self.reserve = max(2, per_minute // 5)
         self.total = 0
         self._calls: deque[datetime] = deque()
-        self._closed_until: datetime | None = None
+        self._closed: tuple[datetime, datetime] | None = None
+
+    @property
+    def reserve(self) -> int:
+        """Calls of each minute that only answers may use."""
+        return max(2, self.per_minute // 5)
 
     def left(self, now: datetime) -> int:
         """Return how many calls may leave now."""
-        if self._closed_until is not None and now < self._closed_until:
-            return 0
+        if self._closed is not None and self._closed[0] <= now < self._closed[1]:
+            return 0  # before the first: the clock was set back, which must not silence us
         while self._calls and not now - WINDOW < self._calls[0] <= now:
             self._calls.popleft()  # too old, or from before the clock was set back
         return self.per_minute - len(self._calls)
@@ -43,6 +47,6 @@ class Budget:
         self.total += 1
         self._calls.append(now)
 
-    def close(self, until: datetime) -> None:
+    def close(self, now: datetime, until: datetime) -> None:
         """Let nothing leave before a time (EvalAI's Retry-After)."""
-        self._closed_until = until
+        self._closed = (now, until)

@@ -14,7 +14,7 @@ from scoring.errors import NeucoError
 from worker.backoff import backoff
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
-from worker.store import Store
+from worker.state import Store
 
 
 @dataclass(kw_only=True)

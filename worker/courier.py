@@ -18,8 +18,8 @@ from worker.answers import Answer, release_at
 from worker.context import Context, seconds
 from worker.evalai import Client, Message, Rejected, Submission, Throttled, TokenRefused
 from worker.lanes import Lane
+from worker.state import Owed, Tracked
 from worker.states import Errand, State
-from worker.store import Owed, Tracked
 
 FRESH_FOR = timedelta(seconds=20)  # a reading older than this is not relied upon before an answer leaves
 LOOK_AHEAD = timedelta(seconds=4)  # facts are read shortly before the answer grid's moment

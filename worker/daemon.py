@@ -26,8 +26,8 @@ from worker.files import FileStore
 from worker.housekeeping import Housekeeping
 from worker.publishing import Publishing
 from worker.secrets import read_challenge_secret
+from worker.state import Store, Tracked
 from worker.states import ACTIVE, Outcome, State
-from worker.store import Store, Tracked
 
 FOLLOW_EVERY = timedelta(seconds=2)
 

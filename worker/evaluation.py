@@ -20,8 +20,8 @@ from worker.children import Child
 from worker.context import Context
 from worker.evaluate_child import order_for
 from worker.files import FileStore
+from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
-from worker.store import Tracked, Transaction
 
 GIGABYTE = 1024**3
 EXPANSION = 4  # a file may expand to so many times max_megabytes

@@ -13,8 +13,8 @@ from worker import answers
 from worker.children import Child
 from worker.context import Context
 from worker.files import FileStore
+from worker.state import Tracked
 from worker.states import Attempt, Errand, Outcome, State
-from worker.store import Tracked
 
 MEGABYTE = 1_000_000
 GIGABYTE = 1_000_000_000

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from worker.evalai import Message, Submission
+from worker.state import Tracked, Transaction
 from worker.states import ANSWERED, COUNTED, Errand, State
-from worker.store import Tracked, Transaction
 
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
 """Statuses that ask for an answer."""

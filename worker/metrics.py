@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry, write_to_textfile
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from worker.state import Store
 from worker.states import State
 from worker.status import Status
-from worker.store import Store
 
 PREFIX = "neuco_worker"
 

@@ -13,7 +13,7 @@ from scoring.errors import OrganizerError
 from worker.challenge import PhaseSetup, load_challenge
 from worker.configuration import Configuration, load
 from worker.files import FileStore
-from worker.store import Store, Tracked, Transaction
+from worker.state import Store, Tracked, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,8 @@ from worker.configuration import Configuration
 from worker.context import Context, seconds
 from worker.lanes import Lane
 from worker.office import Office
+from worker.state import Tracked, Transaction
 from worker.states import COUNTED, State
-from worker.store import Tracked, Transaction
 
 README = "README.md"
 HISTORY = "leaderboard/history.jsonl"

@@ -21,8 +21,8 @@ from worker.children import Child
 from worker.evaluate_child import order_for
 from worker.evaluation import EXPANSION, missing_tasks, row_mean_q
 from worker.office import Office
+from worker.state import Tracked, Transaction
 from worker.states import COUNTED, Errand, State
-from worker.store import Tracked, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)

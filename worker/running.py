@@ -28,8 +28,8 @@ from worker.evalai import TokenRefused, token_expiry
 from worker.health import HealthServer
 from worker.lock import only_daemon
 from worker.metrics import StateCollector, registry, write_textfile
+from worker.state import Store
 from worker.status import Status, read_status
-from worker.store import Store
 
 BEAT_S = 1.0
 BUSY_BEAT_S = 0.25  # while a child runs: its memory is measured at every beat

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from worker.state import Alert, Store
 from worker.states import ACTIVE, State
-from worker.store import Alert, Store
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,8 +28,8 @@ def status(
     from worker.configuration import load
     from worker.evalai import token_expiry
     from worker.files import FileStore
+    from worker.state import Store
     from worker.status import read_status
-    from worker.store import Store
 
     configuration = load(config)
     token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()

@@ -1,0 +1,8 @@
+"""The durable state: tables, rows as values, and the verbs that read and write them."""
+
+from __future__ import annotations
+
+from worker.state.records import Alert, Owed, Tracked
+from worker.state.store import Store, Transaction
+
+__all__ = ["Alert", "Owed", "Store", "Tracked", "Transaction"]

@@ -1,0 +1,77 @@
+"""Attempts: every try with its reason."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from worker.state import schema
+from worker.state.table import Tables
+from worker.states import Attempt, Outcome
+
+
+class Attempts(Tables):
+    """The verbs of the attempts."""
+
+    def open_attempt(self, pk: int, kind: Attempt, *, worker: str, now: datetime) -> int:
+        """Open an attempt and return its id."""
+        result = self._connection.execute(
+            schema.attempts.insert().values(submission=pk, kind=kind.value, worker=worker, opened_at=now)
+        )
+        key = result.inserted_primary_key
+        if key is None:
+            raise ValueError("the database returned no key")
+        return int(key[0])
+
+    def close_attempt(
+        self,
+        attempt: int,
+        outcome: Outcome,
+        *,
+        now: datetime,
+        reason: str = "",
+        peak_memory_bytes: int | None = None,
+    ) -> None:
+        """Close an attempt that is still open with how it ended."""
+        table = schema.attempts
+        self._connection.execute(
+            table.update()
+            .where(table.c.id == attempt, table.c.closed_at.is_(None))
+            .values(closed_at=now, outcome=outcome.value, reason=reason, peak_memory_bytes=peak_memory_bytes)
+        )
+
+    def attempts(self, *, pk: int | None = None, open_only: bool = False) -> list[dict[str, Any]]:
+        """Return attempts, oldest first."""
+        table = schema.attempts
+        query = sa.select(table).order_by(table.c.id)
+        if pk is not None:
+            query = query.where(table.c.submission == pk)
+        if open_only:
+            query = query.where(table.c.closed_at.is_(None))
+        return [dict(row._mapping) for row in self._connection.execute(query)]
+
+    def attempt_summary(self) -> list[tuple[str, str, int, float]]:
+        """Return closed attempts as (kind, outcome, how many, seconds in all)."""
+        totals: dict[tuple[str, str], tuple[int, float]] = {}
+        table = schema.attempts
+        query = sa.select(table).where(table.c.closed_at.is_not(None))
+        for row in self._connection.execute(query):
+            number, spent = totals.get((row.kind, row.outcome), (0, 0.0))
+            totals[row.kind, row.outcome] = (
+                number + 1,
+                spent + (row.closed_at - row.opened_at).total_seconds(),
+            )
+        return [(kind, outcome, number, spent) for (kind, outcome), (number, spent) in sorted(totals.items())]
+
+    def last_turns(self) -> dict[int, datetime]:
+        """Return for each team when one of its submissions was last taken up for evaluation."""
+        table, attempts = schema.submissions, schema.attempts
+        query = (
+            sa.select(table.c.team_key, sa.func.max(attempts.c.opened_at, type_=schema.Instant()))
+            .join(table, table.c.pk == attempts.c.submission)
+            .where(attempts.c.kind == Attempt.EVALUATE.value, table.c.team_key.is_not(None))
+            .group_by(table.c.team_key)
+        )
+        return {row[0]: row[1] for row in self._connection.execute(query)}

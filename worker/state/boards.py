@@ -1,0 +1,63 @@
+"""Boards, what the phases stand on, and the organizer's choices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from worker.state import schema
+from worker.state.table import Tables
+
+
+class Boards(Tables):
+    """The verbs of boards and phases."""
+
+    def boards(self, phase: str) -> list[str]:
+        """Return the JSON documents of a phase's boards in sequence."""
+        table = schema.boards
+        query = sa.select(table.c.document).where(table.c.phase == phase).order_by(table.c.sequence)
+        return [row[0] for row in self._connection.execute(query)]
+
+    def add_board(self, phase: str, sequence: int, document: str, *, made_at: datetime) -> None:
+        """Append a board to the history."""
+        self._connection.execute(
+            schema.boards.insert().values(phase=phase, sequence=sequence, document=document, made_at=made_at)
+        )
+
+    def phase_record(self, phase: str) -> dict[str, Any] | None:
+        """Return what a phase's scores stand on: protocol hash, {task: version}, frozen_at."""
+        row = self._connection.execute(sa.select(schema.phases).where(schema.phases.c.phase == phase)).first()
+        return None if row is None else {**row._mapping, "tasks": json.loads(row.tasks)}
+
+    def record_phase(self, phase: str, *, protocol_hash: str, tasks: Mapping[str, str]) -> None:
+        """Say what a phase's scores stand on from now on."""
+        values = {"protocol_hash": protocol_hash, "tasks": json.dumps(dict(tasks), sort_keys=True)}
+        table = schema.phases
+        if (
+            self._connection.execute(table.update().where(table.c.phase == phase).values(values)).rowcount
+            == 0
+        ):
+            self._connection.execute(table.insert().values(phase=phase, **values))
+
+    def freeze_phase(self, phase: str, *, at: datetime | None) -> None:
+        """Freeze a phase's board, or thaw it with None."""
+        self._connection.execute(
+            schema.phases.update().where(schema.phases.c.phase == phase).values(frozen_at=at)
+        )
+
+    def choices(self, phase: str) -> dict[int, int]:
+        """Return the organizer's choices: team key to submission."""
+        query = sa.select(schema.choices).where(schema.choices.c.phase == phase)
+        return {row.team_key: row.submission for row in self._connection.execute(query)}
+
+    def choose(self, phase: str, team_key: int, submission: int, reason: str) -> None:
+        """Let a submission count for a team, whatever the rule says."""
+        table = schema.choices
+        self._connection.execute(table.delete().where(table.c.phase == phase, table.c.team_key == team_key))
+        self._connection.execute(
+            table.insert().values(phase=phase, team_key=team_key, submission=submission, reason=reason)
+        )

@@ -1,0 +1,84 @@
+"""Alerts, the audit trail, and named facts."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from worker.state import schema
+from worker.state.records import Alert
+from worker.state.table import Tables
+
+
+class Notices(Tables):
+    """The verbs of alerts, audit and facts."""
+
+    def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> bool:
+        """Record something that needs a person; tell whether it is news."""
+        table = schema.alerts
+        row = self._connection.execute(sa.select(table).where(table.c.key == key)).first()
+        if row is None:
+            self._connection.execute(
+                table.insert().values(key=key, code=code, text=text, raised_at=now, seen_at=now, count=1)
+            )
+            return True
+        again = row.resolved_at is not None
+        values: dict[str, Any] = {"code": code, "text": text, "seen_at": now, "count": table.c["count"] + 1}
+        if again:
+            values |= {"raised_at": now, "sent_at": None, "resolved_at": None, "count": 1}
+        self._connection.execute(table.update().where(table.c.key == key).values(values))
+        return again
+
+    def resolve_alert(self, key: str, *, now: datetime) -> None:
+        """Record that it is over."""
+        table = schema.alerts
+        self._connection.execute(
+            table.update().where(table.c.key == key, table.c.resolved_at.is_(None)).values(resolved_at=now)
+        )
+
+    def alerts(self, *, unsent_only: bool = False) -> list[Alert]:
+        """Return unresolved alerts, the oldest first."""
+        table = schema.alerts
+        query = sa.select(table).where(table.c.resolved_at.is_(None)).order_by(table.c.raised_at)
+        if unsent_only:
+            query = query.where(table.c.sent_at.is_(None))
+        return [Alert(**row._mapping) for row in self._connection.execute(query)]
+
+    def alert_sent(self, key: str, *, now: datetime) -> None:
+        """Record that the organizer was told."""
+        self._connection.execute(schema.alerts.update().where(schema.alerts.c.key == key).values(sent_at=now))
+
+    def log(
+        self, action: str, *, actor: str, now: datetime, submission: int | None = None, **detail: Any
+    ) -> None:
+        """Append to the audit trail."""
+        self._connection.execute(
+            schema.audit.insert().values(
+                at=now,
+                actor=actor,
+                action=action,
+                submission=submission,
+                detail=json.dumps(detail, sort_keys=True, default=str),
+            )
+        )
+
+    def trail(self) -> list[dict[str, Any]]:
+        """Return the audit trail, oldest first."""
+        rows = self._connection.execute(sa.select(schema.audit).order_by(schema.audit.c.id))
+        return [{**row._mapping, "detail": json.loads(row.detail)} for row in rows]
+
+    def fact(self, name: str) -> str | None:
+        """Return a named fact."""
+        return self._connection.execute(
+            sa.select(schema.facts.c.value).where(schema.facts.c.name == name)
+        ).scalar()
+
+    def set_fact(self, name: str, value: str | None) -> None:
+        """Set or remove a named fact."""
+        table = schema.facts
+        self._connection.execute(table.delete().where(table.c.name == name))
+        if value is not None:
+            self._connection.execute(table.insert().values(name=name, value=value))

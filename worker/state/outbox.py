@@ -1,0 +1,72 @@
+"""The outbox: what is owed to EvalAI until EvalAI has it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from worker.state import schema
+from worker.state.records import Owed
+from worker.state.table import Tables
+from worker.states import Errand
+
+
+class Outbox(Tables):
+    """The verbs of the outbox."""
+
+    def owe(
+        self,
+        kind: Errand,
+        pk: int,
+        *,
+        now: datetime,
+        not_before: datetime | None = None,
+        receipt: str | None = None,
+    ) -> None:
+        """Put something into the outbox; one open row per submission and kind, a delete takes the newest receipt."""
+        table = schema.outbox
+        values = {"not_before": not_before or now, "receipt": receipt, "tries": 0, "created_at": now}
+        result = self._connection.execute(
+            table.update()
+            .where(table.c.kind == kind.value, table.c.submission == pk, table.c.done_at.is_(None))
+            .values(values)
+        )
+        if result.rowcount == 0:
+            self._connection.execute(table.insert().values(kind=kind.value, submission=pk, **values))
+
+    def owed(self, kind: Errand | None = None, pk: int | None = None) -> list[Owed]:
+        """Return what is still owed, the earliest due first."""
+        table = schema.outbox
+        query = sa.select(table).where(table.c.done_at.is_(None)).order_by(table.c.not_before, table.c.id)
+        if kind is not None:
+            query = query.where(table.c.kind == kind.value)
+        if pk is not None:
+            query = query.where(table.c.submission == pk)
+        return [Owed(**{**row._mapping, "kind": Errand(row.kind)}) for row in self._connection.execute(query)]
+
+    def sending(self, owed: int, *, now: datetime) -> None:
+        """Record that the first byte is about to leave."""
+        self._connection.execute(schema.outbox.update().where(schema.outbox.c.id == owed).values(sent_at=now))
+
+    def settled(self, owed: int, *, now: datetime) -> None:
+        """Record that the other side has it."""
+        self._connection.execute(schema.outbox.update().where(schema.outbox.c.id == owed).values(done_at=now))
+
+    def settle_all(self, kind: Errand, pk: int, *, now: datetime) -> None:
+        """Close whatever is owed of this kind: it is no longer wanted."""
+        table = schema.outbox
+        self._connection.execute(
+            table.update()
+            .where(table.c.kind == kind.value, table.c.submission == pk, table.c.done_at.is_(None))
+            .values(done_at=now)
+        )
+
+    def postpone(self, owed: int, *, not_before: datetime, error: str) -> None:
+        """Count a failed try and wait."""
+        table = schema.outbox
+        self._connection.execute(
+            table.update()
+            .where(table.c.id == owed)
+            .values(not_before=not_before, tries=table.c.tries + 1, last_error=error)
+        )

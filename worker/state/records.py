@@ -1,0 +1,83 @@
+"""Rows of the durable state, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from worker.states import Errand, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracked:
+    """A submission as we know it: a row of ``submissions``; the columns are described there."""
+
+    pk: int
+    state: State
+    first_seen_at: datetime
+    message_phase: int | None
+    phase_pk: int | None
+    phase: str | None
+    team_key: int | None
+    submitted_at: datetime | None
+    input_file: str | None
+    public_at_first: bool | None
+    team: str | None
+    method: str | None
+    public_now: bool | None
+    baseline: bool
+    flagged: bool
+    deleted: bool
+    remote_status: str | None
+    read_at: datetime | None
+    not_before: datetime | None
+    tries: int
+    hold: str | None
+    hold_reason: str | None
+    running_at: datetime | None
+    file_hash: str | None
+    file_bytes: int | None
+    content_hash: str | None
+    q_mean: float | None
+    answer: str | None
+    posted: str | None
+    reposts: int
+    scored_at: datetime | None
+    answered_at: datetime | None
+    superseded_by: int | None
+    excluded: str | None
+    calls: int
+
+    def waits(self, now: datetime) -> bool:
+        """Tell whether it must not be touched yet."""
+        return self.not_before is not None and self.not_before > now
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owed:
+    """A row of the outbox."""
+
+    id: int
+    kind: Errand
+    submission: int
+    receipt: str | None
+    created_at: datetime
+    not_before: datetime
+    tries: int
+    sent_at: datetime | None
+    done_at: datetime | None
+    last_error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """A row of ``alerts``: something a person should know, raised until it is resolved."""
+
+    key: str
+    code: str
+    text: str
+    raised_at: datetime
+    seen_at: datetime
+    count: int
+    sent_at: datetime | None
+    resolved_at: datetime | None

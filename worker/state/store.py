@@ -1,0 +1,112 @@
+"""The durable state: every fact that must survive a crash, and the only code that writes it.
+
+Work happens in transactions: ``with store.write() as tx`` takes the write lock at once (BEGIN IMMEDIATE), so a conditional update inside
+it is decided by what is there, not by what was read a moment ago.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from scoring.errors import InfrastructureError
+from worker.state import schema
+from worker.state.attempts import Attempts
+from worker.state.boards import Boards
+from worker.state.cells import Cells
+from worker.state.notices import Notices
+from worker.state.outbox import Outbox
+from worker.state.submissions import Submissions
+
+BUSY_TIMEOUT_S = 15
+
+
+class Transaction(Submissions, Attempts, Cells, Outbox, Boards, Notices):
+    """The verbs of the store, inside one transaction."""
+
+
+class Store:
+    """The database.
+
+    Args:
+        url: SQLAlchemy URL.
+        checkpoint: Called with the name of every transition before and after it is committed; tests kill the process there.
+    """
+
+    def __init__(self, url: str, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
+        prefix = "sqlite:///"
+        if url.startswith(prefix):
+            Path(url.removeprefix(prefix)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._engine = sa.create_engine(
+            url, connect_args={"timeout": BUSY_TIMEOUT_S} if url.startswith("sqlite") else {}
+        )
+        self._checkpoint = checkpoint
+        if url.startswith("sqlite"):
+            event.listen(self._engine, "connect", _prepare_sqlite)
+            event.listen(self._engine, "begin", _begin_sqlite)
+        with _typed():
+            schema.metadata.create_all(self._engine)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Open a transaction that holds the write lock from its first moment and commits at the end.
+
+        Raises:
+            InfrastructureError: If the database is locked, full or damaged.
+        """
+        with (
+            _typed(),
+            self._engine.connect().execution_options(neuco_write=True) as connection,
+            connection.begin(),
+        ):
+            transaction = Transaction(connection)
+            yield transaction
+            for move in transaction.moves:
+                self._checkpoint(f"before {move}")
+        for move in transaction.moves:
+            self._checkpoint(f"after {move}")
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Open a transaction that sees one state of the database and changes nothing."""
+        with _typed(), self._engine.connect() as connection, connection.begin():
+            yield Transaction(connection)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+
+@contextmanager
+def _typed() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        raise InfrastructureError(
+            f"The state database failed: {error.orig}.",
+            cure="Look at disk space and permissions.",
+            code="state.database",
+        ) from error
+    except DBAPIError as error:
+        raise InfrastructureError(
+            f"The state database failed: {type(error).__name__}.", code="state.database"
+        ) from error
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None  # we begin transactions ourselves, see _begin_sqlite
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    write = connection.get_execution_options().get("neuco_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,0 +1,98 @@
+"""Submissions and their states: the only place where a state changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from worker.state import schema
+from worker.state.records import Tracked
+from worker.state.table import Tables
+from worker.states import TRANSITIONS, State
+
+
+class Submissions(Tables):
+    """The verbs of the submissions."""
+
+    def add(self, pk: int, *, now: datetime, message_phase: int | None = None) -> bool:
+        """Make a submission durable; tell whether it was unknown."""
+        if self.get(pk) is not None:
+            return False
+        table = schema.submissions
+        self._connection.execute(
+            table.insert().values(
+                pk=pk, state=State.RECEIVED.value, first_seen_at=now, message_phase=message_phase
+            )
+        )
+        self.moves.append(f"new>{State.RECEIVED}")
+        return True
+
+    def get(self, pk: int) -> Tracked | None:
+        """Return one submission."""
+        row = self._connection.execute(
+            sa.select(schema.submissions).where(schema.submissions.c.pk == pk)
+        ).first()
+        return None if row is None else _tracked(row)
+
+    def submissions(self, states: Iterable[State] | None = None) -> list[Tracked]:
+        """Return the submissions in some states, oldest first."""
+        table = schema.submissions
+        query = sa.select(table).order_by(table.c.submitted_at, table.c.pk)
+        if states is not None:
+            query = query.where(table.c.state.in_([state.value for state in states]))
+        return [_tracked(row) for row in self._connection.execute(query)]
+
+    def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
+        """Move a submission from one state to another, if it still is where the caller thinks.
+
+        A move clears the back-off and the hold: what held it is over.
+
+        Raises:
+            ValueError: If the table of transitions does not know the step; that is a defect.
+        """
+        if target not in TRANSITIONS[source]:
+            raise ValueError(f"no transition {source} -> {target}")
+        table = schema.submissions
+        cleared = {"not_before": None, "tries": 0, "hold": None, "hold_reason": None}
+        result = self._connection.execute(
+            table.update()
+            .where(table.c.pk == pk, table.c.state == source.value)
+            .values({**cleared, **values, "state": target.value})
+        )
+        if result.rowcount == 1:
+            self.moves.append(f"{source}>{target}")
+            return True
+        return False
+
+    def note(self, pk: int, **values: Any) -> None:
+        """Record facts of a submission that are not its state."""
+        self._connection.execute(
+            schema.submissions.update().where(schema.submissions.c.pk == pk).values(values)
+        )
+
+    def count_call(self, pk: int) -> None:
+        """Count one EvalAI call spent on this submission alone."""
+        table = schema.submissions
+        self._connection.execute(table.update().where(table.c.pk == pk).values(calls=table.c.calls + 1))
+
+    def release_all(self) -> None:
+        """Let everything that waited for a retry go at once (a restart retries at once); the answer grid stays."""
+        table = schema.submissions
+        self._connection.execute(table.update().where(table.c.tries > 0).values(not_before=None))
+        box = schema.outbox
+        self._connection.execute(
+            box.update().where(box.c.done_at.is_(None), box.c.tries > 0).values(not_before=box.c.created_at)
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Return how many submissions are in each state."""
+        table = schema.submissions
+        rows = self._connection.execute(sa.select(table.c.state, sa.func.count()).group_by(table.c.state))
+        return {row[0]: row[1] for row in rows}
+
+
+def _tracked(row: Any) -> Tracked:
+    return Tracked(**{**row._mapping, "state": State(row.state)})

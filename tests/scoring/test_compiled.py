@@ -1,0 +1,73 @@
+"""Where compiled code is kept, and what happens without such a place."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import scoring
+from scoring.compiled import SOURCES
+
+SCRIPT = """
+import json
+from scoring import compiled, metrics
+ratio = compiled.compiled(metrics.f1_from_counts)
+print(json.dumps({"directory": compiled.DIRECTORY and str(compiled.DIRECTORY), "f1": ratio(3, 1, 2)}))
+"""
+
+
+def run(**environment: str) -> dict:
+    """Compile one function in a fresh process and say where it is kept."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NUMBA_CACHE_DIR", "CACHE_DIRECTORY", "STATE_DIRECTORY", "XDG_CACHE_HOME", "HOME")
+    }
+    answer = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return json.loads(answer.stdout)
+
+
+def test_it_works_without_a_writable_place(tmp_path: Path) -> None:
+    """A file where the directory should be, for all candidates: compiled for this process only."""
+    blocker = tmp_path / "blocker"
+    blocker.touch()
+    found = run(HOME=str(blocker), XDG_CACHE_HOME=str(blocker))
+    assert found == {"directory": None, "f1": 6 / 9}
+
+
+def test_an_unusable_directory_of_the_operator_is_not_replaced(tmp_path: Path) -> None:
+    """NUMBA_CACHE_DIR is an instruction; code is not put elsewhere behind the operator's back."""
+    blocker = tmp_path / "blocker"
+    blocker.touch()
+    assert run(NUMBA_CACHE_DIR=str(blocker), HOME=str(tmp_path))["directory"] is None
+    assert not (tmp_path / ".cache").exists()
+
+
+def test_the_service_managers_directory_is_used_and_private(tmp_path: Path) -> None:
+    """Under systemd the cache lies in CacheDirectory, for its owner only."""
+    directory = Path(run(CACHE_DIRECTORY=str(tmp_path), HOME="/nonexistent")["directory"])
+    assert directory.is_relative_to(tmp_path)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert list(directory.rglob("*.nbc"))
+
+
+def test_every_compiled_module_is_part_of_the_caches_name() -> None:
+    """A change in a module that compiles anything must miss the cache, also where numba itself would not notice."""
+    folder = Path(scoring.__file__).parent
+    compiling = {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*.py")
+        if "scoring.compiled import compiled" in path.read_text() or path.name == "lanes.py"
+    }
+    assert compiling <= set(SOURCES)

@@ -1,0 +1,193 @@
+"""Scoring one submission, from embeddings and tasks to a scorecard."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scoring.embeddings import Embeddings
+from scoring.engines import make_engine
+from scoring.errors import Cancelled, OrganizerError, ParticipantError
+from scoring.evaluate import score_embeddings
+from scoring.protocol import Protocol, Recipe, ids_hash
+from scoring.quality import quality
+from scoring.scorecard import Scorecard
+from scoring.seeds import phase_key, secret_commitment
+from scoring.tasks import Task, TaskType
+
+IDS = tuple(f"sample_{number:03d}" for number in range(90))
+KEY = phase_key(b"s" * 32, "dev")
+LOCAL = make_engine("local", threads=2)
+
+
+def embeddings(scale: float = 1.0, shift: float = 0.0) -> Embeddings:
+    """Make embeddings of 90 ids in 7 dimensions."""
+    matrix = np.random.RandomState(1).standard_normal((len(IDS), 7)) * scale + shift
+    return Embeddings.from_rows(IDS, matrix.astype(np.float32), notes=("a note",))
+
+
+def task(name: str, kind: str, chosen: slice = slice(None), seed: int = 0) -> Task:
+    """Make a task that depends on the embeddings."""
+    source = embeddings().matrix[chosen].astype(np.float64)
+    signal = source @ np.random.RandomState(seed).standard_normal(7)
+    labels = signal * 50 + 300 if kind == "regr" else (signal > 0).astype(np.float64)
+    ids = IDS[chosen]
+    return Task(
+        name=name, type=TaskType(kind), ids=ids, labels=labels, version="v" + name, row_set=ids_hash(ids)
+    )
+
+
+def protocol(**changes: object) -> Protocol:
+    """Make a protocol of four folds and three epochs."""
+    recipe = Recipe(**{"epochs": 3, "learning_rate": 0.05, **changes})
+    return Protocol(
+        phase="dev",
+        folds=4,
+        embedding_dim=7,
+        ids_hash=ids_hash(IDS),
+        secret_commitment=secret_commitment(KEY),
+        recipe=recipe,
+    )
+
+
+TASKS = (
+    task("b", "regr"),
+    task("a", "cls", seed=2),
+    task("c", "regr", slice(10, 80)),
+    task("d", "cls", slice(10, 80)),
+)
+
+
+def folds(card: Scorecard) -> dict[str, tuple[float, ...]]:
+    """Fold scores by task."""
+    return {score.task: score.folds for score in card.tasks}
+
+
+def test_both_engines_fill_the_same_scorecard() -> None:
+    """Local and plain agree to 1e-5 per fold; tasks come sorted by name."""
+    cards = [
+        score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=make_engine(name))
+        for name in ("local", "plain")
+    ]
+    assert [score.task for score in cards[0].tasks] == ["a", "b", "c", "d"]
+    for name, scores in folds(cards[0]).items():
+        assert scores == pytest.approx(folds(cards[1])[name], abs=1e-5)
+
+
+def test_a_scorecard_sums_its_folds_up() -> None:
+    """Q and mean Q follow from the stored folds; provenance is there; the JSON document reads back."""
+    progress: list[int] = []
+    card = score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL, progress=progress.append)
+    assert sum(progress) == 16
+    for score in card.tasks:
+        assert score.q == quality(score.folds).q
+        assert len(score.folds) == 4
+    assert card.q_mean == math.fsum(score.q for score in card.tasks) / 4
+    assert card.protocol_hash == protocol().hash
+    assert card.content_hash == embeddings().content_hash
+    assert card.notes == ("a note",)
+    assert {"numpy", "numba", "python", "engine"} <= set(card.versions)
+    assert card.peak_memory_bytes > 10**7
+    assert Scorecard.from_json(json.loads(json.dumps(card.to_json()))) == card
+
+
+def test_other_tasks_and_their_order_change_nothing() -> None:
+    """A task has the same bits alone, among others, and in any order."""
+    whole = folds(score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL))
+    assert folds(score_embeddings(embeddings(), TASKS[::-1], protocol(), KEY, engine=LOCAL)) == whole
+    for one in TASKS:
+        alone = score_embeddings(embeddings(), [one], protocol(), KEY, engine=make_engine("local", threads=1))
+        assert folds(alone) == {one.name: whole[one.name]}
+
+
+def test_tasks_on_the_same_ids_share_their_splits_and_other_secrets_do_not() -> None:
+    """The same labels under two names score the same; under another key they do not."""
+    twins = (TASKS[0], replace(TASKS[0], name="twin"))
+    card = folds(score_embeddings(embeddings(), twins, protocol(), KEY, engine=LOCAL))
+    assert card["b"] == card["twin"]
+    other = score_embeddings(embeddings(), twins, protocol(), phase_key(b"t" * 32, "dev"), engine=LOCAL)
+    assert folds(other)["b"] != card["b"]
+
+
+def test_scale_and_shift_of_embeddings_and_labels_do_not_matter() -> None:
+    """Both are normalised, unless the protocol says otherwise."""
+    plain = folds(score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL))
+    moved = folds(score_embeddings(embeddings(1000, -500), TASKS, protocol(), KEY, engine=LOCAL))
+    for name, scores in plain.items():
+        assert scores == pytest.approx(moved[name], abs=1e-3)
+    raw = protocol(standardize_embeddings=False)
+    assert folds(score_embeddings(embeddings(3.0), TASKS, raw, KEY, engine=LOCAL)) != plain
+    labels = protocol(normalize_labels=False)
+    assert folds(score_embeddings(embeddings(), TASKS, labels, KEY, engine=LOCAL))["b"] != plain["b"]
+
+
+def test_constant_embeddings_are_the_participants_fault() -> None:
+    """There is nothing to standardise."""
+    constant = Embeddings.from_rows(IDS, np.full((len(IDS), 7), 2.5, dtype=np.float32))
+    with pytest.raises(ParticipantError) as fault:
+        score_embeddings(constant, TASKS, protocol(), KEY, engine=LOCAL)
+    assert fault.value.code == "submission.constant"
+
+
+def test_too_many_failed_folds_are_the_participants_fault_and_name_no_task() -> None:
+    """Embeddings that overflow without standardisation; the message speaks of their scale only."""
+    raw = protocol(standardize_embeddings=False)
+    with pytest.raises(ParticipantError) as fault:
+        score_embeddings(embeddings(1e37), TASKS, raw, KEY, engine=LOCAL)
+    assert fault.value.code == "scores.not_finite"
+    assert "scale" in fault.value.message
+    assert "task" not in fault.value.message.lower()
+    assert "fold" not in fault.value.message.lower()
+
+
+def test_a_few_failed_folds_are_allowed() -> None:
+    """Up to max_failed_folds are left out of mean and standard deviation and counted."""
+
+    class Flawed:
+        name = "flawed"
+
+        def score(self, unit: object, **_: object) -> np.ndarray:
+            return np.array([[0.5, math.nan, 0.5, 0.5], [0.25, 0.25, 0.25, 0.25]])
+
+    card = score_embeddings(embeddings(), TASKS[:2], protocol(max_failed_folds=1), KEY, engine=Flawed())
+    assert [score.failed_folds for score in card.tasks] == [1, 0]
+    assert [score.q for score in card.tasks] == pytest.approx([50, 25])
+    with pytest.raises(ParticipantError):
+        score_embeddings(embeddings(), TASKS[:2], protocol(max_failed_folds=0), KEY, engine=Flawed())
+
+
+def test_folds_without_positives_are_told_to_the_organizer() -> None:
+    """Two positives among ninety rows: some test parts have none, score 0, and the remark names the task."""
+    labels = np.zeros(len(IDS))
+    labels[[3, 50]] = 1
+    rare = replace(TASKS[1], name="rare", labels=labels)
+    card = score_embeddings(embeddings(), [rare, TASKS[0]], protocol(), KEY, engine=LOCAL)
+    assert len(card.remarks) == 1
+    assert card.remarks[0].startswith("rare: ")
+    empty = sum(score == 0 for score in folds(card)["rare"])
+    assert empty >= int(card.remarks[0].split()[1]) > 0
+
+
+def test_a_phase_without_tasks_is_the_organizers_fault() -> None:
+    """There is no mean over nothing."""
+    with pytest.raises(OrganizerError):
+        score_embeddings(embeddings(), [], protocol(), KEY, engine=LOCAL)
+
+
+def test_scoring_can_be_stopped() -> None:
+    """The engine's answer to ``cancelled`` reaches the caller."""
+    with pytest.raises(Cancelled):
+        score_embeddings(
+            embeddings(), TASKS, protocol(epochs=10**8), KEY, engine=LOCAL, cancelled=lambda: True
+        )
+
+
+def test_unknown_engines_are_refused_with_the_known_ones() -> None:
+    """The cure lists what there is."""
+    with pytest.raises(OrganizerError) as refusal:
+        make_engine("abacus")
+    assert "local" in refusal.value.cure

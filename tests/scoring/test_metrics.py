@@ -1,0 +1,134 @@
+"""The metrics against torchmetrics, edge rules included, and Q against hand-computed values."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from torchmetrics.functional.classification import binary_f1_score
+from torchmetrics.functional.regression import r2_score
+
+from scoring.metrics import SIGMOID_HALF, f1, f1_from_counts, r2, r2_from_sums
+from scoring.quality import mean_quality, quality
+
+UNIT = st.floats(0, 1, width=32)
+
+
+@given(
+    st.integers(2, 40).flatmap(
+        lambda n: st.tuples(arrays(np.float32, n, elements=UNIT), arrays(np.float32, n, elements=UNIT))
+    )
+)
+def test_r2_is_that_of_torchmetrics(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    """Equal up to float32 rounding, wherever the sums of squares are not on the edge themselves."""
+    predictions, targets = pair
+    total = float(np.sum((targets - targets.mean(dtype=np.float64)) ** 2))
+    residual = float(np.sum((targets.astype(float) - predictions) ** 2))
+    if any(abs(value - 1e-4) < 2e-5 for value in (total, residual)) or (1e-4 < total < 1e-2):
+        return  # float32 sums decide otherwise there
+    expected = r2_score(torch.from_numpy(predictions), torch.from_numpy(targets)).item()
+    assert r2(predictions, targets) == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "targets"),
+    [
+        ([0.5, 0.5], [0.5, 0.5]),
+        ([0.5, 0.505], [0.5, 0.5]),
+        ([0.5, 0.6], [0.5, 0.5]),
+        ([math.nan, 0.5], [0.0, 1.0]),
+        ([math.nan, 0.5], [0.5, 0.5]),
+        ([math.inf, 0.5], [0.0, 1.0]),
+        ([-math.inf, 0.5], [0.5, 0.5]),
+        ([0.0, 1.0], [1.0, 0.0]),
+        ([3e38, 0.0], [0.0, 1.0]),
+    ],
+)
+def test_r2_follows_the_edge_rules(predictions: list[float], targets: list[float]) -> None:
+    """Near-zero sums, NaN and infinities give what torchmetrics gives."""
+    pair = np.array(predictions, dtype=np.float32), np.array(targets, dtype=np.float32)
+    expected = r2_score(torch.from_numpy(pair[0]), torch.from_numpy(pair[1])).item()
+    ours = r2(*pair)
+    if math.isfinite(expected):
+        assert ours == pytest.approx(expected, abs=1e-6)
+    else:
+        assert not math.isfinite(ours) or ours < -1e38  # float32 overflows where float64 does not
+
+
+LOGITS = st.one_of(
+    UNIT, st.floats(-4, 4, width=32), st.sampled_from([0.0, 0.5, 1.0, math.nan, math.inf, -math.inf])
+)
+
+
+@given(
+    st.integers(1, 30).flatmap(
+        lambda n: st.tuples(
+            st.lists(LOGITS, min_size=n, max_size=n), st.lists(st.booleans(), min_size=n, max_size=n)
+        )
+    )
+)
+def test_f1_is_that_of_torchmetrics(pair: tuple[list[float], list[bool]]) -> None:
+    """With and without values outside [0, 1], without positives, without negatives, with NaN."""
+    logits = np.array(pair[0], dtype=np.float32)
+    targets = np.array(pair[1], dtype=np.float32)
+    expected = binary_f1_score(torch.from_numpy(logits), torch.from_numpy(targets).long()).item()
+    assert f1(logits, targets) == pytest.approx(expected, abs=1e-6)
+
+
+def test_logits_within_the_unit_interval_count_as_probabilities() -> None:
+    """0.3 is a positive as a logit and a negative as a probability."""
+    targets = np.array([1, 1], dtype=np.float32)
+    assert f1(np.array([0.3, 0.9], dtype=np.float32), targets) == pytest.approx(2 / 3)
+    assert f1(np.array([0.3, 1.1], dtype=np.float32), targets) == 1.0
+
+
+def test_the_threshold_is_where_float32_sigmoid_leaves_one_half() -> None:
+    """The greatest negative logit and the next float above it fall on the two sides of torch's decision."""
+    edge = np.float32(SIGMOID_HALF)
+    above = np.nextafter(edge, np.float32(1))
+    assert torch.sigmoid(torch.tensor([edge * np.float32(0.999)])).item() <= 0.5
+    assert torch.sigmoid(torch.tensor([above])).item() > 0.5
+
+
+def test_metrics_of_sums_by_hand() -> None:
+    """Small cases that need no library."""
+    assert r2_from_sums(1.0, 4.0) == 0.75
+    assert r2_from_sums(8.0, 4.0) == -1.0
+    assert f1_from_counts(3, 1, 2) == pytest.approx(6 / 9)
+    assert f1_from_counts(0, 0, 0) == 0.0
+
+
+def test_quality_by_hand() -> None:
+    """Folds 0.4 and 0.6: mean 0.5, population std 0.1, Q = 2 * 0.5 / 0.12."""
+    summary = quality([0.4, 0.6])
+    assert (summary.mean, summary.std) == (pytest.approx(0.5), pytest.approx(0.1))
+    assert summary.q == pytest.approx(1.0 / 0.12)
+    assert summary.failed_folds == 0
+
+
+def test_failed_folds_are_counted_and_left_out() -> None:
+    """NaN and infinities are no scores."""
+    summary = quality([0.4, math.nan, 0.6, -math.inf])
+    assert summary.q == quality([0.4, 0.6]).q
+    assert summary.failed_folds == 2
+    assert math.isnan(quality([math.nan]).q)
+
+
+@given(st.lists(st.floats(-100, 1), min_size=1, max_size=50), st.randoms(use_true_random=False))
+def test_the_order_of_folds_does_not_matter(folds: list[float], random: object) -> None:
+    """Exactly rounded sums: the same bits for any order of folds, and of tasks."""
+    shuffled = folds.copy()
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert quality(folds) == quality(shuffled)
+    assert mean_quality(folds) == mean_quality(shuffled)
+
+
+@given(st.floats(-1, 1), st.integers(1, 20))
+def test_without_scatter_quality_is_percent(score: float, folds: int) -> None:
+    """Equal folds: Q = 100 * score (paper Eq. 1)."""
+    assert quality([score] * folds).q == pytest.approx(100 * score, abs=1e-9)

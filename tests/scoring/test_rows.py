@@ -1,0 +1,45 @@
+"""Standardisation and gathering of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.rows import ALIGNMENT, Moments, aligned, gather, moments
+
+
+@given(
+    st.integers(1, 1200), st.integers(1, 9), st.floats(-1e3, 1e3), st.floats(1e-3, 1e3), st.integers(0, 99)
+)
+def test_moments_are_numpys_in_float64(rows: int, dim: int, shift: float, scale: float, seed: int) -> None:
+    """However many chunks there are."""
+    matrix = (np.random.RandomState(seed).standard_normal((rows, dim)) * scale + shift).astype(np.float32)
+    found = moments(matrix)
+    wide = matrix.astype(np.float64)
+    assert found.mean == pytest.approx(wide.mean(), rel=1e-12, abs=1e-12 * scale)
+    assert found.std == pytest.approx(wide.std(), rel=1e-9)
+
+
+def test_a_small_deviation_survives_a_large_mean() -> None:
+    """Sums of squares would lose it."""
+    matrix = np.array([[1e6, 1e6 + 1]], dtype=np.float32)
+    assert moments(matrix) == Moments(mean=1e6 + 0.5, std=0.5)
+
+
+def test_gathered_rows_are_standardised_aligned_and_in_order() -> None:
+    """Row i of the result is row index[i] of the matrix; more rows than one chunk."""
+    matrix = np.random.RandomState(0).standard_normal((700, 3)).astype(np.float32)
+    index = np.random.RandomState(1).permutation(700)[:600]
+    rows = gather(matrix, index, Moments(mean=2.0, std=4.0))
+    assert rows.ctypes.data % ALIGNMENT == 0
+    assert rows.flags.c_contiguous
+    assert rows == pytest.approx((matrix[index] - 2) / 4, abs=1e-6)
+    assert np.array_equal(gather(matrix, index), matrix[index])
+
+
+def test_aligned_memory_starts_a_cache_line() -> None:
+    """Whatever the size."""
+    for size in range(1, 40):
+        assert aligned((size, 3)).ctypes.data % ALIGNMENT == 0

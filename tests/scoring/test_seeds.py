@@ -1,0 +1,88 @@
+"""Seeds, commitments and splits."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.model_selection import ShuffleSplit
+
+import scoring
+from scoring import torch_stream
+from scoring.protocol import ids_hash
+from scoring.seeds import fold_seeds, phase_key, secret_commitment
+from scoring.splits import Splitter, held_out
+
+README = (Path(scoring.__file__).parent / "README.md").read_text()
+VECTORS = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
+
+
+def test_the_documented_vectors_hold() -> None:
+    """Key, commitment, row set, seeds, first split, initial weights and first order are those that the README gives."""
+    key = phase_key(bytes.fromhex(VECTORS["secret"]), VECTORS["phase"])
+    row_set = ids_hash(tuple(VECTORS["ids"]))
+    split_seeds, training_seeds = fold_seeds(key, row_set, 3, derivation=VECTORS["version"])
+    assert key.hex() == VECTORS["phase_key"]
+    assert secret_commitment(key) == VECTORS["commitment"]
+    assert row_set == VECTORS["row_set"]
+    assert split_seeds.tolist() == VECTORS["split_seeds"]
+    assert training_seeds.tolist() == VECTORS["training_seeds"]
+    assert Splitter().permutation(int(split_seeds[0]), 10).tolist() == VECTORS["first_permutation_of_10"]
+    state = np.empty(torch_stream.STATE_SIZE, dtype=np.uint32)
+    torch_stream.start(state, int(training_seeds[0]))
+    drawn = [torch_stream.uniform(state, -0.5, 0.5) for _ in range(5)]
+    assert drawn == pytest.approx([*VECTORS["first_weights_of_4"], VECTORS["first_bias"]], abs=1e-7)
+    torch_stream.skip(state, 2)
+    order = np.empty(9, dtype=np.int32)
+    torch_stream.shuffle(state, np.arange(9, dtype=np.int32), order)
+    assert order.tolist() == VECTORS["first_order_of_9"]
+
+
+@given(st.binary(min_size=32, max_size=32), st.text(max_size=20), st.integers(1, 8), st.integers(1, 8))
+def test_a_fold_has_the_same_seeds_whatever_the_number_of_folds(
+    secret: bytes, phase: str, few: int, more: int
+) -> None:
+    """More folds add seeds at the end."""
+    key = phase_key(secret, phase)
+    small, large = sorted((few, more))
+    for short, long in zip(fold_seeds(key, "ab", small), fold_seeds(key, "ab", large), strict=True):
+        assert short.tolist() == long[:small].tolist()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"key": phase_key(b"another secret", "eval")},
+        {"key": phase_key(b"secret", "dev")},
+        {"row_set": "cd"},
+        {"derivation": 2},
+    ],
+)
+def test_seeds_depend_on_secret_phase_row_set_and_version(other: dict) -> None:
+    """Changing any one of them changes every seed."""
+    base = {"key": phase_key(b"secret", "eval"), "row_set": "ab", "folds": 20, "derivation": 1}
+    for ours, theirs in zip(fold_seeds(**base), fold_seeds(**{**base, **other}), strict=True):
+        assert not set(ours.tolist()) & set(theirs.tolist())
+
+
+def test_split_and_training_seeds_are_independent() -> None:
+    """No seed occurs twice among the first hundred folds of a row set."""
+    seeds = np.concatenate(fold_seeds(phase_key(b"secret", "eval"), "ab", 100))
+    assert len(set(seeds.tolist())) == 200
+
+
+@given(st.integers(2, 500), st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.25, 0.5]))
+def test_splits_are_those_of_scikit_learn(rows: int, seed: int, test_size: float) -> None:
+    """The first rows of the permutation are ShuffleSplit's test part, the others its training part, in order."""
+    if held_out(rows, test_size) == rows:
+        return
+    permutation = Splitter().permutation(seed, rows)
+    splitter = ShuffleSplit(n_splits=1, test_size=test_size, random_state=seed)
+    train, test = next(splitter.split(np.zeros((rows, 1))))
+    assert permutation[: held_out(rows, test_size)].tolist() == test.tolist()
+    assert permutation[held_out(rows, test_size) :].tolist() == train.tolist()

@@ -17,6 +17,8 @@ from worker.commands.rank import rank
 from worker.commands.run import once, run
 from worker.commands.sandbox import sandbox
 from worker.commands.status import status
+from worker.commands.validate import validate
+from worker.commands.warm import warm
 
 app = typer.Typer(
     name="neuco-worker",
@@ -27,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (demo, init, run, once, status, rank, sandbox):
+for command in (warm, validate, demo, init, run, once, status, rank, sandbox):
     app.command()(command)
 for group in (board, challenge):
     app.add_typer(group)

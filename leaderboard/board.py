@@ -124,7 +124,7 @@ def _content(standings: Sequence[Standing], decimals: int) -> tuple[object, ...]
             standing.rank_by_mean,
             standing.team,
             standing.submission,
-            round(standing.q_mean, decimals) + 0.0,  # -0.0 is printed as 0.0
+            round(standing.q_mean, decimals),
             standing.baseline,
             standing.eligible,
             standing.group,

@@ -141,6 +141,18 @@ def test_ghost_task_only_dilutes(table: np.ndarray, ghost: float) -> None:
     assert diluted.weights == pytest.approx(expected, abs=1e-9)
 
 
+def test_order_between_equals() -> None:
+    """Equal weighted ranks stand teams before others, then by mean, then by the given tie-break; no rank changes."""
+    table = np.array([[1.0, 3.0], [1.0, 3.0], [1.0, 3.0], [3.0, 1.0]])
+    # By hand: spreads are equal, weights 1/2; ranks (2, 1) and (1, 4).
+    ranking = rank(table, numbered=np.array([False, True, True, True]), tie_breaks=["a", "c", "b", "d"])
+    assert ranking.weighted_ranks == (1.5, 1.5, 1.5, 2.5)
+    assert ranking.order == (2, 1, 0, 3)
+    assert ranking.ranks == (1, 1, 1, 3)
+    means = np.array([[2.0, 0.0], [0.0, 2.5], [2.0, 0.0], [0.0, 2.5], [0.0, 0.0]])
+    assert rank(means[[0, 1]], weighs=np.array([False, False])).order == (1, 0)
+
+
 def test_without_any_spread_weights_are_uniform() -> None:
     """When no task tells entries apart all weights are equal, though the rounding of a mean would say otherwise."""
     table = np.full((3, 4), 0.1)

@@ -90,6 +90,11 @@ def test_a_host_team_shows_each_of_its_baselines() -> None:
     assert len({row.key for row in rows}) == 4
 
 
+def test_a_baseline_without_a_method_is_still_a_row_of_its_own() -> None:
+    """EvalAI does not ask for a method name; the team's ordinary submission must not be taken for the baseline's."""
+    assert chosen_pks(phase(steady(1, 1, 5, baseline=True, method=""), steady(2, 1, 9))) == [1, 2]
+
+
 def test_an_empty_phase_has_no_rows() -> None:
     """No entries or no tasks: nobody contends."""
     assert counted(phase()) == ()

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 
 from leaderboard.ranking import rank
-from leaderboard.uncertainty import FoldTable, bootstrap, standard_errors, tie_groups
+from leaderboard.uncertainty import (
+    FoldTable,
+    _evaluate,
+    _on_grid,
+    _row_sets,
+    bootstrap,
+    standard_errors,
+    tie_groups,
+)
 
 EPSILON = 0.02
 
@@ -33,8 +46,6 @@ def noisy(
 
 def naive(of: FoldTable, replicates: int) -> tuple[list[list[int]], np.ndarray]:
     """Rank every replicate alone, from resampled arrays: ranks per replicate, and mean Q per replicate and entry."""
-    from leaderboard.uncertainty import _row_sets
-
     counts = {row_set.name: row_set.draw(of.seed, replicates) for row_set in _row_sets(of)}
     ranks, means = [], []
     for replicate in range(replicates):
@@ -99,8 +110,6 @@ def test_the_same_seed_gives_the_same_figures_and_another_does_not() -> None:
 
 def test_the_resampling_is_frozen() -> None:
     """The stream of fold indices is part of what makes boards byte-stable: a change here changes every published group."""
-    from leaderboard.uncertainty import _row_sets
-
     (row_set,) = _row_sets(table(np.array([[0.1, 0.2, 0.3, 0.4]])))
     assert row_set.draw("dev", 3).tolist() == [[0, 2, 1, 1], [1, 0, 2, 1], [1, 0, 3, 0]]
 
@@ -197,6 +206,49 @@ def test_the_standard_error_is_the_scatter_of_repeated_draws() -> None:
     quality = 100 * EPSILON * scores.mean(axis=1) / (scores.std(axis=1) + EPSILON)
     errors = standard_errors(table(scores), EPSILON)[:, 0]
     assert np.median(errors) == pytest.approx(quality.std(), rel=0.1)
+
+
+def test_a_replicates_error_is_that_of_its_own_folds() -> None:
+    """The polynomial over counts gives what the influence function gives on the resampled array itself."""
+    random = np.random.default_rng(12)
+    scores = noisy(random, [0.6, -0.3], 15, 0.1)
+    scores[1, 3] = np.nan
+    (row_set,) = row_sets = _row_sets(table(scores))
+    counts = row_set.draw("dev", 20)
+    quality, squared = _evaluate(row_sets, [counts], EPSILON, 1)
+    for replicate in range(20):
+        drawn = np.repeat(scores, counts[replicate], axis=1)
+        expected = standard_errors(table(drawn), EPSILON)[:, 0]
+        assert np.sqrt(squared[replicate]) == pytest.approx(expected, rel=1e-6)
+        mean, std = np.nanmean(drawn, axis=1), np.nanstd(drawn, axis=1)
+        assert quality[replicate, :, 0] == pytest.approx(100 * EPSILON * mean / (std + EPSILON), rel=1e-9)
+
+
+def test_a_cell_that_lost_every_drawn_fold_keeps_what_was_observed() -> None:
+    """Where only failed folds are drawn, quality is that of the finite ones: neither NaN nor a score without scatter."""
+    scores = np.array([[0.4, 0.6, np.nan, np.nan, np.nan]])
+    row_sets = _row_sets(table(scores))
+    counts = np.array([[0, 0, 2, 3, 0], [2, 0, 1, 1, 1]], np.uint16)
+    quality, squared = _evaluate(row_sets, [counts], EPSILON, 1)
+    assert quality[0, 0, 0] == pytest.approx(100 * EPSILON * 0.5 / (0.1 + EPSILON))
+    assert quality[1, 0, 0] == pytest.approx(40.0, rel=1e-4)
+    assert np.isfinite(squared).all()
+
+
+@given(
+    npst.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e3, 1e3, allow_subnormal=False)),
+    st.randoms(use_true_random=False),
+)
+def test_sums_on_the_grid_are_exact(values: np.ndarray, random: object) -> None:
+    """Whatever the order in which a library adds counted grid values, nothing is rounded, and little was lost on the way there."""
+    grid = _on_grid(values[None])[0]
+    picked = [random.randrange(len(grid)) for _ in grid]  # type: ignore[attr-defined]
+    counts = np.bincount(picked, minlength=len(grid))
+    exact = math.fsum(grid[picked])
+    order = list(range(len(grid)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    assert float(counts @ grid) == sum((counts * grid)[order].tolist()) == exact
+    assert np.abs(grid - values).max() <= np.abs(values).max() * len(values) * 2.0**-52
 
 
 def test_tie_groups_by_hand() -> None:

@@ -31,7 +31,7 @@ demo: install  ## Watch a whole challenge on this machine: submissions, scores, 
 test: $(VENV)/.installed-test lint  ## Check everything: linters, types, security, and the test suite (a few minutes).
 	@tests/setup.sh
 	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/neuco-worker warm
-	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2
+	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.installed-test  ## Only the linters, types and security.
 	@$(BIN)/ruff check .
@@ -49,7 +49,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
 	@if [ -n "$(TORCH_INDEX)" ]; then \
 		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" torch==2.13.0 \
 		|| echo "$(TORCH_INDEX) gives no torch; taking it from the usual index."; fi
-	@$(PIP) install --quiet --constraint constraints.txt hatchling
+	@$(PIP) install --quiet --constraint constraints.txt hatchling editables
 	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
 	@$(BIN)/neuco-worker warm
 	@touch $@

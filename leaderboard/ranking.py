@@ -120,7 +120,7 @@ def task_weights(
     return np.asarray(np.divide(spread, total, out=uniform, where=np.broadcast_to(total > 0.0, spread.shape)))
 
 
-def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArray[np.int16]:
+def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Rank entries within each task: one plus the weighing entries with a higher quality score.
 
     Args:
@@ -130,13 +130,13 @@ def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArr
     Returns:
         ... x P x T.
     """
-    ranks = np.ones(quality.shape, np.int16)
+    ranks = np.ones(quality.shape, np.int32)
     for index in np.flatnonzero(weighs):
         ranks += quality[..., index : index + 1, :] > quality
     return ranks
 
 
-def weighted_ranks(ranks: NDArray[np.int16], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_ranks(ranks: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum weight times rank over tasks and round for comparison (paper Eq. 2): ... x P x T and ... x T to ... x P."""
     total = np.zeros(ranks.shape[:-1])
     for task in range(ranks.shape[-1]):
@@ -144,9 +144,9 @@ def weighted_ranks(ranks: NDArray[np.int16], weights: NDArray[np.float64]) -> ND
     return np.round(total, DIGITS)
 
 
-def final_ranks(scores: NDArray[np.float64], numbered: NDArray[np.bool_]) -> NDArray[np.int16]:
+def final_ranks(scores: NDArray[np.float64], numbered: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Rank by a score of which less is better: one plus the numbered entries with less; ... x P to ... x P."""
-    ranks = np.ones(scores.shape, np.int16)
+    ranks = np.ones(scores.shape, np.int32)
     for index in np.flatnonzero(numbered):
         ranks += scores[..., index : index + 1] < scores
     return ranks

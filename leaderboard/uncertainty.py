@@ -86,7 +86,7 @@ def bootstrap(
     entries, tasks = len(weighs), len(table.folds)
     observed = _evaluate(row_sets, None, epsilon, tasks)
     errors = np.empty((replicates, entries))
-    ranks = np.empty((replicates, entries), np.int16)
+    ranks = np.empty((replicates, entries), np.int32)
     beats = np.zeros((entries, entries))
     drawn = [row_set.draw(table.seed, replicates) for row_set in row_sets]
     for part in _chunks(replicates):

@@ -40,6 +40,9 @@ class Child:
         order: What it shall do, sent as one JSON line.
         folder: Its temporary folder; made here, removed by :meth:`close` in every outcome.
         wake: Called from a thread when something arrived or the child ended.
+
+    Raises:
+        OSError: If the machine has no room for another process or its folder.
     """
 
     def __init__(self, module: str, order: dict[str, Any], *, folder: Path, wake: Callable[[], None]) -> None:
@@ -52,15 +55,19 @@ class Child:
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "worker.child_main", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "worker.child_main", module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         self._arrived: deque[dict[str, Any]] = deque()
         self._errors = bytearray()
         self._wake = wake

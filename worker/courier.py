@@ -7,33 +7,39 @@ queue. Every errand is one call.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker import intake
 from worker.answers import Answer, release_at
+from worker.budget import Budget
+from worker.configuration import Configuration
 from worker.context import Context, seconds
 from worker.evalai import Client, Message, Rejected, Submission, Throttled, TokenRefused
 from worker.lanes import Lane
 from worker.state import Owed, Tracked
-from worker.states import Errand, State
+from worker.state.records import LONGEST_WAIT
+from worker.states import ACTIVE, Errand, State
 
 FRESH_FOR = timedelta(seconds=20)  # a reading older than this is not relied upon before an answer leaves
 LOOK_AHEAD = timedelta(seconds=4)  # facts are read shortly before the answer grid's moment
 DRAINED_POLLS = 2
 QUICK_POLL_S = 5.0  # between looks at the queue while work is under way
 MANY = 2  # readings due at once that are better served by one listing
+UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
+"""States in which facts are read when they are missing: it is new, its link has expired, or a message came for what was over."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """What EvalAI says of our challenge; read once at start.
+    """What EvalAI says of our challenge; read at start and after a reload.
 
     Attributes:
-        phases: Phase pk to codename, of the configured phases.
+        phases: Phase pk to codename, of all its phases.
     """
 
     phases: dict[int, str]
@@ -45,11 +51,22 @@ class Courier:
     Args:
         context: The worker's surroundings.
         client: EvalAI's client.
+        budget: How many calls may leave.
+        fresh_client: Makes a client with the token that the configuration points to now; asked after a refusal and a reload.
     """
 
-    def __init__(self, context: Context, client: Client, budget: Any) -> None:
+    def __init__(
+        self,
+        context: Context,
+        client: Client,
+        budget: Budget,
+        *,
+        fresh_client: Callable[[Configuration], Client] | None = None,
+    ) -> None:
         self._context = context
         self._client = client
+        self._fresh_client = fresh_client
+        self._stale = False  # the configuration was read again: token and phases may be others
         self._budget = budget
         self._lane: Lane[Any] = Lane("evalai", context.wake)
         self.remote: Remote | None = None
@@ -82,6 +99,10 @@ class Courier:
         """Whether EvalAI has told us our phases."""
         return self.remote is not None
 
+    def reload(self) -> None:
+        """Take up a changed configuration: its token, and phases that EvalAI may have got meanwhile."""
+        self._stale = True
+
     def wants(self, pk: int | None) -> None:
         """Name the submission that is to be scored next: it is read anew and set to running."""
         self._wanted = pk
@@ -98,6 +119,9 @@ class Courier:
             return self._due("connect", now) and self._start(
                 "connect", self._client_phases, self._connected, now
             )
+        if self._stale and self._due("reconnect", now):
+            self._renew_client()
+            return self._start("reconnect", self._client_phases, self._reconnected, now)
         return (
             self._answers(now)
             or self._running(now)
@@ -115,11 +139,11 @@ class Courier:
         with self._context.store.read() as tx:
             for owed in tx.owed(Errand.POST):
                 known = tx.get(owed.submission)
-                if known is None or owed.not_before - LOOK_AHEAD > now:
+                if known is None or self._waits(owed, now, ahead=LOOK_AHEAD) or _disputed(known):
                     continue
                 if known.read_at is None or not now - FRESH_FOR <= known.read_at <= now + FRESH_FOR:
                     stale.append(known)
-                elif owed.not_before <= now:
+                elif not self._waits(owed, now):
                     due.append((owed, known))
         if due:
             return self._post(*due[0], now)
@@ -131,7 +155,11 @@ class Courier:
         if known.answer is None or known.phase is None or known.phase_pk is None:
             raise RuntimeError(f"submission {known.pk} owes an answer that was never decided")
         answer = Answer.from_json(known.answer)
-        setup = self._context.configuration.phases[known.phase]
+        setup = self._context.configuration.phases.get(known.phase)
+        if setup is None:
+            with self._context.store.write() as tx:
+                intake.hold(tx, known, *intake.unconfigured(known), now=now)
+            return True
         self._context.checkpoint("before post intent")
         with self._context.store.write() as tx:
             tx.sending(owed.id, now=now)
@@ -171,7 +199,7 @@ class Courier:
             )
 
         def failed(error: NeucoError, at: datetime) -> None:
-            later = max(self._context.retry_at(at, owed.tries), at)
+            later = self._context.retry_at(at, owed.tries)
             grid = self._context.configuration.submission.answer_grid
             with self._context.store.write() as tx:
                 tx.postpone(
@@ -220,11 +248,7 @@ class Courier:
     def _new_facts(self, now: datetime) -> bool:
         with self._context.store.read() as tx:
             unread = [
-                known
-                for known in tx.submissions([State.RECEIVED, State.FAILED, State.CANCELLED])
-                if known.read_at is None
-                and not known.waits(now)
-                and (known.state is State.RECEIVED or _asked_anew(known))
+                known for known in tx.submissions(UNREAD) if known.read_at is None and not known.waits(now)
             ]
         return bool(unread) and self._read(unread, now)
 
@@ -249,7 +273,8 @@ class Courier:
             if error.code == "evalai.not_found":
                 with self._context.store.write() as tx:
                     tx.note(known.pk, deleted=True, read_at=at)
-                    intake.cancel(tx, known, "not found at EvalAI", now=at)
+                    if known.state in ACTIVE:
+                        intake.cancel(tx, known, "not found at EvalAI", now=at)
                 return
             self._postpone(known, error, at)
             with self._context.store.write() as tx:
@@ -277,7 +302,7 @@ class Courier:
 
     def _deletions(self, now: datetime) -> bool:
         with self._context.store.read() as tx:
-            due = [owed for owed in tx.owed(Errand.DELETE) if owed.not_before <= now]
+            due = [owed for owed in tx.owed(Errand.DELETE) if not self._waits(owed, now)]
         if not due:
             return False
         owed = due[0]
@@ -369,25 +394,49 @@ class Courier:
         return {phase.pk: phase.codename for phase in self._client.phases()}
 
     def _connected(self, phases: dict[int, str], at: datetime) -> None:
-        unknown = set(self._context.configuration.phases) - set(phases.values())
-        if unknown:
-            listed = ", ".join(sorted(phases.values())) or "none"
-            raise OrganizerError(
-                f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
-                cure="The keys under `phases` must be EvalAI's phase codenames.",
-                code="evalai.phase_unknown",
-            )
-        self.remote = Remote(
-            phases={pk: name for pk, name in phases.items() if name in self._context.configuration.phases}
-        )
+        error = self._unknown_phases(phases)
+        if error is not None:
+            raise error
+        self.remote, self._stale = Remote(phases=phases), False
         self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=at.isoformat())
+
+    def _reconnected(self, phases: dict[int, str], at: datetime) -> None:
+        self.remote, self._stale = Remote(phases=phases), False
+        self.reconciled_at = None  # what was held for its phase may be taken up now
+        error = self._unknown_phases(phases)
+        if error is None:
+            self._context.over("evalai.phases", now=at)
+        else:  # a slip in a reload must not end a daemon that runs
+            self._context.trouble("evalai.phases", error, now=at)
+
+    def _unknown_phases(self, phases: dict[int, str]) -> OrganizerError | None:
+        unknown = set(self._context.configuration.phases) - set(phases.values())
+        if not unknown:
+            return None
+        listed = ", ".join(sorted(phases.values())) or "none"
+        return OrganizerError(
+            f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
+            cure="The keys under `phases` must be EvalAI's phase codenames.",
+            code="evalai.phase_unknown",
+        )
+
+    def _renew_client(self) -> None:
+        """Take up the token that the configuration points to now; without a readable one the old one is tried on."""
+        if self._fresh_client is None:
+            return
+        with contextlib.suppress(NeucoError):
+            fresh = self._fresh_client(self._context.configuration)
+            self._client.close()
+            self._client = fresh
 
     def _took(self, facts: Submission, at: datetime) -> None:
         with self._context.store.write() as tx:
             self._take(tx, facts, at)
 
     def _take(self, tx: Any, facts: Submission, at: datetime) -> None:
-        phases = self.remote.phases if self.remote is not None else {}
+        ours = self._context.configuration.phases
+        theirs = self.remote.phases if self.remote is not None else {}
+        phases = {pk: name for pk, name in theirs.items() if name in ours}
         challenge = self._context.configuration.evalai.challenge
         intake.take_facts(tx, facts, challenge=challenge, phases=phases, now=at)
 
@@ -412,8 +461,12 @@ class Courier:
 
     def _due(self, name: str, now: datetime) -> bool:
         moment = self._not_before.get(name)
-        # A clock that was set back by more than the longest wait must not silence us.
-        return moment is None or now >= moment or moment - now > timedelta(seconds=120)
+        return moment is None or not now < moment <= now + LONGEST_WAIT
+
+    def _waits(self, owed: Owed, now: datetime, *, ahead: timedelta = timedelta()) -> bool:
+        """Tell whether it is too early; a moment beyond back-off and grid is from before the clock was set back."""
+        grid = seconds(self._context.configuration.submission.answer_grid)
+        return now + ahead < owed.not_before <= now + LONGEST_WAIT + grid
 
     def _start(
         self,
@@ -428,6 +481,8 @@ class Courier:
     ) -> bool:
         if not self._budget.allows(now, answer=answer) or not self._due("all", now):
             return False
+        if self._tries.get("all"):
+            self._renew_client()
         self._budget.spend(now)
         if pk is not None:
             with self._context.store.write() as tx:
@@ -470,14 +525,14 @@ class Courier:
         self._tries[name] = tries + 1
         self._context.log.warning(error.sentence, event_key=error.code, errand=name, tries=tries + 1)
         if isinstance(error, Throttled):
-            self._budget.close(at + timedelta(seconds=max(1.0, error.retry_after_s)))
+            self._budget.close(at, at + timedelta(seconds=max(1.0, error.retry_after_s)))
         elif isinstance(error, TokenRefused):
             self._tries["all"] = self._tries.get("all", 0) + 1
             self._not_before["all"] = self._context.retry_at(at, self._tries["all"] - 1)
             self._context.trouble("evalai.token", error, now=at)
         elif isinstance(error, OrganizerError) and name == "connect":
             self.fatal = error
-        elif tries + 1 >= 3 and name in ("connect", "poll", "reconcile"):
+        elif tries + 1 >= 3 and isinstance(error, InfrastructureError):
             self._context.trouble("evalai.unreachable", error, now=at)
         if failed is not None:
             failed(error, at)
@@ -485,6 +540,6 @@ class Courier:
             self._not_before[name] = self._context.retry_at(at, tries)
 
 
-def _asked_anew(known: Tracked) -> bool:
-    """Tell whether a message came for something that was over."""
-    return known.read_at is None
+def _disputed(known: Tracked) -> bool:
+    """Tell whether what EvalAI says of it does not fit together: no answer leaves before that is mended."""
+    return (known.hold or "").startswith("facts.")

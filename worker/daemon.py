@@ -24,6 +24,7 @@ from worker.evaluation import Evaluation, give_back
 from worker.fetching import Fetching
 from worker.files import FileStore
 from worker.housekeeping import Housekeeping
+from worker.intake import hold, unconfigured
 from worker.publishing import Publishing
 from worker.secrets import read_challenge_secret
 from worker.state import Store, Tracked
@@ -62,6 +63,7 @@ class Worker:
         name: This worker's name.
         wake: Called when something slow has finished, possibly from another thread.
         checkpoint: See :class:`worker.context.Context`.
+        fresh_client: See :class:`worker.courier.Courier`.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Worker:
         name: str,
         wake: Callable[[], None] = lambda: None,
         checkpoint: Callable[[str], None] = lambda _: None,
+        fresh_client: Callable[[Configuration], Client] | None = None,
     ) -> None:
         self.context = Context(
             configuration=configuration,
@@ -89,7 +92,7 @@ class Worker:
         )
         self.budget = Budget(configuration.evalai.requests_per_minute)
         self.files = FileStore(configuration.state_dir)
-        self.courier = Courier(self.context, client, self.budget)
+        self.courier = Courier(self.context, client, self.budget, fresh_client=fresh_client)
         self.fetching = Fetching(self.context, self.files)
         self.evaluation = Evaluation(self.context, self.files)
         self.publishing = Publishing(self.context)
@@ -126,12 +129,18 @@ class Worker:
         """Take up a changed configuration; what is under way ends under the old one."""
         self.context.configuration, self.context.phases = configuration, phases
         self.budget.per_minute = configuration.evalai.requests_per_minute
+        self.courier.reload()
         self.publishing.reload()
 
     def stop(self, now: datetime) -> None:
         """End children and pushes without loss; the process may exit afterwards."""
-        self.evaluation.stop(now)
-        self.fetching.stop(now)
+        for part in (self.evaluation, self.fetching):
+            try:
+                part.stop(now)
+            except (
+                NeucoError
+            ) as error:  # the database is full: the next start finds the attempt open, and dead
+                self.context.log.error(error.sentence, event_key=error.code)
         self.publishing.stop()
 
     def waiting(self, now: datetime) -> Waiting:
@@ -163,13 +172,19 @@ class Worker:
 
     def _unchanged(self, known: Tracked, now: datetime) -> bool:
         """Check that a phase's scores still stand on the same tasks and protocol; else hold its submissions."""
-        setup = self.context.phases[known.phase or ""]
+        setup = self.context.phases.get(known.phase or "")
+        if setup is None:  # the phase was taken out of the configuration
+            with self.context.store.write() as tx:
+                tx.move(known.pk, State.SCORING, State.FETCHED)
+                hold(tx, known, *unconfigured(known), now=now)
+            return False
         with self.context.store.write() as tx:
             record = tx.phase_record(setup.codename)
             if record is None or not tx.has_cells(setup.codename):
                 tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
                 return True
             if record["protocol_hash"] == setup.protocol.hash and record["tasks"] == dict(setup.tasks):
+                tx.resolve_alert(f"tasks:{setup.codename}", now=now)
                 return True
             error = OrganizerError(
                 f"Tasks or protocol of phase {setup.codename} are not those that the scores so far stand on.",

@@ -16,6 +16,7 @@ from scoring.errors import Cancelled, InfrastructureError, NeucoError, Organizer
 from scoring.quality import mean_quality
 from scoring.scorecard import Scorecard
 from worker import answers
+from worker.challenge import PhaseSetup
 from worker.children import Child
 from worker.context import Context
 from worker.evaluate_child import order_for
@@ -25,6 +26,7 @@ from worker.states import Attempt, Errand, Outcome, State
 
 GIGABYTE = 1024**3
 EXPANSION = 4  # a file may expand to so many times max_megabytes
+LOOK_S = 5.0  # the most that counts between two looks at a child: a clock that jumps is nobody's fault
 
 
 class Evaluation:
@@ -41,7 +43,9 @@ class Evaluation:
         self._child: Child | None = None
         self._submission: Tracked | None = None
         self._attempt = 0
-        self._started_at: datetime | None = None
+        self._setup: PhaseSetup | None = None
+        self._looked_at: datetime | None = None
+        self._spent_s = 0.0
         self._stage = "starting"
         self._read: dict[str, Any] | None = None
         self.folds_done = 0
@@ -55,6 +59,11 @@ class Evaluation:
     def submission(self) -> int | None:
         """The submission that is being scored."""
         return None if self._submission is None else self._submission.pk
+
+    @property
+    def stage(self) -> str:
+        """How far the child is: starting, reading or scoring."""
+        return self._stage
 
     def head(self, now: datetime) -> int | None:
         """Choose what is scored next: round-robin between teams, oldest first within a team.
@@ -99,23 +108,27 @@ class Evaluation:
         setup = self._context.phases[known.phase]
         with self._context.store.write() as tx:
             self._attempt = tx.open_attempt(pk, Attempt.EVALUATE, worker=self._context.name, now=now)
+        self._submission, self._setup, self._stage, self._read = known, setup, "starting", None
+        self._looked_at, self._spent_s, self.folds_done = now, 0.0, 0
         self._context.checkpoint("before child evaluate")
-        self._child = Child(
-            "worker.evaluate_child",
-            order_for(
-                setup,
-                file=file,
-                tasks_folder=configuration.path(setup.settings.tasks),
-                max_expanded_bytes=int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
-                engine=configuration.scoring.engine,
-                threads=configuration.scoring.threads,
-            ),
-            folder=self._files.temporary(f"evaluate-{self._attempt}"),
-            wake=self._context.wake,
-        )
+        try:
+            self._child = Child(
+                "worker.evaluate_child",
+                order_for(
+                    setup,
+                    file=file,
+                    tasks_folder=configuration.path(setup.settings.tasks),
+                    max_expanded_bytes=int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
+                    engine=configuration.scoring.engine,
+                    threads=configuration.scoring.threads,
+                ),
+                folder=self._files.temporary(f"evaluate-{self._attempt}"),
+                wake=self._context.wake,
+            )
+        except OSError as problem:
+            self._end((Outcome.INFRASTRUCTURE, no_child(problem)), now)
+            return True
         self._context.checkpoint("after child evaluate")
-        self._submission, self._started_at, self._stage, self._read = known, now, "starting", None
-        self.folds_done = 0
         self._context.log.info(
             "Scoring began.", event_key="evaluate.start", submission=pk, attempt=self._attempt
         )
@@ -124,8 +137,10 @@ class Evaluation:
     def step(self, now: datetime) -> bool:
         """Look after the child: take its messages, enforce its limits, record its end."""
         child, known = self._child, self._submission
-        if child is None or known is None or self._started_at is None:
+        if child is None or known is None or self._looked_at is None:
             return False
+        self._spent_s += min(max((now - self._looked_at).total_seconds(), 0.0), LOOK_S)
+        self._looked_at = now
         limits = self._context.configuration.submission
         moved = False
         while (message := child.receive()) is not None:
@@ -140,11 +155,7 @@ class Evaluation:
         if current is None or current.state is not State.SCORING:
             self._end((Outcome.CANCELLED, Cancelled("The submission was cancelled.")), now)
             return True
-        elapsed = (now - self._started_at).total_seconds()
-        if not 0 <= elapsed <= limits.deadline:
-            if elapsed < 0:  # the clock was set back; the deadline counts from now
-                self._started_at = now
-                return moved
+        if self._spent_s > limits.deadline:
             self._end((Outcome.DEADLINE, self._limit_hit("time", "deadline")), now)
             return True
         if child.memory_bytes() > limits.memory_gigabytes * GIGABYTE:
@@ -181,23 +192,22 @@ class Evaluation:
         return False
 
     def _reply_missing(self, now: datetime) -> None:
-        if self._child is None or self._submission is None or self._read is None:
+        if self._child is None or self._submission is None or self._read is None or self._setup is None:
             return
+        setup = self._setup  # as it was at the start: a reload meanwhile must not mix two protocols
         with self._context.store.write() as tx:
             tx.note(self._submission.pk, content_hash=self._read["content_hash"])
-            setup = self._context.phases[self._submission.phase or ""]
             missing = missing_tasks(tx, self._read["content_hash"], setup.protocol.hash, dict(setup.tasks))
         self._child.send({"missing": missing})
 
     def _finish(self, message: dict[str, Any], now: datetime) -> None:
         """Make the result durable: cells, answer and its place in the outbox, in one transaction."""
-        known, read = self._submission, self._read
-        if known is None or read is None:
+        known, read, setup = self._submission, self._read, self._setup
+        if known is None or read is None or setup is None:
             self._end(
                 (Outcome.INFRASTRUCTURE, InfrastructureError("The child said nothing of the file.")), now
             )
             return
-        setup = self._context.phases[known.phase or ""]
         configuration = self._context.configuration
         self._context.checkpoint("before result stored")
         with self._context.store.write() as tx:
@@ -328,7 +338,8 @@ class Evaluation:
     def _forget(self) -> None:
         if self._child is not None:
             self._child.close()
-        self._child, self._submission, self._started_at, self._read = None, None, None, None
+        self._child, self._submission, self._setup = None, None, None
+        self._looked_at, self._read = None, None
 
 
 def give_back(
@@ -345,6 +356,15 @@ def give_back(
         tries=known.tries + 1,
         hold=error.code if held else None,
         hold_reason=error.sentence if held else None,
+    )
+
+
+def no_child(problem: OSError) -> InfrastructureError:
+    """Say that the machine gave us no process."""
+    return InfrastructureError(
+        f"A process of its own could not be started for a submission ({problem.strerror}).",
+        cure="Look at memory, disk space and the number of processes of this machine; it is tried again.",
+        code="child.start",
     )
 
 
@@ -387,4 +407,4 @@ def remarks_of(cell: dict[str, Any]) -> list[str]:
     return [str(remark) for remark in provenance.get("remarks", ())]
 
 
-__all__ = ["Evaluation", "give_back", "missing_tasks", "remarks_of", "row_mean_q"]
+__all__ = ["Evaluation", "give_back", "missing_tasks", "no_child", "remarks_of", "row_mean_q"]

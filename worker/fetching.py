@@ -12,6 +12,7 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError, Part
 from worker import answers
 from worker.children import Child
 from worker.context import Context
+from worker.evaluation import LOOK_S, no_child
 from worker.files import FileStore
 from worker.state import Tracked
 from worker.states import Attempt, Errand, Outcome, State
@@ -37,7 +38,8 @@ class Fetching:
         self._child: Child | None = None
         self._submission: Tracked | None = None
         self._attempt = 0
-        self._started_at: datetime | None = None
+        self._looked_at: datetime | None = None
+        self._spent_s = 0.0
 
     @property
     def busy(self) -> bool:
@@ -73,12 +75,16 @@ class Fetching:
 
     def _next(self, now: datetime) -> Tracked | None:
         with self._context.store.read() as tx:
-            if len(tx.submissions([State.FETCHED])) >= AHEAD:
+            # One that waits for a person or for its next try must not keep others from being fetched.
+            fetched = tx.submissions([State.FETCHED])
+            if sum(known.hold is None and not known.waits(now) for known in fetched) >= AHEAD:
                 return None
             waiting = [
                 known
                 for known in tx.submissions([State.ACKNOWLEDGED])
-                if not known.waits(now) and not (known.hold or "").startswith("facts.")
+                if not known.waits(now)
+                and known.read_at is not None  # else its address is stale: the courier reads it anew
+                and not (known.hold or "").startswith("facts.")
             ]
             turns = tx.last_turns()
         if not waiting:
@@ -95,21 +101,25 @@ class Fetching:
             self._attempt = tx.open_attempt(known.pk, Attempt.FETCH, worker=self._context.name, now=now)
         folder = self._files.temporary(f"fetch-{self._attempt}")
         server = urlsplit(configuration.evalai.server).netloc
+        self._submission, self._looked_at, self._spent_s = known, now, 0.0
         self._context.checkpoint("before child fetch")
-        self._child = Child(
-            "worker.fetch_child",
-            {
-                "url": known.input_file,
-                "destination": str(folder / "file"),
-                "max_bytes": int(configuration.submission.max_megabytes * MEGABYTE),
-                "allowed_hosts": [server, *configuration.evalai.media_hosts],
-                "timeout_s": QUIET_S,
-            },
-            folder=folder,
-            wake=self._context.wake,
-        )
+        try:
+            self._child = Child(
+                "worker.fetch_child",
+                {
+                    "url": known.input_file,
+                    "destination": str(folder / "file"),
+                    "max_bytes": int(configuration.submission.max_megabytes * MEGABYTE),
+                    "allowed_hosts": [server, *configuration.evalai.media_hosts],
+                    "timeout_s": QUIET_S,
+                },
+                folder=folder,
+                wake=self._context.wake,
+            )
+        except OSError as problem:
+            self._failed(no_child(problem), now)
+            return
         self._context.checkpoint("after child fetch")
-        self._submission, self._started_at = known, now
 
     def _look_after(self, child: Child, now: datetime) -> bool:
         while (message := child.receive()) is not None:
@@ -134,7 +144,10 @@ class Fetching:
         if child.ended() is not None and not child.pending:
             self._failed(InfrastructureError("The download's process died.", code="fetch.died"), now)
             return True
-        if self._started_at is not None and not 0 <= (now - self._started_at).total_seconds() <= DEADLINE_S:
+        if self._looked_at is not None:
+            self._spent_s += min(max((now - self._looked_at).total_seconds(), 0.0), LOOK_S)
+        self._looked_at = now
+        if self._spent_s > DEADLINE_S:
             self._failed(InfrastructureError("The download took too long.", code="fetch.deadline"), now)
             return True
         return False
@@ -144,7 +157,13 @@ class Fetching:
         if known is None or child is None:
             return
         self._context.checkpoint("before file kept")
-        self._files.keep(child.folder / "file", file_hash)
+        try:
+            self._files.keep(child.folder / "file", file_hash)
+        except OSError as problem:
+            cure = "Look at space and permissions of the state directory; it is tried again."
+            sentence = f"A fetched file could not be kept ({problem.strerror})."
+            self._failed(InfrastructureError(sentence, cure=cure, code="disk.write"), now)
+            return
         self._context.checkpoint("after file kept")
         with self._context.store.write() as tx:
             tx.move(known.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=file_hash, file_bytes=size)
@@ -178,4 +197,4 @@ class Fetching:
     def _forget(self) -> None:
         if self._child is not None:
             self._child.close()
-        self._child, self._submission, self._started_at = None, None, None
+        self._child, self._submission, self._looked_at = None, None, None

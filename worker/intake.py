@@ -68,6 +68,8 @@ def take_facts(
             input_file=facts.input_file,
             public_at_first=facts.is_public,
         )
+    elif facts.input_file and _without_query(facts.input_file) == _without_query(known.input_file):
+        tx.note(facts.pk, input_file=facts.input_file)  # the same file, perhaps under a fresh signature
     tx.note(
         facts.pk,
         phase=phases.get(facts.phase_pk if first_sight else known.phase_pk or facts.phase_pk),
@@ -130,7 +132,7 @@ def _follow_open(
 def _follow_answered(tx: Transaction, before: Tracked, known: Tracked, *, now: datetime) -> None:
     """Follow a submission that we answered: the board may change, or somebody set it back."""
     expected = "failed" if known.state is State.FAILED else "finished"
-    if known.state is State.PUBLISHED and _board_facts(before) != _board_facts(known):
+    if known.state is State.PUBLISHED and board_facts(before) != board_facts(known):
         tx.move(known.pk, State.PUBLISHED, State.POSTED)
     status = known.remote_status or ""
     if status in (expected, "cancelled") or known.deleted:
@@ -164,7 +166,8 @@ def _no_repost(tx: Transaction, known: Tracked, facts: Submission, *, now: datet
         tx.settle_all(Errand.POST, known.pk, now=now)
 
 
-def _board_facts(known: Tracked) -> tuple[object, ...]:
+def board_facts(known: Tracked) -> tuple[object, ...]:
+    """Return what decides how a scored submission stands on the board, besides its scores."""
     return (
         known.team,
         known.method,
@@ -194,10 +197,7 @@ def _link_rerun(tx: Transaction, facts: Submission) -> None:
 def disagreement(known: Tracked, facts: Submission, *, challenge: int) -> tuple[str, str] | None:
     """Tell what does not fit together in a submission that is to be scored, if anything: (code, sentence for the organizer)."""
     if known.phase is None:
-        return (
-            "facts.phase_unconfigured",
-            f"Submission {known.pk} is for EvalAI phase {known.phase_pk}, which the configuration does not name.",
-        )
+        return unconfigured(known)
     if facts.phase_pk != known.phase_pk or known.message_phase not in (None, known.phase_pk):
         return (
             "facts.phase_differs",
@@ -217,6 +217,14 @@ def disagreement(known: Tracked, facts: Submission, *, challenge: int) -> tuple[
             f"The input file of submission {known.pk} was replaced at EvalAI after it was sent.",
         )
     return None
+
+
+def unconfigured(known: Tracked) -> tuple[str, str]:
+    """Say that nobody told us of its phase: (code, sentence for the organizer)."""
+    return (
+        "facts.phase_unconfigured",
+        f"Submission {known.pk} is for EvalAI phase {known.phase_pk}, which the configuration does not name.",
+    )
 
 
 def _without_query(url: str | None) -> str:

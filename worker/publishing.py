@@ -20,6 +20,7 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.context import Context, seconds
+from worker.intake import board_facts
 from worker.lanes import Lane
 from worker.office import Office
 from worker.state import Tracked, Transaction
@@ -35,7 +36,7 @@ class _Draft:
 
     site: Site
     new: tuple[Board, ...]
-    submissions: tuple[int, ...]
+    submissions: tuple[Tracked, ...]
 
 
 class Publishing:
@@ -135,7 +136,7 @@ class _Material:
     """What a round reads out of the database before it begins."""
 
     configuration: Configuration
-    posted: tuple[int, ...]
+    posted: tuple[Tracked, ...]
     snapshots: tuple[PhaseSnapshot, ...]
     histories: Mapping[str, tuple[Board, ...]]
     frozen: Mapping[str, datetime | None]
@@ -147,7 +148,7 @@ def read_material(
     """Read everything that a round of publishing needs."""
     return _Material(
         configuration=configuration,
-        posted=tuple(known.pk for known in tx.submissions([State.POSTED])),
+        posted=tuple(tx.submissions([State.POSTED])),
         snapshots=tuple(snapshot(tx, configuration, setup) for setup in phases.values()),
         histories={name: tuple(map(boards.from_json, tx.boards(name))) for name in phases},
         frozen={name: _frozen_at(tx, name) for name in phases},
@@ -200,8 +201,11 @@ def push(publisher: Publisher, draft: _Draft) -> Published:
 
 def record_push(tx: Transaction, draft: _Draft | None, published: Published, *, now: datetime) -> None:
     """Record that the repository shows the draft."""
-    for pk in draft.submissions if draft is not None else ():
-        tx.move(pk, State.POSTED, State.PUBLISHED)
+    for known in draft.submissions if draft is not None else ():
+        current = tx.get(known.pk)
+        # What changed while the push was under way is not on the board yet.
+        if current is not None and board_facts(current) == board_facts(known):
+            tx.move(known.pk, State.POSTED, State.PUBLISHED)
     tx.set_fact("pushed_at", now.isoformat())
     tx.set_fact("pushed_commit", published.commit)
     tx.resolve_alert("leaderboard.push", now=now)

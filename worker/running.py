@@ -19,7 +19,7 @@ from types import FrameType
 import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from scoring.errors import InfrastructureError, NeucoError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker import logs
 from worker.challenge import load_challenge
 from worker.configuration import Configuration, load
@@ -28,6 +28,7 @@ from worker.evalai import TokenRefused, token_expiry
 from worker.health import HealthServer
 from worker.lock import only_daemon
 from worker.metrics import StateCollector, registry, write_textfile
+from worker.publishing import publisher_settings
 from worker.state import Store
 from worker.status import Status, read_status
 
@@ -106,6 +107,7 @@ def started(
             name=f"{socket.gethostname()}:{os.getpid()}",
             wake=wake,
             checkpoint=checkpoint,
+            fresh_client=make_client,
         )
         try:
             yield configuration, worker
@@ -137,6 +139,9 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
         def beat() -> None:
             last_beat[0] = utc_now()
             try:
+                if signals.reload:
+                    signals.reload = False
+                    _reload(path, worker)
                 for _ in range(MOVES_PER_BEAT):
                     if signals.stop.is_set():
                         return
@@ -175,9 +180,6 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
                 signals.wake.clear()
                 with contextlib.suppress(LookupError):
                     job.modify(next_run_time=utc_now())
-            if signals.reload:
-                signals.reload = False
-                _reload(path, worker)
         notify("STOPPING=1")
         scheduler.shutdown(wait=True)
         log.info("The worker ends.", event_key="run.end")
@@ -188,14 +190,30 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
 def _reload(path: Path, worker: Worker) -> None:
     """Take up a changed configuration; a bad one is refused and the old one kept."""
     log = structlog.get_logger("neuco_worker")
+    old = worker.context.configuration
     try:
         configuration = load(path)
         phases = load_challenge(configuration)
+        logs.set_up(secrets=_secrets(configuration))
+        make_client(configuration).close()
+        publisher_settings(configuration)
+        if _place(configuration) != _place(old):
+            raise OrganizerError(
+                "The state or the EvalAI challenge of a running worker cannot change.",
+                cure="Stop the worker and start it again.",
+                code="reload.needs_restart",
+            )
     except NeucoError as error:
         log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
         return
     worker.reload(configuration, phases)
     log.info("The configuration was read again.", event_key="reload.done")
+
+
+def _place(configuration: Configuration) -> tuple[object, ...]:
+    """Return what a worker cannot change while it runs: where its state is, and whose submissions that state knows."""
+    evalai = configuration.evalai
+    return configuration.database_url, evalai.server, evalai.challenge, evalai.queue
 
 
 def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> None:

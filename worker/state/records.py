@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from worker.states import Errand, State
+
+LONGEST_WAIT = timedelta(seconds=120)
+"""No back-off is longer: what seems to be was set before the clock was set back, and holds nobody up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class Tracked:
 
     def waits(self, now: datetime) -> bool:
         """Tell whether it must not be touched yet."""
-        return self.not_before is not None and self.not_before > now
+        return self.not_before is not None and now < self.not_before <= now + LONGEST_WAIT
 
 
 @dataclass(frozen=True, kw_only=True)

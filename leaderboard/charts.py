@@ -21,13 +21,19 @@ from leaderboard.rows import Row, latest, public_rows
 from leaderboard.snapshot import Board, MoveKind, PhaseSite, RowKey
 
 LANES = 20  # entries drawn; more lines cannot be told apart
-COLUMNS = 140  # states drawn; a longer history is thinned, and its moves kept
+COLUMNS = 90  # states drawn; a longer history is thinned, and its moves kept
 COLOURS = (
     7  # entries from the top that have a colour of their own; the others are grey, and every line is labelled
 )
 LABEL = 23  # half-width characters of a name beside its line
 
-_WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960.0, 34.0, 226.0, 26.0, 27.0
+_WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = (
+    960,
+    34,
+    226,
+    27,
+    26,
+)  # whole numbers: short paths, figures that compress well
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +55,7 @@ class Lane:
     label: str
     rank: int | None
     baseline: bool
-    y: float
+    y: int
     run: str
     own: str
     passive: str
@@ -60,9 +66,9 @@ class Lane:
 class Evolution:
     """The bump chart of one phase."""
 
-    width: float
-    height: float
-    right: float
+    width: int
+    height: int
+    right: int
     lanes: tuple[Lane, ...]
     ticks: tuple[tuple[float, str], ...]
     shown: int
@@ -134,10 +140,7 @@ def evolution(phase: PhaseSite) -> Evolution:
     rows = public_rows(board, phase.rules)
     columns = _thinned(phase.history)
     width = _WIDTH - _LEFT - _RIGHT
-    xs = [
-        _LEFT + (width * place / (len(columns) - 1) if len(columns) > 1 else width)
-        for place in range(len(columns))
-    ]
+    xs = [_LEFT + round(width * place / max(len(columns) - 1, 1)) for place in range(len(columns))]
     lowest = min(max(LANES, 1), max(len(rows), 1)) + (1 if len(rows) > LANES else 0)
     lanes = [_lane(number, row, columns, xs, lowest) for number, row in enumerate(rows[:LANES])]
     competing = [lane.number for lane in lanes if not lane.baseline][:COLOURS]
@@ -191,7 +194,7 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
     return columns
 
 
-def _lane(number: int, row: Row, columns: Sequence[_Column], xs: list[float], lowest: int) -> Lane:
+def _lane(number: int, row: Row, columns: Sequence[_Column], xs: list[int], lowest: int) -> Lane:
     """Draw one row's way; places below the lowest lane are drawn on it."""
     track = [min(column.places[row.key], lowest) if row.key in column.places else None for column in columns]
     run: list[str] = []
@@ -204,23 +207,20 @@ def _lane(number: int, row: Row, columns: Sequence[_Column], xs: list[float], lo
             start = None
             continue
         if row.key in columns[place].submitted or (place and track[place - 1] is None):
-            dots.append(f"M{xs[place]:.1f} {_y(here):.1f}h0")
+            dots.append(f"M{xs[place]} {_y(here)}h0")
         before = track[place - 1] if place else None
         if before is not None and before != here:
             if start is not None and start < place - 1:
-                run.append(f"M{xs[start]:.1f} {_y(before):.1f}H{xs[place - 1]:.1f}")
-            middle = (xs[place - 1] + xs[place]) / 2
-            bend = (
-                f"M{xs[place - 1]:.1f} {_y(before):.1f}C{middle:.1f} {_y(before):.1f} {middle:.1f} {_y(here):.1f} "
-                f"{xs[place]:.1f} {_y(here):.1f}"
-            )
+                run.append(f"M{xs[start]} {_y(before)}h{xs[place - 1] - xs[start]}")
+            across, down = xs[place] - xs[place - 1], _y(here) - _y(before)
+            bend = f"M{xs[place - 1]} {_y(before)}c{across // 2} 0 {across // 2} {down} {across} {down}"
             (own if columns[place].moves.get(row.key) is MoveKind.OWN else passive).append(bend)
             start = place
         elif start is None:
             start = place
     last = track[-1] or 1
     if start is not None:
-        run.append(f"M{xs[start]:.1f} {_y(last):.1f}H{_WIDTH - _RIGHT + 8:.1f}")
+        run.append(f"M{xs[start]} {_y(last)}H{_WIDTH - _RIGHT + 8}")
     return Lane(
         number=number,
         colour=-1,
@@ -247,8 +247,8 @@ def _label(name: str) -> str:
     return name
 
 
-def _y(place: int) -> float:
-    return _TOP + (place - 0.5) * _STEP_Y
+def _y(place: int) -> int:
+    return _TOP + place * _STEP_Y - _STEP_Y // 2
 
 
 def _day_ticks(days: Sequence[tuple[float, date]]) -> tuple[tuple[float, str], ...]:

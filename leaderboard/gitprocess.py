@@ -173,7 +173,12 @@ class GitProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
 
-    def run(self, *arguments: str, clone: Path, network: bool = False) -> bytes:
+    @property
+    def url(self) -> str:
+        """The remote's address, as it may stand in an argument."""
+        return self._remote.url
+
+    def run(self, *arguments: str, clone: Path, network: bool = False, stdin: bytes = b"") -> bytes:
         """Return what ``git <arguments>`` prints, run in the bare clone.
 
         Raises:
@@ -193,19 +198,23 @@ class GitProcess:
                     ["git", *arguments],
                     cwd=clone,
                     env=environment,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     start_new_session=True,  # its helpers (ssh, git-remote-https) die with it
                 )
-            except FileNotFoundError as error:
+            except OSError as error:
                 if not clone.is_dir():
                     raise CloneDamaged(str(error)) from error
+                if not isinstance(error, FileNotFoundError):
+                    raise InfrastructureError(
+                        "git could not be started.", code="leaderboard.no_process"
+                    ) from error
                 raise OrganizerError(
                     "git is not installed.", cure="Install git 2.31 or newer.", code="leaderboard.no_git"
                 ) from error
         try:
-            out, err = process.communicate(timeout=self._timeout_s)
+            out, err = process.communicate(stdin, timeout=self._timeout_s)
         except subprocess.TimeoutExpired as error:
             raise InfrastructureError(
                 f"git {arguments[0]} did not end within {self._timeout_s:.0f} seconds.",
@@ -328,9 +337,10 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """End what is left of the process and its helpers, and wait for it."""
     _signal_group(process)
     process.wait()
-    for pipe in (process.stdout, process.stderr):
+    for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
-            pipe.close()
+            with contextlib.suppress(BrokenPipeError):  # it died before it read everything
+                pipe.close()
 
 
 def _signal_group(process: subprocess.Popen[bytes]) -> None:

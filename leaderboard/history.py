@@ -7,12 +7,16 @@ the number of teams; replaying the lines of a phase in order, with the team's na
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from leaderboard.rows import Row, file_stems, public_rows, stamp
 from leaderboard.snapshot import Board, PhaseSite, Site
 
 VERSION = 1
+_OURS = re.compile(
+    rb'^\{"version":\d+,"phase":"([\w-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.MULTILINE | re.ASCII
+)
 
 
 def update_history(existing: bytes | None, site: Site) -> bytes:
@@ -21,16 +25,12 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
     What stands in the file is kept byte for byte; a board is known by phase, sequence and time, so a worker that starts with a new
     database goes on below the old lines.
     """
-    known = set()
     kept = existing or b""
     if kept and not kept.endswith(b"\n"):
         kept += b"\n"
-    for line in kept.splitlines():
-        try:
-            said = json.loads(line)
-            known.add((said["phase"], said["sequence"], said["made_at"]))
-        except (ValueError, KeyError, TypeError):
-            continue  # somebody's hand wrote it; it stays, and names no board
+    known = {
+        (phase.decode(), int(sequence), made_at.decode()) for phase, sequence, made_at in _OURS.findall(kept)
+    }
     stems = file_stems(site)
     fresh = sorted(
         (stamp(board.made_at), place, board.sequence, line)
@@ -40,24 +40,26 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
     return kept + b"".join(line + b"\n" for *_, line in fresh)
 
 
-def _lines(
-    phase: PhaseSite, stem: str, known: set[tuple[object, object, object]]
-) -> Iterator[tuple[Board, bytes]]:
-    before: dict[str, dict[str, object]] = {}
-    for board in phase.history:
-        now = {row.team: _facts(row) for row in public_rows(board, phase.rules)}
-        if (stem, board.sequence, stamp(board.made_at)) not in known:
-            line = {
-                "version": VERSION,
-                "phase": stem,
-                "sequence": board.sequence,
-                "made_at": stamp(board.made_at),
-                "triggers": list(board.triggers),
-                "changed": [facts for team, facts in now.items() if before.get(team) != facts],
-                "left": [team for team in before if team not in now],
-            }
-            yield board, json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
-        before = now
+def _lines(phase: PhaseSite, stem: str, known: set[tuple[str, int, str]]) -> Iterator[tuple[Board, bytes]]:
+    for place, board in enumerate(phase.history):
+        if (stem, board.sequence, stamp(board.made_at)) in known:
+            continue
+        before = _table(phase.history[place - 1], phase) if place else {}
+        now = _table(board, phase)
+        line = {
+            "version": VERSION,
+            "phase": stem,
+            "sequence": board.sequence,
+            "made_at": stamp(board.made_at),
+            "triggers": list(board.triggers),
+            "changed": [facts for team, facts in now.items() if before.get(team) != facts],
+            "left": [team for team in before if team not in now],
+        }
+        yield board, json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _table(board: Board, phase: PhaseSite) -> dict[str, dict[str, object]]:
+    return {row.team: _facts(row) for row in public_rows(board, phase.rules)}
 
 
 def _facts(row: Row) -> dict[str, object]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from leaderboard.snapshot import RowKey
 
@@ -34,6 +35,7 @@ _REWRITTEN = re.compile(r"@|\$|#(?=\w)|:(?=[\w+-]+:)|:(?=//)|(?<=(?i:www))\.")
 _INTRAWORD = re.compile(r"(?<=[0-9A-Za-z])_(?=[0-9A-Za-z])")
 
 
+@lru_cache(maxsize=4096)
 def display_name(text: str) -> str:
     """Return the one form in which a participant's text is shown.
 

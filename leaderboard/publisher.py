@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,17 +16,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from leaderboard.gitprocess import CloneDamaged, GitProcess, Remote, TipMoved
-from leaderboard.repository import ObjectStore
+from leaderboard.repository import Author, BareClone
 from leaderboard.snapshot import Board, MoveKind, Site
 from scoring.errors import InfrastructureError, OrganizerError
 
 Render = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 
-RELEVANT_FILES = ("README.md", "index.html")  # what a render may want to see, besides the folder leaderboard/
-RELEVANT_FOLDERS = ("leaderboard",)
+RELEVANT_FILES = (
+    "README.md",
+    "index.html",
+)  # what a render may want to see, besides the files of these folders
+RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
 ATTEMPTS = 6  # builds on a moving tip before the push waits for its next turn
-LOOSE_OBJECTS = 2000  # in the clone; then it is packed
-_TIP = "refs/neuco/tip"  # what we last saw or pushed; keeps its objects alive in the clone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,6 @@ class Publisher:
         self._settings = settings
         self._clock = clock
         self._remote = Remote(url=settings.repository)
-        self._ref = f"refs/heads/{settings.branch}"
         if not re.fullmatch(r"(?!-)[\w./+@-]+", settings.branch) or re.search(
             r"\.\.|//|/\.|\.lock(/|$)|@\{|^/|/$|^\.|\.$", settings.branch
         ):
@@ -90,7 +89,6 @@ class Publisher:
                 code="leaderboard.bad_branch",
             )
         key = hashlib.sha256(f"{settings.repository}\0{settings.branch}".encode()).hexdigest()[:12]
-        self._clone = settings.state_dir / f"{key}.git"
         self._git = GitProcess(
             self._remote,
             home=settings.state_dir,
@@ -99,6 +97,7 @@ class Publisher:
             ssh_key=settings.ssh_key,
             known_hosts=settings.known_hosts,
         )
+        self._clone = BareClone(settings.state_dir / f"{key}.git", self._git, branch=settings.branch)
 
     def publish(self, render: Render, message: str) -> Published:
         """Push what ``render`` makes of the files that stand in the branch.
@@ -122,7 +121,7 @@ class Publisher:
                     if renewed:
                         raise _clone_unusable() from error
                     renewed = True
-                    shutil.rmtree(self._clone, ignore_errors=True)
+                    self._clone.discard()
         raise InfrastructureError(
             "The leaderboard's branch moved at every attempt to push.",
             cure="The push is tried again.",
@@ -136,13 +135,9 @@ class Publisher:
             OrganizerError, InfrastructureError: As :meth:`publish`. A protected branch shows only at a real push.
         """
         with self._locked():
-            shutil.rmtree(self._clone, ignore_errors=True)
+            self._clone.discard()
             try:
-                tip = self._fetch()
-                with ObjectStore.open(self._clone) as store:
-                    tree = store.tree_of(tip) if tip else store.write_tree(None, {})
-                    commit = self._commit(store, tree, tip, "Check")
-                self._push(commit, dry_run=True)
+                self._clone.push(self._commit(self._clone.fetch(), {}, "Check\n"), dry_run=True)
             except CloneDamaged as error:
                 raise _clone_unusable() from error
             except TipMoved:
@@ -153,97 +148,19 @@ class Publisher:
         self._git.stop()
 
     def _publish_once(self, render: Render, message: str) -> Published:
-        tip = self._fetch()
-        with ObjectStore.open(self._clone) as store:
-            before = store.tree_of(tip) if tip else None
-            existing = store.files(before, RELEVANT_FILES, RELEVANT_FOLDERS)
+        tip = self._clone.fetch()
+        existing = self._clone.files(tip, RELEVANT_FILES, RELEVANT_FOLDERS)
         files = render(existing)
-        for path in files:
-            if (
-                any(part in ("", ".", "..") or part.lower() == ".git" for part in path.split("/"))
-                or "\0" in path
-            ):
-                raise ValueError(f"not a path inside a repository: {path!r}")
-        with ObjectStore.open(self._clone) as store:
-            after = store.write_tree(before, files)
-            if tip and after == before:
-                return Published(commit=tip, changed=False)
-            commit = self._commit(store, after, tip, message)
-        self._push(commit)
-        self._remember(commit)
-        self._tidy()
+        if tip and all(existing.get(path) == content for path, content in files.items()):
+            return Published(commit=tip, changed=False)
+        commit = self._commit(tip, files, message)
+        self._clone.push(commit)
+        self._clone.tidy()
         return Published(commit=commit, changed=True)
 
-    def _commit(self, store: ObjectStore, tree: bytes, parent: str | None, message: str) -> str:
-        settings = self._settings
-        return store.write_commit(
-            tree,
-            parent,
-            message=message,
-            name=settings.author_name,
-            email=settings.author_email,
-            at=self._clock().replace(microsecond=0),
-        )
-
-    def _fetch(self) -> str | None:
-        """Return the branch's tip, its objects present in the clone; None if the branch does not exist yet."""
-        if not (self._clone / "HEAD").is_file():
-            shutil.rmtree(self._clone, ignore_errors=True)
-            self._clone.mkdir(parents=True)
-            self._git.run(
-                "init", "--quiet", "--bare", "--template=", "--", str(self._clone), clone=self._clone
-            )
-        listed = self._git.run(
-            "ls-remote", "--", self._remote.url, self._ref, clone=self._clone, network=True
-        ).decode()
-        tip = next(
-            (sha for sha, name in (line.split("\t", 1) for line in listed.splitlines()) if name == self._ref),
-            None,
-        )
-        if tip is None:
-            return None
-        with ObjectStore.open(self._clone) as store:
-            present = store.has(tip)
-        if not present:
-            fetch = (
-                "fetch",
-                "--quiet",
-                "--depth=1",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--no-auto-maintenance",
-                "--end-of-options",
-            )
-            self._git.run(*fetch, self._remote.url, f"+{self._ref}:{_TIP}", clone=self._clone, network=True)
-            with ObjectStore.open(self._clone) as store:
-                if not store.has(tip):
-                    raise TipMoved(tip)
-        return tip
-
-    def _push(self, commit: str, *, dry_run: bool = False) -> None:
-        extra = ("--dry-run",) if dry_run else ()
-        self._git.run(
-            "push",
-            "--porcelain",
-            "--no-verify",
-            *extra,
-            "--",
-            self._remote.url,
-            f"{commit}:{self._ref}",
-            clone=self._clone,
-            network=True,
-        )
-
-    def _remember(self, commit: str) -> None:
-        reference = self._clone / _TIP
-        reference.parent.mkdir(parents=True, exist_ok=True)
-        reference.write_text(commit + "\n", encoding="ascii")
-
-    def _tidy(self) -> None:
-        """Pack the clone when it holds many loose objects; one of git's 256 folders tells the number."""
-        sample = self._clone / "objects" / "17"
-        if sample.is_dir() and sum(1 for _ in sample.iterdir()) > LOOSE_OBJECTS // 256:
-            self._git.run("gc", "--quiet", "--prune=now", clone=self._clone)
+    def _commit(self, parent: str | None, files: Mapping[str, bytes], message: str) -> str:
+        author = Author(name=self._settings.author_name, email=self._settings.author_email)
+        return self._clone.commit(parent, files, message=message, author=author, at=self._clock())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

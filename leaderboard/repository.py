@@ -1,153 +1,176 @@
-"""A bare clone used as an object store: read the tip's files, build a tree and a commit on it, without any work tree.
+"""A bare clone used as a store: read the tip's files, write a commit on it, without any work tree.
 
 Nothing is ever checked out, so a symbolic link, a submodule or a strange file name in the remote cannot lead outside; entries of trees
-are replaced, never followed. Objects are read and written in this process with GitPython's object database.
+are replaced, never followed. A commit is written by one ``git fast-import``, which leaves everything alone that is not named.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from io import BytesIO
+from datetime import UTC, datetime
 from pathlib import Path
 
-from git import Actor, Commit, Repo
-from git.db import GitDB
-from git.exc import GitError
-from gitdb import IStream  # type: ignore[import-untyped]
-from gitdb.exc import ODBError  # type: ignore[import-untyped]
+from leaderboard.gitprocess import CloneDamaged, GitProcess, TipMoved
+from scoring.errors import InfrastructureError, OrganizerError
 
-from leaderboard.gitprocess import CloneDamaged
+TIP = "refs/neuco/tip"  # what we last saw or pushed; keeps its objects alive in the clone
+NEXT = "refs/neuco/next"  # what we are about to push
+LOOSE_OBJECTS = 2000  # then the clone is packed
+_PATH = re.compile(
+    r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*"
+)  # so no ".", "..", ".git", nothing to quote
 
-DIRECTORY, FILE, EXECUTABLE = b"40000", b"100644", b"100755"
-_DAMAGE = (GitError, ODBError, OSError, ValueError, IndexError, KeyError, AttributeError, zlib.error)
 
+@dataclass(frozen=True, kw_only=True)
+class Author:
+    """Who commits."""
 
-@dataclass(frozen=True)
-class TreeEntry:
-    """One line of a git tree; names are bytes, because the organizer's repository may hold any."""
-
-    mode: bytes
-    name: bytes
-    sha: bytes
+    name: str
+    email: str
 
     @property
-    def sort_key(self) -> bytes:
-        """Git's order: folders sort as if their names ended with a slash."""
-        return self.name + (b"/" if self.mode == DIRECTORY else b"")
+    def line(self) -> str:
+        """The identity as git writes it; what would end it early is left out."""
+        name, email = (re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip() for text in (self.name, self.email))
+        return f"{name} <{email}>"
 
 
-class ObjectStore:
-    """Objects of one bare clone."""
+class BareClone:
+    """One branch of a remote, one commit deep; a cache that may be thrown away at any time."""
 
-    def __init__(self, repo: Repo) -> None:
-        self._repo = repo
+    def __init__(self, path: Path, git: GitProcess, *, branch: str) -> None:
+        self.path = path
+        self._git = git
+        self._ref = f"refs/heads/{branch}"
 
-    @classmethod
-    @contextmanager
-    def open(cls, path: Path) -> Iterator[ObjectStore]:
-        """Open the clone for a while.
+    def discard(self) -> None:
+        """Remove the clone, whatever stands in its place."""
+        if self.path.is_dir() and not self.path.is_symlink():
+            shutil.rmtree(self.path, ignore_errors=True)
+        else:
+            self.path.unlink(missing_ok=True)
+
+    def fetch(self) -> str | None:
+        """Return the branch's tip, its objects present in the clone; None if the branch does not exist yet.
 
         Raises:
-            CloneDamaged: It is not a repository, or an object in it cannot be read or written.
+            TipMoved: The branch moved while it was fetched.
+            CloneDamaged: The tip's objects cannot be read after all.
         """
-        try:
-            with Repo(path, odbt=GitDB) as repo:
-                yield cls(repo)
-        except _DAMAGE as error:
-            raise CloneDamaged(f"{type(error).__name__}: {error}") from error
+        if not (self.path / "HEAD").is_file():
+            self.discard()
+            self.path.mkdir(parents=True)
+            self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
+        listed = self._remotely("ls-remote", "--", self._git.url, self._ref).decode()
+        tip = next(
+            (sha for sha, name in (line.split("\t", 1) for line in listed.splitlines()) if name == self._ref),
+            None,
+        )
+        if tip is None or self._holds(tip):
+            return tip
+        options = (
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--end-of-options",
+        )
+        self._remotely("fetch", *options, self._git.url, f"+{self._ref}:{TIP}")
+        if self._holds(tip):
+            return tip
+        fetched = self._git.run("rev-parse", "--verify", "--quiet", TIP, clone=self.path).decode().strip()
+        raise TipMoved(fetched) if fetched != tip else CloneDamaged(f"{tip} cannot be read")
 
-    def has(self, commit: str) -> bool:
-        """Say whether the clone holds a commit and can read its tree."""
-        try:
-            self.tree_of(commit)
-        except (*_DAMAGE, CloneDamaged):
-            return False
-        return True
-
-    def tree_of(self, commit: str) -> bytes:
-        """Return the binary name of a commit's tree."""
-        kind, data = self._read(bytes.fromhex(commit))
-        if kind != b"commit" or not data.startswith(b"tree "):
-            raise CloneDamaged(f"{commit} is no commit")
-        return bytes.fromhex(data[5:45].decode("ascii"))
-
-    def files(self, tree: bytes | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
-        """Return the regular files at these root paths and directly inside these root folders.
+    def files(self, commit: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
+        """Return the regular files at these paths and directly inside these folders.
 
         What a symbolic link, a submodule or a folder stands for counts as absent.
         """
-        found: dict[str, bytes] = {}
-        for entry in self._entries(tree):
-            name = entry.name.decode(errors="replace")
-            if name in paths and entry.mode in (FILE, EXECUTABLE):
-                found[name] = self._read(entry.sha)[1]
-            elif name in folders and entry.mode == DIRECTORY:
-                for inner in self._entries(entry.sha):
-                    if inner.mode in (FILE, EXECUTABLE):
-                        found[f"{name}/{inner.name.decode(errors='replace')}"] = self._read(inner.sha)[1]
-        return found
-
-    def write_tree(self, tree: bytes | None, files: Mapping[str, bytes]) -> bytes:
-        """Return the tree with these files in place of whatever stood at their paths; everything else stays."""
-        entries = {entry.name: entry for entry in self._entries(tree)}
-        folders: dict[str, dict[str, bytes]] = {}
-        for path, content in files.items():
-            head, slash, rest = path.partition("/")
-            if slash:
-                folders.setdefault(head, {})[rest] = content
-                continue
-            name = head.encode()
-            old = entries.get(name)
-            mode = old.mode if old and old.mode == EXECUTABLE else FILE
-            entries[name] = TreeEntry(mode, name, self._store(b"blob", content))
-        for folder, inside in folders.items():
-            name = folder.encode()
-            old = entries.get(name)
-            below = old.sha if old and old.mode == DIRECTORY else None
-            entries[name] = TreeEntry(DIRECTORY, name, self.write_tree(below, inside))
-        lines = (
-            b"%b %b\0%b" % (entry.mode, entry.name, entry.sha)
-            for entry in sorted(entries.values(), key=lambda e: e.sort_key)
+        if commit is None:
+            return {}
+        wanted = (*paths, *(f"{folder}/" for folder in folders))
+        listed = self._git.run("ls-tree", "-z", "--full-tree", commit, "--", *wanted, clone=self.path)
+        found: list[tuple[str, bytes]] = []
+        for line in listed.split(b"\0")[:-1]:
+            facts, _, name = line.partition(b"\t")
+            mode, _, sha = facts.split(b" ")
+            if mode in (b"100644", b"100755"):
+                found.append((name.decode(errors="replace"), sha))
+        said = self._git.run(
+            "cat-file", "--batch", clone=self.path, stdin=b"".join(sha + b"\n" for _, sha in found)
         )
-        return self._store(b"tree", b"".join(lines))
+        contents, start = {}, 0
+        for path, sha in found:
+            end = said.index(b"\n", start)
+            header = said[start:end].split(b" ")
+            if header[0] != sha or len(header) != 3:
+                raise CloneDamaged(f"{path} cannot be read")
+            start = end + 1 + int(header[2]) + 1
+            contents[path] = said[end + 1 : start - 1]
+        return contents
 
-    def write_commit(
-        self, tree: bytes, parent: str | None, *, message: str, name: str, email: str, at: datetime
+    def commit(
+        self, parent: str | None, files: Mapping[str, bytes], *, message: str, author: Author, at: datetime
     ) -> str:
-        """Return a new commit; author and committer are given, so that no configuration is asked."""
-        actor = Actor(name, email)
-        commit = Commit.create_from_tree(
-            self._repo,
-            tree.hex(),
-            message,
-            parent_commits=[self._repo.commit(parent)] if parent else [],
-            head=False,
-            author=actor,
-            committer=actor,
-            author_date=at,
-            commit_date=at,
-        )
-        return str(commit.hexsha)
+        """Write a commit with these files in place of whatever stood at their paths; everything else stays.
 
-    def _entries(self, tree: bytes | None) -> list[TreeEntry]:
-        if tree is None:
-            return []
-        _, data = self._read(tree)
-        entries, start = [], 0
-        while start < len(data):
-            space, null = data.index(b" ", start), data.index(b"\0", start)
-            entries.append(TreeEntry(data[start:space], data[space + 1 : null], data[null + 1 : null + 21]))
-            start = null + 21
-        return entries
+        Raises:
+            ValueError: A path is no plain path inside the repository.
+        """
+        for path in files:
+            if not _PATH.fullmatch(path):
+                raise ValueError(f"not a plain path inside a repository: {path!r}")
+        who = f"{author.line} {int(at.astimezone(UTC).timestamp())} +0000"
+        lines = [
+            f"reset {NEXT}\n",
+            f"from {parent}\n" if parent else "",
+            f"\ncommit {NEXT}\nauthor {who}\ncommitter {who}\n",
+        ]
+        parts = ["".join(lines).encode(), _data(message.encode())]
+        for path, content in sorted(files.items()):
+            parts += [f"M 100644 inline {path}\n".encode(), _data(content)]
+        stream = b"feature done\n" + b"".join(parts) + b"done\n"
+        self._git.run(
+            "fast-import", "--quiet", "--force", clone=self.path, stdin=stream
+        )  # forces our own local reference only
+        return self._git.run("rev-parse", "--verify", NEXT, clone=self.path).decode().strip()
 
-    def _read(self, sha: bytes) -> tuple[bytes, bytes]:
-        stream = self._repo.odb.stream(sha)
-        return stream.type, stream.read()
+    def push(self, commit: str, *, dry_run: bool = False) -> None:
+        """Push a commit to the branch, never forced.
 
-    def _store(self, kind: bytes, content: bytes) -> bytes:
-        stream = self._repo.odb.store(IStream(kind, len(content), BytesIO(content)))
-        return bytes(stream.binsha)
+        Raises:
+            TipMoved: The branch has moved on.
+        """
+        options = ("--porcelain", "--no-verify", *(("--dry-run",) if dry_run else ()))
+        self._remotely("push", *options, "--", self._git.url, f"{commit}:{self._ref}")
+        if not dry_run:
+            self._git.run("update-ref", TIP, commit, clone=self.path)
+
+    def tidy(self) -> None:
+        """Pack the clone when it holds many loose objects; one of git's 256 folders tells the number."""
+        sample = self.path / "objects" / "17"
+        if sample.is_dir() and sum(1 for _ in sample.iterdir()) > LOOSE_OBJECTS // 256:
+            self._git.run("gc", "--quiet", "--prune=now", clone=self.path)
+
+    def _remotely(self, *arguments: str) -> bytes:
+        """Run a command that talks to the remote; if it fails, first ask whether the clone itself is sound."""
+        try:
+            return self._git.run(*arguments, clone=self.path, network=True)
+        except (OrganizerError, InfrastructureError):
+            self._git.run("for-each-ref", "--count=1", clone=self.path)
+            raise
+
+    def _holds(self, commit: str) -> bool:
+        try:
+            self._git.run("ls-tree", commit, clone=self.path)
+        except CloneDamaged:
+            return False
+        return True
+
+
+def _data(content: bytes) -> bytes:
+    return b"data %d\n%b\n" % (len(content), content)

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench soak fuzz clean
+.PHONY: help install demo test lint bench clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -39,6 +39,10 @@ lint: $(VENV)/.installed-test  ## Only the linters, types and security.
 	@$(BIN)/mypy
 	@$(BIN)/bandit -q -ll -r $(PACKAGES)
 
+bench: $(VENV)/.installed-test  ## Measure what the README promises, on this machine.
+	@for file in $(sort $(wildcard tests/benchmarks/bench_*.py)); do \
+		echo "== $$(basename "$$file" .py)"; $(BIN)/python -m "tests.benchmarks.$$(basename "$$file" .py)"; done
+
 clean:  ## Remove .venv, caches and the demo's folder.
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-challenge
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -67,4 +71,4 @@ $(VENV)/bin/python:
 		else echo "$(PYTHON) cannot make virtual environments. Install its package: sudo apt-get install $$package" >&2; exit 2; fi; \
 		echo "Installing $$package ..."; \
 		$$apt update -qq && DEBIAN_FRONTEND=noninteractive $$apt install -y -qq "$$package" >/dev/null; fi
-	@"$(PYTHON)" -m venv "$(VENV)"
+	@"$(PYTHON)" -m venv "$(VENV)" || { rm -rf "$(VENV)"; exit 1; }

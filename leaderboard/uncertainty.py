@@ -15,6 +15,7 @@ to nothing at K = 4. Dividing each replicate's error by its own standard error (
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,7 +28,11 @@ from leaderboard.ranking import final_ranks, task_ranks, task_weights, weighted_
 Floats = NDArray[np.float64]
 
 REPLICATES = 2000
-CHUNK = 100  # replicates at a time: 100 teams x 20 tasks x 200 folds then stay below 200 MB
+CHUNK = 100  # replicates at a time, at most: 100 teams x 20 tasks x 200 folds then stay below 200 MB
+# OpenBLAS multiplies on several threads from here on. Boards are made while scoring keeps every core busy, and waiting for a thread that
+# gets no core cost ten times what it saved, so products are cut to stay below.
+SERIAL_PRODUCT = 2**18  # multiply-adds
+BLOCK = 8  # columns of a product
 CONFIDENCE = 0.95
 
 
@@ -89,7 +94,7 @@ def bootstrap(
     ranks = np.empty((replicates, entries), np.int32)
     beats = np.zeros((entries, entries))
     drawn = [row_set.draw(table.seed, replicates) for row_set in row_sets]
-    for part in _chunks(replicates):
+    for part in _chunks(replicates, row_sets):
         quality, squared_error = _evaluate(row_sets, [counts[part] for counts in drawn], epsilon, tasks)
         weights = task_weights(quality, weighs, ghost_task)
         weighted = weighted_ranks(task_ranks(quality, weighs), weights)
@@ -154,7 +159,7 @@ def tie_groups(order: Sequence[int], numbered: Sequence[bool], beats: Floats) ->
 
 @dataclass(frozen=True, kw_only=True)
 class _RowSet:
-    """The scores of one row set's tasks as matrices K x (P * T), centred and cut to a grid on which sums are exact.
+    """The scores of one row set's tasks centred and cut to a grid on which sums are exact.
 
     Sums of grid values times small counts need no rounding, so replicates come out equal to the last bit whatever the order in which a
     linear-algebra library adds, and two entries with equal fold scores tie in every replicate.
@@ -164,9 +169,10 @@ class _RowSet:
     columns: tuple[int, ...]
     centre: Floats  # P x T
     scores: Floats  # P x T x K, 0 where failed
-    first: Floats  # K x (P*T)
-    second: Floats  # K x (P*T)
     finite: Floats  # P x T x K, 1 or 0
+    first: Floats  # blocks of the scores
+    second: Floats  # blocks of their squares
+    present: Floats  # blocks of finite
 
     @property
     def folds(self) -> int:
@@ -215,9 +221,10 @@ def _row_set(name: str, columns: Sequence[int], folds: Sequence[Floats]) -> _Row
         columns=tuple(columns),
         centre=centre,
         scores=first,
-        first=_matrix(first),
-        second=_matrix(_on_grid(first**2)),
         finite=finite.astype(np.float64),
+        first=_blocks(first),
+        second=_blocks(_on_grid(first**2)),
+        present=_blocks(finite.astype(np.float64)),
     )
 
 
@@ -228,8 +235,17 @@ def _on_grid(values: Floats) -> Floats:
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, 52 - exponent)), exponent - 52))
 
 
-def _matrix(values: Floats) -> Floats:
-    return np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
+def _blocks(values: Floats) -> Floats:
+    """Lay P x T x K values out as B blocks of K x BLOCK, the last one filled up with zeros."""
+    rows = values.reshape(-1, values.shape[-1])
+    filled = np.pad(rows, ((0, -len(rows) % BLOCK), (0, 0)))
+    return np.ascontiguousarray(filled.reshape(-1, BLOCK, rows.shape[1]).transpose(0, 2, 1))
+
+
+def _totals(counts: Floats, blocks: Floats, shape: tuple[int, ...]) -> Floats:
+    """Sum values over folds as often as they were drawn: R x K counts and blocks to R x P x T."""
+    products = np.matmul(counts, blocks).transpose(1, 0, 2).reshape(len(counts), -1)
+    return np.asarray(products[:, : math.prod(shape)].reshape(len(counts), *shape))
 
 
 def _evaluate(
@@ -259,12 +275,12 @@ class _Moments:
 
 def _moments(row_set: _RowSet, counts: Floats) -> _Moments:
     """Average over drawn folds; a cell of which every drawn fold had failed keeps its observed mean and spread in that replicate."""
-    shape = (len(counts), *row_set.centre.shape)
-    number = (counts @ _matrix(row_set.finite)).reshape(shape)
+    shape = row_set.centre.shape
+    number = _totals(counts, row_set.present, shape)
     lost = number == 0
     number[lost] = 1
-    shift = (counts @ row_set.first).reshape(shape) / number
-    variance = np.maximum((counts @ row_set.second).reshape(shape) / number - shift**2, 0.0)
+    shift = _totals(counts, row_set.first, shape) / number
+    variance = np.maximum(_totals(counts, row_set.second, shape) / number - shift**2, 0.0)
     if lost.any():
         observed = (row_set.scores**2).sum(axis=-1) / row_set.finite.sum(axis=-1)
         variance = np.where(lost, observed, variance)
@@ -305,6 +321,8 @@ def _interval(mean: float, variance: float, errors: Floats, fewest: int) -> tupl
     return (float(mean - high * np.sqrt(variance)), float(mean - low * np.sqrt(variance)))
 
 
-def _chunks(replicates: int) -> Iterator[slice]:
-    for start in range(0, replicates, CHUNK):
-        yield slice(start, min(start + CHUNK, replicates))
+def _chunks(replicates: int, row_sets: Sequence[_RowSet]) -> Iterator[slice]:
+    widest = max(row_set.folds * max(BLOCK, 3 * len(row_set.columns)) for row_set in row_sets)
+    size = min(CHUNK, max(10, SERIAL_PRODUCT // widest))
+    for start in range(0, replicates, size):
+        yield slice(start, min(start + size, replicates))

@@ -103,6 +103,7 @@ print(json.dumps(LocalEngine(threads=2).score(make_unit(samples=200, dim=100, ty
     answer = subprocess.run(
         [sys.executable, "-c", script],
         env=environment,
+        cwd=root,
         capture_output=True,
         text=True,
         check=True,

@@ -1,0 +1,348 @@
+"""The benchmark of the scoring core: jobs in cold processes, their parts, the plain loop, the machine's limits, scaling.
+
+``python -m tests.benchmarks`` prints everything; ``--write`` puts it into tests/README.md. Jobs and the plain loop take turns, so that a
+busy machine slows both; ratios are taken pair by pair. Run it on a quiet machine all the same: seconds mean little otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from scoring.engine import Unit
+from tests.benchmarks import challenge_data, limits
+
+ROOT = Path(__file__).parents[2]
+FOLDS, DEVELOPMENT_FOLDS, EPOCHS, BATCH = 200, 40, 20, 64
+BEGIN, END = "<!-- scoring benchmark: begin -->", "<!-- scoring benchmark: end -->"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and print; with ``--write`` also into tests/README.md."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="folder for the generated files; kept, and used again")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of jobs and plain loop")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--no-scaling", action="store_true", help="leave the scaling tables out")
+    parser.add_argument("--write", action="store_true", help="write the figures into tests/README.md")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.data or Path(temporary) / "data"
+        sections = list(report(folder, options))
+    if options.write:
+        _write(ROOT / "tests" / "README.md", "\n".join(sections))
+
+
+def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
+    """Yield the report section by section, each printed as soon as it is measured."""
+    from scoring.warm import warm
+
+    _say("Generating data and compiling (not timed)")
+    challenge_data.generate(folder)
+    warm()
+    sections = [_heading(), _jobs(folder, options), _limits(options.threads)]
+    for section in sections:
+        yield _say(section)
+    if not options.no_scaling:
+        yield _say(_scaling(options.threads))
+
+
+def _heading() -> str:
+    from scoring.provenance import machine, versions
+
+    about, found = machine(), versions("local")
+    load = os.getloadavg()[0]
+    return (
+        f"Measured on {datetime.now(UTC):%Y-%m-%d} with `python -m tests.benchmarks` on {about['processor']},"
+        f" {about['cores']} cores, {platform.system()}; Python {found['python']}, numpy {found['numpy']}, numba {found['numba']};"
+        f" load average at the start {load:.1f}.\n"
+    )
+
+
+# Jobs against the plain loop
+
+
+def _jobs(folder: Path, options: argparse.Namespace) -> str:
+    jobs: dict[str, list[dict]] = {"challenge": [], "replay": [], "development": []}
+    plain: list[dict[str, float]] = []
+    for turn in range(options.rounds):
+        for mode, runs in jobs.items():
+            folds = DEVELOPMENT_FOLDS if mode == "development" else FOLDS
+            runs.append(_cold(mode, folder, folds, options.threads))
+            _say(f"turn {turn + 1}: {mode} {runs[-1]['wall']:.2f} s")
+        plain.append(_plain_seconds_per_fold(folder))
+        _say(f"turn {turn + 1}: plain loop {sum(plain[-1].values()):.2f} s for one fold of each task")
+    walls = {mode: statistics.median(run["wall"] for run in runs) for mode, runs in jobs.items()}
+    peak = max(run["peak"] for run in jobs["challenge"] + jobs["replay"]) / 1e6
+    full = [FOLDS * sum(seconds.values()) for seconds in plain]
+    ratios = {
+        mode: statistics.median(slow / run["wall"] for slow, run in zip(full, jobs[mode], strict=True))
+        for mode in ("challenge", "replay")
+    }
+    golden, oracle = _golden_agreement(), _oracle_agreement()
+    rows = [
+        (
+            "full evaluation job, challenge mode, cold, CSV → JSON",
+            "≤ 4.5 s, ≥ 130×",
+            "≤ 3.0 s, ≥ 200×",
+            f"{walls['challenge']:.2f} s, {ratios['challenge']:.0f}×",
+        ),
+        (
+            "the same in replay mode (seed 42)",
+            "≤ 6 s, ≥ 100×",
+            "≤ 4.5 s, ≥ 130×",
+            f"{walls['replay']:.2f} s, {ratios['replay']:.0f}×",
+        ),
+        ("development job (5 tasks, K = 40)", "≤ 2 s", "≤ 1.2 s", f"{walls['development']:.2f} s"),
+        ("peak memory of the process", "≤ 600 MB", "≤ 300 MB", f"{peak:.0f} MB"),
+        (
+            "agreement with NeuCo-Bench's golden results, fold / Q",
+            "1e-5 / 1e-4",
+            "",
+            f"{golden[0]:.1e} / {golden[1]:.1e}",
+        ),
+        ("agreement with the plain loop, same seeds, fold", "1e-5", "", f"{oracle:.1e}"),
+    ]
+    spread = ", ".join(
+        f"{mode} {min(run['wall'] for run in runs):.2f}–{max(run['wall'] for run in runs):.2f} s"
+        for mode, runs in jobs.items()
+    )
+    parts = _table(
+        ("part", *jobs),
+        [
+            (part, *(_median_part(runs, part) for runs in jobs.values()))
+            for part in ("interpreter and imports", "reading", "labels", "probes", "other scoring", "total")
+        ],
+    )
+    slow = statistics.median(full)
+    return (
+        _table((f"on {options.threads} threads", "required", "aim", "measured"), rows)
+        + f"\n× compares with the plain PyTorch loop (DataLoader, torchmetrics, one process, one thread), whose full job takes"
+        f" {slow:.0f} s, extrapolated from {options.rounds} folds of each task; jobs and folds took turns."
+        f" Range over the turns: {spread}.\n\nParts of the jobs, median seconds:\n\n{parts}"
+    )
+
+
+def _cold(mode: str, folder: Path, folds: int, threads: int) -> dict:
+    output = folder / f"scores_{mode}.json"
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks.scoring_job",
+        mode,
+        str(folder),
+        str(folds),
+        str(threads),
+        str(output),
+    ]
+    begun = time.perf_counter()
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    wall = time.perf_counter() - begun
+    found = json.loads(answer.stdout)
+    times = found["times"]
+    known = sum(times.get(part, 0.0) for part in ("reading", "labels", "probes", "other scoring"))
+    return {
+        "wall": wall,
+        "peak": found["peak"],
+        "parts": {**times, "interpreter and imports": wall - known, "total": wall},
+    }
+
+
+def _median_part(runs: list[dict], part: str) -> str:
+    seconds = [run["parts"].get(part) for run in runs]
+    return "" if seconds[0] is None else f"{statistics.median(seconds):.2f}"
+
+
+def _plain_seconds_per_fold(folder: Path) -> dict[str, float]:
+    """Time one fold of each task as it is usually written, on one torch thread, which is its best."""
+    import torch
+
+    from tests.scoring.usual_loop import usual_loop
+
+    torch.set_num_threads(1)
+    seconds = {}
+    for name, kind, row_set in challenge_data.TASKS:
+        unit = _unit(
+            challenge_data.ROW_SETS[row_set],
+            challenge_data.DIM,
+            tasks=1,
+            folds=1,
+            classification=kind == "cls",
+        )
+        begun = time.perf_counter()
+        usual_loop(unit, 0, 0)
+        seconds[name] = time.perf_counter() - begun
+    return seconds
+
+
+def _golden_agreement() -> tuple[float, float]:
+    import yaml
+
+    from scoring.quality import quality
+    from scoring.replay import replay_scores
+    from tests.scoring.test_replay import GOLDEN, load, recipe
+
+    worst_fold, worst_q = 0.0, 0.0
+    for folder in sorted(GOLDEN.iterdir()):
+        config = yaml.safe_load((folder / "config.yaml").read_text())
+        expected = json.loads((folder / "expected.json").read_text())["tasks"]
+        matrix, tasks = load(folder)
+        scores = replay_scores(
+            matrix,
+            tasks,
+            folds=config["k_folds"],
+            recipe=recipe(config),
+            embedding_dim=config["embedding_dim"],
+        )
+        for name, folds in scores.items():
+            worst_fold = max(worst_fold, float(np.max(np.abs(np.array(folds) - expected[name]["folds"]))))
+            worst_q = max(worst_q, abs(quality(folds).q - expected[name]["q"]))
+    return worst_fold, worst_q
+
+
+def _oracle_agreement() -> float:
+    from scoring.local import LocalEngine
+    from scoring.plain import PlainEngine
+
+    worst = 0.0
+    for samples in challenge_data.ROW_SETS:
+        for classification in (False, True):
+            unit = _unit(samples, challenge_data.DIM, tasks=1, folds=1, classification=classification)
+            difference = LocalEngine(threads=1).score(unit) - PlainEngine().score(unit)
+            worst = max(worst, float(np.max(np.abs(difference))))
+    return worst
+
+
+# The machine
+
+
+def _limits(threads: int) -> str:
+    dim, samples = challenge_data.DIM, max(challenge_data.ROW_SETS)
+    multiply = limits.multiply_add_rate(threads)
+    in_order = limits.read_rate(threads, samples, dim, shuffled=False)
+    shuffled = limits.read_rate(threads, samples, dim, shuffled=True)
+    trained = sum(challenge_data.ROW_SETS[row_set] for _, _, row_set in challenge_data.TASKS)
+    work = FOLDS * EPOCHS * trained * dim * (0.9 * 4 + 0.1 * 2)
+    traffic = FOLDS * EPOCHS * sum(challenge_data.ROW_SETS) * dim * 4
+    unit = _unit(samples, dim, tasks=2, folds=8 * threads)
+    seconds = _time(unit, threads)
+    reached = len(unit.split_seeds) * EPOCHS * samples * dim * 2 * (0.9 * 4 + 0.1 * 2) / seconds
+    return "Limits of the machine, measured in the same run on all threads together:\n\n" + _table(
+        ("limit", "rate", "full job at that rate"),
+        [
+            (
+                "float32 multiply-adds in registers",
+                f"{multiply / 1e9:.0f} GFLOP/s",
+                f"{work / multiply:.2f} s",
+            ),
+            ("rows read in order (19 MB)", f"{in_order / 1e9:.0f} GB/s", f"{traffic / in_order:.2f} s"),
+            (
+                "rows read in random order (19 MB)",
+                f"{shuffled / 1e9:.0f} GB/s",
+                f"{traffic / shuffled:.2f} s",
+            ),
+            (
+                "the kernel, two tasks on 4,691 rows",
+                f"{reached / 1e9:.0f} GFLOP/s",
+                f"{work / reached:.2f} s",
+            ),
+        ],
+    )
+
+
+# Scaling
+
+
+def _scaling(threads: int) -> str:
+    base = {"samples": 1659, "dim": 512, "tasks": 2, "folds": 16, "epochs": 10}
+    changes: dict[str, tuple[int, ...]] = {
+        "folds": (16, 32, 64),
+        "epochs": (5, 10, 20),
+        "dim": (128, 256, 512, 1024, 2048),
+        "samples": (830, 1659, 3318, 6636),
+        "tasks": (1, 2, 3, 4),
+    }
+    rows = []
+    for name, values in changes.items():
+        for value in values:
+            unit = _unit(**{**base, name: value})
+            seconds = min(_time(unit, threads) for _ in range(3))
+            rows.append((f"{name} = {value}", f"{seconds:.3f}", f"{seconds / value * 1e6:.0f}"))
+    unit = _unit(**base)
+    for count in sorted({1, 2, 4, threads}):
+        seconds = min(_time(unit, count) for _ in range(3))
+        rows.append((f"threads = {count}", f"{seconds:.3f}", f"{seconds * count * 1e6:.0f} (times threads)"))
+    what = ", ".join(f"{name} = {value}" for name, value in base.items())
+    return (
+        f"Scaling of the local engine, one thing changed at a time from {what}, {threads} threads:\n\n"
+        + _table(("changed", "seconds", "µs per unit of it"), rows)
+    )
+
+
+def _unit(
+    samples: int, dim: int, *, tasks: int, folds: int, epochs: int = EPOCHS, classification: bool = False
+) -> Unit:
+    from scoring.protocol import Recipe
+    from scoring.rows import aligned
+
+    random = np.random.default_rng(samples)
+    rows = aligned((samples, dim))
+    rows[:] = random.standard_normal((samples, dim), dtype=np.float32)
+    labels = rows[:, :tasks].T + 0.3 * random.standard_normal((tasks, samples), dtype=np.float32)
+    low, high = labels.min(axis=1, keepdims=True), labels.max(axis=1, keepdims=True)
+    return Unit(
+        rows=rows,
+        targets=np.ascontiguousarray(
+            (labels > 0) if classification else (labels - low) / (high - low), dtype=np.float32
+        ),
+        classification=np.full(tasks, classification),
+        split_seeds=np.arange(folds, dtype=np.uint32),
+        training_seeds=np.arange(folds, dtype=np.uint32),
+        recipe=Recipe(epochs=epochs),
+    )
+
+
+def _time(unit: Unit, threads: int) -> float:
+    from scoring.local import LocalEngine
+
+    begun = time.perf_counter()
+    LocalEngine(threads=threads).score(unit)
+    return time.perf_counter() - begun
+
+
+# Output
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _say(text: str) -> str:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+    return text
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace what stands between the markers."""
+    before, rest = path.read_text().split(BEGIN)
+    _, after = rest.split(END)
+    path.write_text(f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -52,7 +52,9 @@ def test_labels_are_true() -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", {e.method_name: e for phase in PHASES.values() for e in phase}.values(), ids=lambda e: e.method_name
+    "entry",
+    {e.method_name: e for phase in PHASES.values() for e in phase}.values(),
+    ids=lambda e: e.method_name,
 )
 def test_methods_give_what_is_asked(entry: object) -> None:
     """Each method gives 64 finite, varied numbers for an image, the same at each call."""

@@ -115,6 +115,7 @@ CATALOGUE: dict[str, Kind] = {
         one="There are too many columns", cure="Upload the columns id, 0, 1, 2 and so on only."
     ),
     "rows.too_many": Kind(one="There are too many rows", cure="Upload one row per public id."),
+    "rows.stopped": Kind(one="So many lines are at fault that reading stopped", cure="Mend these first."),
     "rows.none": Kind(one="The file has column names but no rows", cure="Add one row per public id."),
     "rows.ragged": Kind(
         one="1 line has the wrong number of fields",

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from scoring.reading.faults import shown
 from scoring.reading.intake import Intake
 
-MOST_ROWS = 1_000_000  # of a table whose ids must be held together
-
 
 def narrow(values: NDArray[np.generic]) -> NDArray[np.float32]:
     """Convert numbers of any type to float32; what does not fit becomes infinite."""

@@ -11,6 +11,12 @@ from scoring.embeddings import Embeddings, content_hash, without_suffix
 from scoring.reading.faults import Faults, shown
 
 STRANGERS_KEPT = 3
+MOST_ROWS = 1_000_000  # of a table, unless the public list is longer; it bounds time, and memory for ids
+
+
+def most_rows(public: int) -> int:
+    """Return how many rows (or lines) a file may have in which ``public`` ids are asked for."""
+    return max(MOST_ROWS, 4 * public)
 
 
 class Intake:
@@ -38,6 +44,7 @@ class Intake:
         self.suffix_removed = False
         self.extra_columns = 0
         self.extra_arrays = 0
+        self.faulty_lines = 0
 
     def knows(self, identifier: str) -> bool:
         """Tell whether the id, as written in the file, is asked for; rows of other ids are ignored whatever their values are."""

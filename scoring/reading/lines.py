@@ -14,6 +14,7 @@ from scoring.reading.columns import IGNORED, Columns
 from scoring.reading.faults import Faults, shown
 
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?[ \t]*\Z")
+LONGEST_FIELD = 131_072  # of the csv module, which bounds what one cell can cost
 LONGEST_NUMBER = 400  # characters; float64 needs 25, an exact decimal of float32 about 160
 NOT_A_NUMBER = frozenset({"nan", "na", "n/a", "<na>", "null", "none", "-nan", "+nan", "nil", "#n/a"})
 INFINITE = re.compile(r"[+-]?(inf|infinity)\Z", re.IGNORECASE)
@@ -33,21 +34,28 @@ class CarefulReader:
     knows: Callable[[str], bool]
 
     def read(self, record: bytes, line: int, values: NDArray[np.float32], faults: Faults) -> str | None:
-        """Return the id of a record and fill in its values; None for a blank line and for one that cannot be split.
+        """Return the id of a record and fill in its values; None for a blank line and for one whose id nobody can tell.
 
-        Values that are at fault stay as they are; the faults say that the file cannot be used.
+        Values that are at fault stay as they are; the faults say that the file cannot be used. A line at fault still counts for its id,
+        so that the id is not called missing too. ``faults`` are those of this record, empty at first.
         """
         fields = fields_of(record, line, faults)
-        if not fields:
+        if faults:
+            fields = record[:LONGEST_FIELD].decode("utf-8", "replace").replace("\0", "").split(",")
+        elif not fields:
             return None
-        expected = len(self.columns.names)
-        if len(fields) != expected:
-            faults.add("rows.ragged", f"line {line} has {len(fields):,}, expected {expected:,}")
-            return None
-        identifier = fields[self.columns.id_column].strip(" \t")
-        if self.knows(identifier):
-            self._read_values(fields, values, f"line {line} (id {shown(identifier)})", faults)
-        return identifier
+        elif len(fields) != len(self.columns.names):
+            faults.add(
+                "rows.ragged", f"line {line} has {len(fields):,}, expected {len(self.columns.names):,}"
+            )
+        else:
+            identifier = fields[self.columns.id_column].strip(" \t")
+            if self.knows(identifier):
+                self._read_values(fields, values, f"line {line} (id {shown(identifier)})", faults)
+            return identifier
+        position = self.columns.id_column
+        identifier = fields[position].strip(' \t\r\n"') if position < len(fields) else ""
+        return identifier if self.knows(identifier) else None
 
     def _read_values(
         self, fields: list[str], values: NDArray[np.float32], place: str, faults: Faults
@@ -89,7 +97,6 @@ def fields_of(record: bytes, line: int, faults: Faults) -> list[str]:
     if not text.strip(" \t\r\n"):
         return []
     try:
-        # A field of more than 131,072 characters is an error too, which bounds what one cell can cost.
         return next(csv.reader([text], strict=True, skipinitialspace=True), [])
     except csv.Error:
         faults.add("rows.quotes", f"line {line}")

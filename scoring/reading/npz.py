@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from scoring.reading.archives import Capped, Readable, open_directory, open_member
 from scoring.reading.faults import Faults, shown
-from scoring.reading.grid import MOST_ROWS, Cells, judge_cells, narrow, place_cells
-from scoring.reading.intake import Intake
+from scoring.reading.grid import Cells, judge_cells, narrow, place_cells
+from scoring.reading.intake import Intake, most_rows
 
 BLOCK_BYTES = 4 << 20
 LONGEST_ID = 4096  # bytes in the array: 1,024 characters
@@ -77,7 +77,7 @@ def _read_ids(source: Capped, public: int, faults: Faults) -> list[str]:
     if header.dtype.kind not in "US":
         raise faults.fatal("columns.type", f"ids holds {shown(header.dtype.name)}")
     count, width = header.shape[0], header.dtype.itemsize
-    if count > max(MOST_ROWS, 4 * public) or width > LONGEST_ID or count * width > ID_BYTES:
+    if count > most_rows(public) or width > LONGEST_ID or count * width > ID_BYTES:
         raise faults.fatal("rows.too_many", f"ids has {count:,} entries of {width:,} bytes")
     data = _exactly(source, count * width, "ids", faults)
     _at_end(source, "ids", faults)

@@ -11,8 +11,8 @@ import numpy as np
 
 from scoring.reading.columns import EXTRA_COLUMNS, Columns, resolve_columns
 from scoring.reading.faults import Faults, Unreadable, shown
-from scoring.reading.grid import MOST_ROWS, Cells, judge_cells, narrow
-from scoring.reading.intake import Intake
+from scoring.reading.grid import Cells, judge_cells, narrow
+from scoring.reading.intake import Intake, most_rows
 
 GROUP_BYTES = 32 << 20  # of values that are decoded at a time
 FOOTER_BYTES = 32 << 20  # 1,025 columns take about 100 KB per row group
@@ -75,7 +75,7 @@ def _arrow_errors(faults: Faults) -> Iterator[None]:
         if error.errno is not None:  # the disk; what Arrow itself raises has no number
             raise
         raise faults.fatal("parquet.damaged") from None
-    except (pyarrow.ArrowException, ValueError, TypeError, KeyError, OverflowError, MemoryError):
+    except (pyarrow.ArrowException, ValueError, TypeError, LookupError, OverflowError, MemoryError):
         raise faults.fatal("parquet.damaged") from None
 
 
@@ -93,7 +93,7 @@ def _judge_schema(table: Any, intake: Intake, max_expanded_bytes: int) -> Column
         metadata.num_rows * intake.dim * 4,  # runs of equal values take next to nothing in the file
         sum(max(0, group.total_byte_size) for group in groups),
     )
-    if metadata.num_rows > max(MOST_ROWS, 4 * len(intake.ids)):
+    if metadata.num_rows > most_rows(len(intake.ids)):
         raise faults.fatal("rows.too_many", f"found {metadata.num_rows:,}")
     if claimed > max_expanded_bytes:
         raise faults.fatal(

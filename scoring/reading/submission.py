@@ -48,7 +48,7 @@ def read_submission(
             kind = sniff(file, faults)
             intake = Intake(public_ids, embedding_dim, faults, row_name="line" if kind.is_csv else "row")
             _read(file, kind, intake, max_expanded_bytes=max_expanded_bytes, progress=progress)
-        return intake.finish()
+        embeddings = intake.finish()
     except Unreadable:
         raise faults.verdict() from None
     except OSError as error:
@@ -56,6 +56,9 @@ def read_submission(
             f"The submitted file cannot be read: {error.strerror or 'input/output error'}.",
             code="submission.unreadable",
         ) from error
+    if progress is not None:
+        progress(1.0)
+    return embeddings
 
 
 def _read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,14 +15,16 @@ from numpy.typing import NDArray
 
 from scoring.reading.columns import EXTRA_COLUMNS, Columns, resolve_columns
 from scoring.reading.faults import Faults, Unreadable
-from scoring.reading.intake import Intake
+from scoring.reading.intake import MOST_ROWS, Intake, most_rows
 from scoring.reading.lines import CarefulReader, fields_of
 
 BLOCK_BYTES = 2 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
 LONGEST_LINE = 16 << 20  # bytes; more than a million columns
 SMALL_FILE = 256 << 10  # bytes; below, loading the compiled reader takes longer than doing without
 ROWS_AT_ONCE = 16_384
+MOST_FAULTY_LINES = 20_000  # more need not be counted; it bounds the time that a hopeless file takes
 THREADS = 2
+BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 MARK = b"\xef\xbb\xbf"  # the UTF-8 byte order mark
 
 
@@ -48,6 +51,7 @@ class Parsed:
     numbers: list[int] = field(default_factory=list)
     rows: list[NDArray[np.float32]] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)
+    faulty_lines: int = 0
 
 
 def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) -> None:
@@ -62,7 +66,7 @@ def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) ->
         Unreadable: If reading cannot go on.
     """
     faults = intake.faults
-    stream = blocks(source, faults)
+    stream = blocks(source, faults, most_lines=most_rows(len(intake.ids)))
     first = next(stream, None)
     if first is None:
         raise faults.fatal("file.empty")
@@ -78,16 +82,20 @@ def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) ->
                 pending.append(pool.submit(reader.read, block))
                 if len(pending) > THREADS:
                     _take(pending.popleft().result(), intake)
+                if intake.faulty_lines > MOST_FAULTY_LINES:
+                    break
         finally:  # what was read before an unreadable place has its faults too
             while pending:
                 _take(pending.popleft().result(), intake)
+    if intake.faulty_lines > MOST_FAULTY_LINES:
+        raise faults.fatal("rows.stopped")
 
 
-def blocks(source: Source, faults: Faults) -> Iterator[Block]:
+def blocks(source: Source, faults: Faults, *, most_lines: int = MOST_ROWS) -> Iterator[Block]:
     """Cut a stream into blocks of whole records; a line feed between quotation marks does not end one.
 
     Raises:
-        Unreadable: If a record is longer than ``LONGEST_LINE``.
+        Unreadable: If a record is longer than ``LONGEST_LINE`` or there are more than ``most_lines``.
     """
     left = b""
     line = 1
@@ -103,6 +111,8 @@ def blocks(source: Source, faults: Faults) -> Iterator[Block]:
         block = text[:end]
         yield Block(text=block, line=line)
         line += block.count(b"\n")
+        if line > most_lines:
+            raise faults.fatal("rows.too_many", f"more than {most_lines:,} lines")
     if left:
         yield Block(text=left if left.endswith(b"\n") else left + b"\n", line=line)
 
@@ -112,8 +122,10 @@ def _last_record_end(text: bytes) -> int:
     if text.find(b'"') < 0:
         return end
     quotes = text.count(b'"', 0, end)
-    while quotes % 2 and end:  # inside quotation marks: go back to a line feed that is not
-        earlier = text.rfind(b"\n", 0, end - 1) + 1
+    while (
+        quotes % 2 and end
+    ):  # inside quotation marks: go back to a line feed before the mark that opens them
+        earlier = text.rfind(b"\n", 0, text.rfind(b'"', 0, end)) + 1
         quotes -= text.count(b'"', earlier, end)
         end = earlier
     return end
@@ -132,8 +144,9 @@ def record_end(text: bytes, start: int) -> int:
     end = text.find(b"\n", start) + 1
     quotes = text.count(b'"', start, end)
     while quotes % 2:
-        later = text.find(b"\n", end) + 1
-        if later == 0:
+        closing = text.find(b'"', end)
+        later = text.find(b"\n", closing) + 1
+        if closing < 0 or later == 0:
             return len(text)
         quotes += text.count(b'"', end, later)
         end = later
@@ -182,6 +195,7 @@ def _take(parsed: Parsed, intake: Intake) -> None:
         last = first + len(rows)
         intake.place(parsed.identifiers[first:last], rows, parsed.numbers[first:last])
         first = last
+    intake.faulty_lines += parsed.faulty_lines
 
 
 class BlockReader:
@@ -202,17 +216,21 @@ class BlockReader:
         while position < len(text):
             capacity = min(ROWS_AT_ONCE, (len(text) - position) // max(2, 2 * len(self._targets)) + 1)
             rows = np.zeros((capacity, self._dim), dtype=np.float32)
-            filled = 0
+            before, filled = len(parsed.identifiers), 0
             while position < len(text) and filled < capacity:
                 if plain:
                     count, position = self._read_plain(text, position, line, rows[filled:], parsed)
                     filled, line = filled + count, line + count
                     if position == len(text) or filled == capacity:
                         break
-                end = record_end(text, position)
-                record = text[position:end]
-                filled += self._read_careful(record, line, rows[filled], parsed)
-                position, line = end, line + record.count(b"\n")
+                if blank := BLANK_LINES.match(text, position):
+                    position, line = blank.end(), line + blank.group().count(b"\n")
+                    continue
+                record = self._read_careful(text, position, line, rows[filled], parsed)
+                filled = len(parsed.identifiers) - before
+                position, line = position + len(record), line + record.count(b"\n")
+                if parsed.faulty_lines > MOST_FAULTY_LINES:
+                    return parsed
             parsed.rows.append(rows[:filled])
         return parsed
 
@@ -229,13 +247,22 @@ class BlockReader:
         parsed.numbers.extend(range(line, line + count))
         return count, position
 
-    def _read_careful(self, record: bytes, line: int, row: NDArray[np.float32], parsed: Parsed) -> int:
-        identifier = self._careful.read(record, line, row, parsed.faults)
-        if identifier is None:
-            return 0
-        parsed.identifiers.append(identifier)
-        parsed.numbers.append(line)
-        return 1
+    def _read_careful(
+        self, text: bytes, position: int, line: int, row: NDArray[np.float32], parsed: Parsed
+    ) -> bytes:
+        """Read one record and return it; a mark that never closes costs its line only, not all that follow."""
+        record = text[position : record_end(text, position)]
+        found = Faults()
+        identifier = self._careful.read(record, line, row, found)
+        if "rows.quotes" in found.counts:
+            record = record[: record.index(b"\n") + 1]
+        if found:
+            parsed.faulty_lines += 1
+            parsed.faults.merge(found)
+        if identifier is not None:
+            parsed.identifiers.append(identifier)
+            parsed.numbers.append(line)
+        return record
 
 
 def _is_plain_text(text: bytes) -> bool:

@@ -1,0 +1,138 @@
+"""Tables of embeddings, written in the forms that a submission may have."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.embeddings import Embeddings
+from scoring.errors import ParticipantError
+from scoring.reading import read_submission
+
+CEILING = 64_000_000  # bytes a test file may expand to
+IDS = tuple(f"s{number:03d}" for number in range(12))
+DIM = 4
+
+
+def table(ids: Sequence[str] = IDS, dim: int = DIM, seed: int = 0) -> NDArray[np.float32]:
+    """Return embeddings of the ids."""
+    return np.random.default_rng(seed).standard_normal((len(ids), dim)).astype(np.float32)
+
+
+def as_csv(
+    ids: Sequence[str],
+    matrix: NDArray[np.floating],
+    *,
+    names: Sequence[str] | None = None,
+    newline: str = "\n",
+    quote: bool = False,
+    final: bool = True,
+    mark: bool = False,
+) -> bytes:
+    """Write a plain table as CSV."""
+
+    def cell(text: str) -> str:
+        return '"' + text.replace('"', '""') + '"' if quote or set(text) & set(',"\n\r') else text
+
+    header = ["id", *(names or [str(column) for column in range(matrix.shape[1])])]
+    lines = [",".join(cell(name) for name in header)]
+    lines += [
+        ",".join([cell(name), *(cell(repr(float(value))) for value in row)])
+        for name, row in zip(ids, matrix, strict=True)
+    ]
+    text = newline.join(lines) + (newline if final else "")
+    return ("\ufeff" if mark else "").encode() + text.encode()
+
+
+def good(ids: Sequence[str] = IDS, dim: int = DIM) -> bytes:
+    """Return a valid CSV file."""
+    return as_csv(ids, table(ids, dim))
+
+
+def lines_of(data: bytes) -> list[str]:
+    """Return the lines of a CSV file, to be changed and put together again."""
+    return data.decode().splitlines()
+
+
+def from_lines(lines: Sequence[str]) -> bytes:
+    """Return a CSV file of lines."""
+    return ("\n".join(lines) + "\n").encode()
+
+
+def zipped(*files: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a zip."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, data in files:
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def gzipped(data: bytes) -> bytes:
+    """Return a gzip file, the same every time."""
+    return gzip.compress(data, 6, mtime=0)
+
+
+def as_npz(**arrays: NDArray[np.generic]) -> bytes:
+    """Return an NPZ file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def as_parquet(columns: dict[str, object], **options: object) -> bytes:
+    """Return a Parquet file of the columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer, **options)
+    return buffer.getvalue()
+
+
+def read(
+    data: bytes, folder: Path, ids: Sequence[str] = IDS, dim: int = DIM, ceiling: int = CEILING
+) -> Embeddings:
+    """Read bytes as a submission whose name says nothing."""
+    path = folder / "input"
+    path.write_bytes(data)
+    return read_submission(path, ids, dim, max_expanded_bytes=ceiling)
+
+
+def refused(
+    data: bytes, folder: Path, ids: Sequence[str] = IDS, dim: int = DIM, ceiling: int = CEILING
+) -> ParticipantError:
+    """Read bytes that must be refused, and return the error after a look at its manners."""
+    try:
+        read(data, folder, ids, dim, ceiling)
+    except ParticipantError as error:
+        check_manners(error)
+        return error
+    raise AssertionError("the file was accepted")
+
+
+def check_manners(error: ParticipantError) -> None:
+    """Check that a message may stand on a web page: plain ASCII, one line, no markup, at most 2,000 characters."""
+    message = error.message
+    assert 0 < len(message) <= 2000
+    assert message.isascii()
+    assert message.isprintable()
+    assert not set(message) & set("<>&\\`$")
+    assert error.code.partition(".")[0] in {
+        "file",
+        "archive",
+        "parquet",
+        "npz",
+        "columns",
+        "rows",
+        "cells",
+        "values",
+    }
+    assert "Traceback" not in message
+    assert "/tmp" not in message

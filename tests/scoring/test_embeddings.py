@@ -1,0 +1,90 @@
+"""The canonical form of embeddings and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from scoring.embeddings import Embeddings, content_hash, without_suffix
+
+
+@given(data=st.data(), ids=st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=6, unique=True))
+def test_row_order_and_signs_of_zero_do_not_matter(data: st.DataObject, ids: list[str]) -> None:
+    """Any order of rows gives the same ids, bits and hash; -0.0 is 0.0."""
+    ids = [name for name in ids if name.isprintable()] or ["a"]
+    finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+    matrix = data.draw(hnp.arrays(np.float32, (len(ids), 3), elements=finite))
+    order = data.draw(st.permutations(range(len(ids))))
+    one = Embeddings.from_rows(ids, matrix)
+    other = Embeddings.from_rows([ids[row] for row in order], np.where(matrix == 0, -0.0, matrix)[order])
+    assert one.ids == other.ids == tuple(sorted(ids, key=str.encode))
+    assert one.matrix.tobytes() == other.matrix.tobytes()
+    assert one.content_hash == other.content_hash
+
+
+def test_any_change_of_ids_or_values_changes_the_hash() -> None:
+    """Another bit, another id, or the same text cut elsewhere is other content."""
+    matrix = np.arange(4, dtype=np.float32).reshape(2, 2)
+    hashes = {
+        content_hash(("a", "b"), matrix),
+        content_hash(("a", "c"), matrix),
+        content_hash(("ab", ""), matrix),
+        content_hash(("a", "b"), np.nextafter(matrix, np.float32(9))),
+        content_hash(("a", "b"), matrix.reshape(1, 4)),
+        content_hash(("a", "b"), matrix.reshape(4, 1)),
+    }
+    assert len(hashes) == 6
+
+
+def test_the_hash_is_what_the_documentation_says() -> None:
+    """The hash can be recomputed from its description with nothing of ours."""
+    text = b"neuco-worker embeddings 1\0" + struct.pack(">QQ", 2, 1)
+    text += struct.pack(">Q", 1) + b"a" + struct.pack(">Q", 2) + "ü".encode() + struct.pack("<ff", 1.5, -2.0)
+    expected = hashlib.sha256(text).hexdigest()
+    assert Embeddings.from_rows(["ü", "a"], np.array([[-2.0], [1.5]])).content_hash == expected
+
+
+def test_ids_are_sorted_by_their_utf8_bytes() -> None:
+    """Byte order, not the order of a language; astral characters come last as in UTF-8."""
+    ids = ["b", "ä", "Z", "\uffee", "\U0001f600", "a"]
+    embeddings = Embeddings.from_rows(ids, np.arange(6, dtype=np.float32)[:, np.newaxis])
+    assert embeddings.ids == ("Z", "a", "b", "ä", "\uffee", "\U0001f600")
+    assert embeddings.matrix[:, 0].tolist() == [2, 5, 0, 1, 3, 4]
+
+
+def test_the_callers_matrix_is_left_alone() -> None:
+    """Canonical form is a copy."""
+    matrix = np.array([[-0.0], [1.0]], dtype=np.float32)
+    Embeddings.from_rows(["a", "b"], matrix)
+    assert np.signbit(matrix[0, 0])
+
+
+@pytest.mark.parametrize("ids", [["a", "a"], ["a"], ["a", "b", "c"]])
+def test_rows_need_distinct_ids(ids: list[str]) -> None:
+    """A mismatch is a mistake of the caller."""
+    with pytest.raises(ValueError, match="one row per distinct id"):
+        Embeddings.from_rows(ids, np.zeros((2, 1)))
+
+
+@pytest.mark.parametrize(
+    ("written", "identifier"),
+    [
+        ("a.zarr", "a"),
+        ("a.zarr.zip", "a"),
+        ("a.zip", "a.zip"),
+        ("a.zarr.tar", "a.zarr.tar"),
+        ("a.zarr\n", "a.zarr\n"),
+        ("a.zarr.zarr", "a.zarr"),
+        ("zarr", "zarr"),
+        ("a", "a"),
+    ],
+)
+def test_only_the_two_suffixes_go(written: str, identifier: str) -> None:
+    """One ``.zarr`` or ``.zarr.zip`` at the very end goes, nothing else."""
+    assert without_suffix(written) == identifier

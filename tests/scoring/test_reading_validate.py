@@ -1,0 +1,160 @@
+"""``neuco-worker validate``: the worker's verdict on the participant's machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from scoring.errors import NeucoError, ParticipantError
+from tests.scoring.reading_tables import IDS, as_csv, good, refused, table
+from worker.commands.validate import validate
+
+ROOT = Path(__file__).parents[2]
+APP = typer.Typer()
+APP.command()(validate)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with an id list, a good and a bad file."""
+    (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
+    (tmp_path / "good.csv").write_bytes(good())
+    (tmp_path / "bad.csv").write_bytes(good().replace(b"s000", b"t000"))
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str, NeucoError | None]:
+    """Run the command; return exit status, standard output and an error of the tree."""
+    result = CliRunner().invoke(APP, [str(argument) for argument in arguments])
+    if isinstance(result.exception, NeucoError):
+        return result.exception.exit_code, result.stdout, result.exception
+    return result.exit_code, result.stdout, None
+
+
+def test_a_good_file_ends_with_0(folder: Path) -> None:
+    """In words and as JSON, with the content hash that the worker keys its scores by."""
+    arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
+    code, text, _ = run(folder, *arguments)
+    assert code == 0
+    assert "The file is valid: 12 embeddings of 4 numbers." in text
+    code, text, _ = run(folder, *arguments, "--json")
+    document = json.loads(text)
+    assert (code, document["valid"], document["notes"]) == (0, True, [])
+    assert len(document["content_hash"]) == 64
+
+
+def test_notes_are_told(folder: Path) -> None:
+    """What would be ignored or mended is said before the upload."""
+    data = as_csv([f"{name}.zarr" for name in IDS], table()) + b"more,1,2,3,4\n"
+    (folder / "good.csv").write_bytes(data)
+    arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
+    assert "Note: 1 id that is not in the public list was ignored." in run(folder, *arguments)[1]
+    document = json.loads(run(folder, *arguments, "--json")[1])
+    assert document["zarr_suffix_removed"]
+    assert len(document["notes"]) == 2
+
+
+def test_a_bad_file_ends_with_1_in_the_workers_words(folder: Path) -> None:
+    """Verdict and words are those of the reader itself."""
+    arguments = (str(folder / "bad.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
+    expected = refused((folder / "bad.csv").read_bytes(), folder)
+    code, text, error = run(folder, *arguments)
+    assert (code, text) == (1, "")
+    assert isinstance(error, ParticipantError)
+    assert error.message == expected.message
+    code, text, _ = run(folder, *arguments, "--json")
+    assert code == 1
+    assert json.loads(text) == {"valid": False, "code": expected.code, "message": expected.message}
+
+
+def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:
+    """What the worker would not download is refused here too."""
+    arguments = (
+        str(folder / "good.csv"),
+        "--ids",
+        str(folder / "ids.txt"),
+        "--dim",
+        "4",
+        "--max-megabytes",
+        "0.002",
+    )
+    assert run(folder, *arguments)[0] == 0
+    (folder / "good.csv").write_bytes(good() + b"\n" * 1000)
+    assert run(folder, *arguments)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("none.csv", "--ids", "ids.txt", "--dim", "4"),
+        ("good.csv", "--ids", "none.txt", "--dim", "4"),
+        ("good.csv", "--ids", "ids.txt", "--dim", "0"),
+        ("good.csv", "--ids", "ids.txt"),
+        ("good.csv", "--dim", "4"),
+    ],
+)
+def test_wrong_usage_ends_with_2(
+    arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing file, a missing list and a missing dimension are no verdict on the submission."""
+    monkeypatch.chdir(folder)
+    assert run(folder, *arguments)[0] == 2
+
+
+def test_validate_never_imports_torch(folder: Path) -> None:
+    """Neither for a good nor for a bad file; participants need not wait for it, nor even have it."""
+    script = (
+        "import sys; sys.modules['torch'] = None; import typer; from worker.commands.validate import validate;"
+        "app = typer.Typer(); app.command()(validate); app()"
+    )
+    for name, code in (("good.csv", 0), ("bad.csv", 1)):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                script,
+                str(folder / name),
+                "--ids",
+                str(folder / "ids.txt"),
+                "--dim",
+                "4",
+                "--json",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+        )
+        assert done.returncode == code, done.stderr
+
+
+def test_the_example_for_participants_writes_valid_files(folder: Path) -> None:
+    """Both files of the example are accepted, and are the same submission."""
+    script = ROOT / "config" / "participant" / "write_submission.py"
+    subprocess.run(
+        [
+            sys.executable,
+            str(script),
+            "--ids",
+            str(folder / "ids.txt"),
+            "--dim",
+            "4",
+            "--folder",
+            str(folder),
+        ],
+        check=True,
+    )
+    hashes = set()
+    for name in ("submission.csv", "submission.parquet"):
+        code, text, _ = run(
+            folder, str(folder / name), "--ids", str(folder / "ids.txt"), "--dim", "4", "--json"
+        )
+        assert code == 0
+        hashes.add(json.loads(text)["content_hash"])
+    assert len(hashes) == 1

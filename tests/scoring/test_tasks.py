@@ -1,0 +1,227 @@
+"""Hidden tasks and the public id list: what is loaded, and what an organizer is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.errors import OrganizerError
+from scoring.identifiers import read_ids
+from scoring.protocol import ids_hash
+from scoring.tasks import TaskType, load_task, load_tasks, task_sources
+
+PUBLIC = tuple(f"p{number:03d}" for number in range(60))
+ROWS = [(name, str(number % 7)) for number, name in enumerate(PUBLIC[:30])]
+CLASSES = [(name, str(number % 2)) for number, name in enumerate(PUBLIC[:30])]
+
+
+STRANGERS_NAMED = "4 ids that are not in the public id list: q1 on line 32, q2 on line 33, q3 on line 34."
+
+
+def label_file(rows: list[tuple[str, str]], header: str = "id,label") -> str:
+    """Return a label file."""
+    return "\n".join([header, *(f"{name},{label}" for name, label in rows)]) + "\n"
+
+
+def folder_of(root: Path, **files: str) -> Path:
+    """Write a tasks folder; keys are file names without .csv."""
+    for name, text in files.items():
+        (root / f"{name}.csv").write_text(text, encoding="utf-8")
+    return root
+
+
+def refusal(root: Path, name: str = "t__regr", text: str = "") -> OrganizerError:
+    """Return the error for a folder with one file."""
+    with pytest.raises(OrganizerError) as caught:
+        load_tasks(folder_of(root, **{name: text}), PUBLIC)
+    assert caught.value.cure
+    return caught.value
+
+
+def test_tasks_come_sorted_by_name_with_rows_sorted_by_id(tmp_path: Path) -> None:
+    """Neither the order of files nor that of rows matters; dotfiles and a README are passed over."""
+    (tmp_path / ".DS_Store").write_text("x")
+    (tmp_path / "README.md").write_text("x")
+    folder_of(tmp_path, b_2__x__regr=label_file(ROWS[::-1]), a__cls=label_file(CLASSES))
+    first, second = load_tasks(tmp_path, PUBLIC[::-1])
+    assert (first.name, first.type, second.name, second.type) == (
+        "a",
+        TaskType.CLASSIFICATION,
+        "b_2__x",
+        TaskType.REGRESSION,
+    )
+    assert second.ids == PUBLIC[:30]
+    assert second.labels.tolist() == [float(label) for _, label in ROWS]
+    assert second.labels.dtype == np.float64
+    assert first.row_set == second.row_set == ids_hash(PUBLIC[:30])
+
+
+def test_names_sort_as_names_not_as_file_names(tmp_path: Path) -> None:
+    """``a_b`` comes after ``a`` although ``a__regr.csv`` and ``a_b__regr.csv`` sort the other way."""
+    folder_of(tmp_path, a__regr=label_file(ROWS), a_b__regr=label_file(ROWS), aB__regr=label_file(ROWS))
+    assert [task.name for task in load_tasks(tmp_path, PUBLIC)] == ["a", "aB", "a_b"]
+
+
+@given(order=st.permutations(range(30)))
+def test_the_version_is_that_of_the_parsed_rows(
+    order: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Row order, spelling of numbers, quotes, line ends, suffixes and further columns do not make a new version."""
+    root = tmp_path_factory.mktemp("labels")
+    lines = [f'x,"{ROWS[row][0]}.zarr", {float(ROWS[row][1]):.3e}' for row in order]
+    text = "\ufeffnote,id,label\r\n" + "\r\n".join(lines)
+    folder_of(root, one__regr=label_file(ROWS), two__regr=text)
+    one, two = load_tasks(root, PUBLIC)
+    assert one.version == two.version
+
+
+def test_another_label_id_or_type_is_another_version(tmp_path: Path) -> None:
+    """The version changes with anything that could change a score."""
+    changed = [*ROWS[:-1], (ROWS[-1][0], "3.5")]
+    moved = [*ROWS[:-1], ("p059", ROWS[-1][1])]
+    folder_of(
+        tmp_path,
+        a__regr=label_file(ROWS),
+        b__regr=label_file(changed),
+        c__regr=label_file(moved),
+        d__cls=label_file(CLASSES),
+        e__regr=label_file(CLASSES),
+    )
+    assert len({task.version for task in load_tasks(tmp_path, PUBLIC)}) == 5
+
+
+def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
+    """Labels -1 and 1 become 0 and 1, the same task as written with 0 and 1."""
+    signed = [(name, "-1" if label == "0" else label) for name, label in CLASSES]
+    folder_of(tmp_path, a__cls=label_file(signed), b__cls=label_file(CLASSES))
+    a, b = load_tasks(tmp_path, PUBLIC)
+    assert a.labels.tolist() == b.labels.tolist() == [float(label) for _, label in CLASSES]
+    assert a.version == b.version
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "words"),
+    [
+        ("t__regr", label_file([]), "tasks.too_few_rows", "0 labelled rows"),
+        ("t__regr", "", "tasks.missing_columns", "exactly one column id"),
+        ("t__regr", label_file(ROWS, "id;label"), "tasks.missing_columns", "'id;label'"),
+        ("t__regr", label_file(ROWS, "id,value"), "tasks.missing_columns", "column label"),
+        ("t__regr", label_file(ROWS[:19]), "tasks.too_few_rows", "19 labelled rows, at least 20"),
+        ("t__regr", label_file([*ROWS, *((f"q{n}", "1") for n in range(1, 5))]), "tasks.unknown_ids", STRANGERS_NAMED),
+        ("t__regr", label_file([*ROWS, ROWS[1]]), "tasks.duplicate_ids", "1 ids twice: p001 on lines 3 and 32."),
+        ("t__regr", label_file([*ROWS, ("p001.zarr", "2")]), "tasks.duplicate_ids", "p001 on lines 3 and 32"),
+        ("t__regr", label_file([(name, "4.0") for name, _ in ROWS]), "tasks.constant_labels", "All 30 labels in"),
+        ("t__cls", label_file([(name, "1") for name, _ in ROWS]), "tasks.one_class", "only the class 1"),
+        ("t__cls", label_file(ROWS), "tasks.not_binary", "2 on line 4, 3 on line 5, 4 on line 6"),
+        ("t__cls", label_file([*CLASSES, ("p050", "-1")]), "tasks.not_binary", "0 on line 2"),
+        ("t__regr", label_file([*ROWS, ("p050", "nan")]), "tasks.bad_label", "line 32 (id p050) has the label 'nan'"),
+        ("t__regr", label_file([*ROWS, ("p050", "inf")]), "tasks.bad_label", "'inf'"),
+        ("t__regr", label_file([*ROWS, ("p050", "1e999")]), "tasks.bad_label", "'1e999'"),
+        ("t__regr", label_file([*ROWS, ("p050", "cat")]), "tasks.bad_label", "'cat'"),
+        ("t__regr", label_file([*ROWS, ("p050", "")]), "tasks.bad_label", "''"),
+        ("t__regr", label_file([*ROWS, ("", "1")]), "tasks.bad_label", "line 32 has no id"),
+        ("t__regr", label_file([*ROWS, ("p050", "1,2")]), "tasks.bad_label", "line 32 has 3 fields instead of 2"),
+        ("t__regr", label_file([*ROWS, ('"p050', "1")]), "tasks.not_csv", "is not CSV"),
+        ("t", label_file(ROWS), "tasks.bad_name", "not named after a task and its type"),
+        ("__regr", label_file(ROWS), "tasks.bad_name", "not named"),
+        ("a b__regr", label_file(ROWS), "tasks.bad_name", "not named"),
+        ("t__multi", label_file(ROWS), "tasks.bad_type", "unknown task type 'multi'"),
+    ],
+)  # fmt: skip
+def test_labels_that_cannot_be_scored_are_refused(
+    name: str, text: str, code: str, words: str, tmp_path: Path
+) -> None:
+    """The organizer reads which file is wrong, where, and what to do."""
+    error = refusal(tmp_path, name, text)
+    assert error.code == code, error.message
+    assert words in error.message
+    assert f"{name}.csv" in error.message
+
+
+def test_labels_in_another_encoding_are_refused(tmp_path: Path) -> None:
+    """Latin-1 is no guesswork."""
+    (tmp_path / "t__regr.csv").write_bytes(b"id,label\ncaf\xe9,1\n")
+    with pytest.raises(OrganizerError) as caught:
+        load_tasks(tmp_path, PUBLIC)
+    assert caught.value.code == "tasks.encoding"
+
+
+def test_one_task_has_one_file(tmp_path: Path) -> None:
+    """The same task as regression and classification is a mistake."""
+    folder_of(tmp_path, t__regr=label_file(CLASSES), t__cls=label_file(CLASSES))
+    with pytest.raises(OrganizerError) as caught:
+        load_tasks(tmp_path, PUBLIC)
+    assert caught.value.code == "tasks.duplicate_task"
+
+
+@pytest.mark.parametrize("name", ["labels.xlsx", "t__regr.CSV", "t__regr.csv.gz", "t__regr"])
+def test_unknown_files_are_not_passed_over(name: str, tmp_path: Path) -> None:
+    """A file that nobody reads would be a task that nobody scores."""
+    folder_of(tmp_path, t__regr=label_file(ROWS))
+    target = tmp_path / name
+    target.mkdir() if name == "t__regr" else target.write_text("x")
+    with pytest.raises(OrganizerError) as caught:
+        load_tasks(tmp_path, PUBLIC)
+    assert caught.value.code == "tasks.unknown_file"
+    assert name in caught.value.message
+
+
+def test_a_folder_must_be_there_and_hold_tasks(tmp_path: Path) -> None:
+    """No folder and an empty folder are two findings."""
+    for folder, code in ((tmp_path / "none", "tasks.missing_folder"), (tmp_path, "tasks.empty_folder")):
+        with pytest.raises(OrganizerError) as caught:
+            load_tasks(folder, PUBLIC)
+        assert caught.value.code == code
+
+
+def test_one_source_can_be_loaded_by_itself(tmp_path: Path) -> None:
+    """A check of all sources may go on after the first that is wrong."""
+    folder_of(tmp_path, a__regr=label_file(ROWS), b__regr="")
+    good, bad = task_sources(tmp_path)
+    assert load_task(good, PUBLIC).name == "a"
+    with pytest.raises(OrganizerError):
+        load_task(bad, PUBLIC)
+
+
+@pytest.mark.parametrize(
+    "text", ["a\nb\nc", "a\nb\nc\n", "\ufeffa\r\nb\r\nc\r\n", "a \n\tb\nc.zarr\n", "a\rb\rc\r"]
+)
+def test_id_lists_in_any_plain_form(text: str, tmp_path: Path) -> None:
+    """Byte order mark, line ends, spaces around and suffixes do not change the ids."""
+    (tmp_path / "ids").write_bytes(text.encode())
+    assert read_ids(tmp_path / "ids") == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "words"),
+    [
+        (b"", "ids.empty", "is empty"),
+        (b"id\na\nb\n", "ids.header", "'id'"),
+        (b"ID,split\na,x\n", "ids.header", "header line"),
+        (b"a\n\nb\n\n", "ids.blank", "2 blank lines (first: 2, 4)"),
+        (b"a\nb\na\n", "ids.duplicate", "a on lines 1 and 3"),
+        (b"a\na.zarr\n", "ids.duplicate", "a on lines 1 and 2"),
+        (b"caf\xe9\n", "ids.encoding", "not UTF-8"),
+        ("a\nb\u202ec\n".encode(), "ids.characters", "1 lines (first: 2)"),
+    ],
+)
+def test_id_lists_that_would_mislead_are_refused(data: bytes, code: str, words: str, tmp_path: Path) -> None:
+    """The organizer reads which lines to mend."""
+    (tmp_path / "ids").write_bytes(data)
+    with pytest.raises(OrganizerError) as caught:
+        read_ids(tmp_path / "ids")
+    assert caught.value.code == code
+    assert words in caught.value.message
+    assert caught.value.cure
+
+
+def test_an_id_list_must_be_there(tmp_path: Path) -> None:
+    """A missing list is named."""
+    with pytest.raises(OrganizerError) as caught:
+        read_ids(tmp_path / "none.txt")
+    assert caught.value.code == "ids.missing"
+    assert "none.txt" in caught.value.message

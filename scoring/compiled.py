@@ -17,9 +17,6 @@ import platformdirs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# numba's own check covers the file of the outermost function only; a change in any of these must miss the cache.
-SOURCES = ("compiled.py", "kernel.py", "lanes.py", "metrics.py", "reading/kernel.py", "torch_stream.py")
-
 
 def cache_candidates() -> tuple[Path, ...]:
     """List where compiled code may be kept, best first.
@@ -50,11 +47,21 @@ def cache_directory() -> Path | None:
     return None
 
 
+def sources() -> tuple[Path, ...]:
+    """List the modules whose change must miss the cache: numba's own check covers the file of the outermost function only.
+
+    These are the modules that compile something, and those whose functions they compile or call.
+    """
+    package = Path(__file__).parent
+    called = {package / "lanes.py", package / "metrics.py"}
+    compiling = {path for path in package.rglob("*.py") if b"scoring.compiled import" in path.read_bytes()}
+    return (*sorted(called | compiling), Path(__file__))
+
+
 def _digest() -> str:
-    here = Path(__file__).parent
     digest = hashlib.sha256()
-    for name in SOURCES:
-        digest.update((here / name).read_bytes())
+    for path in sources():
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from scoring.engine import Unit
 from scoring.protocol import Recipe
+from scoring.rows import moments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +37,11 @@ def warm() -> Warmth:
 
     samples = 20
     generator = np.random.RandomState(0)
+    rows = generator.standard_normal((samples, 4)).astype(np.float32)
+    moments(rows)
     LocalEngine(threads=1).score(
         Unit(
-            rows=generator.standard_normal((samples, 4)).astype(np.float32),
+            rows=rows,
             targets=np.stack([np.arange(samples), np.arange(samples) % 2, np.arange(samples)]).astype(
                 np.float32
             ),

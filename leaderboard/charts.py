@@ -141,7 +141,8 @@ def evolution(phase: PhaseSite) -> Evolution:
     columns = _thinned(phase.history)
     width = _WIDTH - _LEFT - _RIGHT
     xs = [_LEFT + round(width * place / max(len(columns) - 1, 1)) for place in range(len(columns))]
-    lowest = min(max(LANES, 1), max(len(rows), 1)) + (1 if len(rows) > LANES else 0)
+    deepest = max(column.places.get(row.key, 1) for column in columns for row in rows[:LANES])
+    lowest = min(deepest, LANES + 1)  # who came from further down rises from the last lane
     lanes = [_lane(number, row, columns, xs, lowest) for number, row in enumerate(rows[:LANES])]
     competing = [lane.number for lane in lanes if not lane.baseline][:COLOURS]
     coloured = tuple(

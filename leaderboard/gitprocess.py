@@ -34,9 +34,9 @@ _SETTINGS = {
     "http.lowSpeedTime": "30",
     "gc.auto": "0",  # the clone is tidied when the publisher says so
     "transfer.fsckObjects": "false",
-    "safe.directory": "*",  # repositories are named by the organizer alone
     "advice.pushUpdateRejected": "true",
 }
+_CONFIGURATION = "[safe]\n\tdirectory = *\n"
 _ASKPASS = """#!/bin/sh
 # Answers git's question for a user name or password, for the configured server only.
 case "$1" in
@@ -246,7 +246,7 @@ class GitProcess:
             "LANGUAGE": "C",
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_SYSTEM": os.devnull,
-            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_GLOBAL": str(self._configuration()),
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ALLOW_PROTOCOL": self._remote.protocol,
             "GIT_ASKPASS": "/bin/false",
@@ -269,6 +269,17 @@ class GitProcess:
             environment[f"GIT_CONFIG_KEY_{place}"] = key
             environment[f"GIT_CONFIG_VALUE_{place}"] = value
         return environment
+
+    def _configuration(self) -> Path:
+        """Return a global configuration of one line, in place of the account's own.
+
+        A repository on this machine may belong to somebody else (a mounted folder, another account); git asks the global configuration,
+        and only it, whether the process at the other end may open it. The organizer has named it, so it may.
+        """
+        path = self._home / "gitconfig"
+        if not path.is_file() or path.read_text(encoding="ascii", errors="replace") != _CONFIGURATION:
+            path.write_text(_CONFIGURATION, encoding="ascii")
+        return path
 
     def _user(self, host: str) -> str:
         before = self._remote.url.split("://", 1)[1].split("/", 1)[0]

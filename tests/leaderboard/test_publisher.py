@@ -262,6 +262,16 @@ def test_nothing_of_the_surroundings_counts(tmp_path: Path, monkeypatch: pytest.
     assert not (tmp_path / "wrong").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_local_repository_of_another_account(tmp_path: Path) -> None:
+    """A repository that belongs to another account, as a mounted folder may, receives pushes."""
+    remote = bare(tmp_path / "remote.git")
+    for path in (remote, *remote.rglob("*")):
+        os.chown(path, 12345, 12345)
+    assert publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n").changed
+    assert not publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n").changed
+
+
 def seen_in_processes(secret: str) -> bool:
     """Say whether any process shows the secret in its arguments."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):

@@ -105,7 +105,7 @@ def _scale(embeddings: Embeddings, protocol: Protocol) -> Moments:
         raise ParticipantError(
             "All values of the embeddings are equal.",
             cure="Check how the file was written.",
-            code="submission.constant",
+            code="values.constant",
         )
     return scale
 

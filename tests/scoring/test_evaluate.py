@@ -130,7 +130,7 @@ def test_constant_embeddings_are_the_participants_fault() -> None:
     constant = Embeddings.from_rows(IDS, np.full((len(IDS), 7), 2.5, dtype=np.float32))
     with pytest.raises(ParticipantError) as fault:
         score_embeddings(constant, TASKS, protocol(), KEY, engine=LOCAL)
-    assert fault.value.code == "submission.constant"
+    assert fault.value.code == "values.constant"
 
 
 def test_too_many_failed_folds_are_the_participants_fault_and_name_no_task() -> None:

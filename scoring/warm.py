@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ class Warmth:
 
 
 def warm() -> Warmth:
-    """Read a tiny submission and score a tiny unit, which compiles and caches all that these call."""
+    """Read a tiny table and score a tiny unit, which compiles and caches all that these call."""
     started = time.perf_counter()
     from scoring.compiled import DIRECTORY
     from scoring.local import LocalEngine
@@ -55,9 +54,6 @@ def warm() -> Warmth:
 
 
 def _read() -> None:
-    from scoring.reading import read_submission
+    from scoring.reading import kernel
 
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "tiny.csv"
-        table.write_text("id,0,1\na,1.5,-2.5\nb,3.5,4.5\n")
-        read_submission(table, ("a", "b"), 2, max_expanded_bytes=1000)
+    kernel.warm()  # a file as small as one for this purpose would be read without compiled code

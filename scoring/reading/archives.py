@@ -66,15 +66,21 @@ class Capped:
         return self._peeked
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end.
+        """Return ``size`` bytes, fewer only at the end: streams of many small pieces cost the same as others.
 
         Raises:
             Unreadable: If the stream is broken or expands too far.
         """
-        if self._peeked:
-            given, self._peeked = self._peeked[:size], self._peeked[size:]
-            return given + self._read(size - len(given)) if len(given) < size else given
-        return self._read(size)
+        pieces = [self._peeked[:size]]
+        self._peeked = self._peeked[size:]
+        missing = size - len(pieces[0])
+        while missing:
+            more = self._read(missing)
+            if not more:
+                break
+            pieces.append(more)
+            missing -= len(more)
+        return b"".join(pieces)
 
     def _read(self, size: int) -> bytes:
         data = self._source.read(size)

@@ -303,3 +303,19 @@ def test_progress_tells_the_share_read(tmp_path: Path) -> None:
         read_submission(tmp_path / "input", IDS, DIM, max_expanded_bytes=10**6, progress=seen.append)
         assert seen[-1] == 1.0
         assert all(0 <= share <= 1 for share in seen)
+
+
+def test_an_archive_of_small_pieces_is_read_in_whole_blocks(tmp_path: Path) -> None:
+    """How gzip members are cut (bgzip makes one per 64 KB) does not change how much is read at a time."""
+    from scoring.reading.archives import Capped, open_gzip
+
+    text = bytes(range(256)) * 400
+    path = tmp_path / "input"
+    path.write_bytes(b"".join(gzipped(text[start : start + 100]) for start in range(0, len(text), 100)))
+    with path.open("rb") as file:
+        faults = Faults()
+        source = Capped(open_gzip(file, faults), file, faults, max_expanded_bytes=10**6)
+        assert source.peek(50) == text[:50]
+        assert source.read(1000) == text[:1000]
+        assert source.read(10**6) == text[1000:]
+        assert source.read(10) == b""

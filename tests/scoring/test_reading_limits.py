@@ -125,7 +125,7 @@ def test_the_corpus_gets_the_verdicts_in_its_names(path: Path) -> None:
     "path", sorted(set(CORPUS.glob("ok--*")) - {CORPUS / "ok--csv"}), ids=lambda path: path.name
 )
 def test_no_cut_of_a_good_file_is_anything_but_its_table_or_refused(path: Path, tmp_path: Path) -> None:
-    """Cut anywhere, a file is refused in manners, or nothing was lost. (Plain CSV may end within its last number: nobody can tell.)"""
+    """Cut anywhere, a file is refused in manners, or nothing was lost. Plain CSV may end within a number."""
     data = path.read_bytes()
     whole = read_submission(path, IDS, DIM, max_expanded_bytes=CEILING).content_hash
     accepted = set()

@@ -187,7 +187,7 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
         archive = zipfile.ZipFile(bounded)
     except _DirectoryTooLong:
         raise faults.fatal("archive.members", "it holds thousands") from None
-    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError, struct.error, EOFError):
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, LookupError, struct.error, EOFError):
         raise faults.fatal("archive.truncated") from None
     bounded.limit = None
     return archive
@@ -207,7 +207,15 @@ def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Fault
         raise faults.fatal("archive.method")  # LZMA may ask for gigabytes before the first byte
     try:
         return MemberStream(archive.open(member), faults)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, struct.error, EOFError):
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+        struct.error,
+        EOFError,
+    ):
         raise faults.fatal("archive.damaged") from None
 
 
@@ -235,7 +243,7 @@ class MemberStream:
 def _is_by_the_way(member: zipfile.ZipInfo) -> bool:
     """Tell whether an entry is a folder or what macOS adds to every zip."""
     name = member.filename
-    return member.is_dir() or name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store"
+    return name.endswith("/") or name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store"
 
 
 class _DirectoryTooLong(Exception):
@@ -262,7 +270,9 @@ class _Bounded(io.RawIOBase):
         return self._below.tell()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a position."""
+        """Go to a position; one that a damaged directory invents is the archive's fault, not the disk's."""
+        if whence == io.SEEK_SET and offset < 0:
+            raise zipfile.BadZipFile
         return self._below.seek(offset, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:

@@ -16,7 +16,9 @@ from worker.commands.init import init
 from worker.commands.rank import rank
 from worker.commands.run import once, run
 from worker.commands.sandbox import sandbox
+from worker.commands.score import score
 from worker.commands.status import status
+from worker.commands.summarize import summarize
 from worker.commands.validate import validate
 from worker.commands.warm import warm
 
@@ -29,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (warm, validate, demo, init, run, once, status, rank, sandbox):
+for command in (warm, validate, demo, init, run, once, status, rank, score, summarize, sandbox):
     app.command()(command)
 for group in (board, challenge):
     app.add_typer(group)

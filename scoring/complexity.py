@@ -1,0 +1,92 @@
+"""What an embedding and its probe cost, beside how well they do: NeuroBench's complexity metrics for this benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scoring.probes.probe import Exercise, Probe
+
+FLOAT32_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Complexity:
+    """Complexity of one task's probe on one set of embeddings.
+
+    Attributes:
+        probe_parameters: Numbers that training sets, None if they depend on the data (support vectors).
+        embedding_dim: Dimension N.
+        embedding_bytes: Size of one embedding as float32.
+        activation_sparsity: Share of the embeddings' values that are exactly zero, padding included.
+        multiply_accumulates: Multiply-accumulate operations of one prediction, dense.
+        effective_multiply_accumulates: Those whose factor is not zero: dense ones times (1 - sparsity), rounded; exact on average for a
+            linear probe on embeddings that are not standardised, None for others.
+        latency_ms: Wall time of training and scoring one fold, in milliseconds.
+    """
+
+    probe_parameters: int | None
+    embedding_dim: int
+    embedding_bytes: int
+    activation_sparsity: float
+    multiply_accumulates: int | None
+    effective_multiply_accumulates: int | None
+    latency_ms: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready document."""
+        return dict(vars(self))
+
+
+def sparsity(matrix: NDArray[np.float32]) -> float:
+    """Return the share of values that are exactly zero."""
+    return 1.0 - float(np.count_nonzero(matrix)) / matrix.size if matrix.size else 0.0
+
+
+def complexity(
+    matrix: NDArray[np.float32], probe: Probe, exercise: Exercise, seconds: float, folds: int
+) -> Complexity:
+    """Measure one task of a standalone run.
+
+    Args:
+        matrix: Embeddings as they were handed in, before standardisation.
+        probe: What was trained.
+        exercise: The task.
+        seconds: Wall time of all folds.
+        folds: Their number.
+    """
+    return probe_complexity(
+        matrix,
+        parameters=probe.parameters(matrix.shape[1], exercise.outputs),
+        multiply_accumulates=probe.multiply_accumulates(matrix.shape[1], exercise.outputs),
+        linear=probe.name in {"linear", "ridge"},
+        seconds_per_fold=seconds / folds,
+    )
+
+
+def probe_complexity(
+    matrix: NDArray[np.float32],
+    *,
+    parameters: int | None,
+    multiply_accumulates: int | None,
+    linear: bool,
+    seconds_per_fold: float,
+) -> Complexity:
+    """Put the figures together; also for a challenge's scorecard, whose probe is linear with N + 1 parameters and N operations."""
+    dim, empty = matrix.shape[1], sparsity(matrix)
+    effective = None
+    if linear and multiply_accumulates is not None:
+        effective = round(multiply_accumulates * (1.0 - empty))
+    return Complexity(
+        probe_parameters=parameters,
+        embedding_dim=dim,
+        embedding_bytes=dim * FLOAT32_BYTES,
+        activation_sparsity=empty,
+        multiply_accumulates=multiply_accumulates,
+        effective_multiply_accumulates=effective,
+        latency_ms=seconds_per_fold * 1000.0,
+    )

@@ -1,0 +1,1 @@
+"""Probes: what is trained on frozen embeddings to see what they hold. One registry, see :mod:`scoring.probes.registry`."""

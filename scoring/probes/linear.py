@@ -1,0 +1,192 @@
+"""The linear probe: NeuCo-Bench's, with its numbers (paper Section 3.2, A.1).
+
+For regressions and binary classifications one random stream runs through all tasks and folds, as in NeuCo-Bench: with seed 42 the
+scores are NeuCo-Bench's own to about 1e-5. Several classes or labels are not part of NeuCo-Bench; they are trained by the same recipe with
+one output per class, each fold from a seed of its own, so they leave the stream of the others alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.engine import ignore, never
+from scoring.probes.crew import train_in_order
+from scoring.probes.probe import (
+    TEST_SIZE,
+    Exercise,
+    FoldResult,
+    ProbeSettings,
+    TaskKind,
+    Training,
+    number,
+    shuffle_splits,
+    taken,
+)
+from scoring.splits import held_out
+
+PARAMETERS = ("batch_size", "epochs", "learning_rate", "device")
+EPOCHS = 10  # NeuCo-Bench's default; challenges and the paper use 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingParameters:
+    """How a probe is trained by gradient steps."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+
+    @classmethod
+    def from_params(cls, params: dict[str, object]) -> TrainingParameters:
+        """Read them from the configuration's ``probe_params``, with NeuCo-Bench's defaults.
+
+        Raises:
+            OrganizerError: If one is not a positive number.
+        """
+        return cls(
+            epochs=int(number(params, "epochs", EPOCHS, whole=True)),
+            batch_size=int(number(params, "batch_size", 64, whole=True)),
+            learning_rate=number(params, "learning_rate", 0.001),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Job:
+    split: NDArray[np.int32]
+    stream: NDArray[np.uint32]
+
+
+class LinearProbe:
+    """One linear layer, AdamW, the best epoch kept.
+
+    Args:
+        settings: ``epochs`` (10), ``batch_size`` (64), ``learning_rate`` (0.001); ``device`` is accepted and has no effect: the compiled
+            kernel runs on processors.
+    """
+
+    name = "linear"
+
+    def __init__(self, settings: ProbeSettings) -> None:
+        from scoring.torch_stream import STATE_SIZE, start
+
+        self._settings = settings
+        self._parameters = TrainingParameters.from_params(taken(settings.params, self.name, PARAMETERS))
+        self._stream = np.empty(STATE_SIZE, dtype=np.uint32)
+        start(self._stream, settings.seed)
+
+    def train(
+        self,
+        exercise: Exercise,
+        *,
+        folds: int,
+        details: bool = False,
+        progress: Callable[[int], None] = ignore,
+        cancelled: Callable[[], bool] = never,
+    ) -> Training:
+        """See :meth:`scoring.probes.probe.Probe.train`."""
+        if exercise.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}:
+            from scoring.probes.torch_loop import train_folds
+
+            results = train_folds(
+                exercise,
+                self._parameters,
+                hidden=(),
+                folds=folds,
+                settings=self._settings,
+                details=details,
+                progress=progress,
+                cancelled=cancelled,
+            )
+        else:
+            results = self._train(exercise, folds, details, progress, cancelled)
+        return Training(folds=results, hyperparameters=vars(self._parameters))
+
+    def parameters(self, dim: int, outputs: int) -> int:
+        """Count weights and biases."""
+        return (dim + 1) * outputs
+
+    def multiply_accumulates(self, dim: int, outputs: int) -> int:
+        """Count one per weight."""
+        return dim * outputs
+
+    def _train(
+        self,
+        exercise: Exercise,
+        folds: int,
+        details: bool,
+        progress: Callable[[int], None],
+        cancelled: Callable[[], bool],
+    ) -> tuple[FoldResult, ...]:
+        from scoring.lanes import LANES
+        from scoring.local import _padded
+        from scoring.probes.traced import trace_fold
+
+        samples, dim = exercise.rows.shape
+        tested = held_out(samples, TEST_SIZE)
+        flat, width = _padded(exercise.rows, LANES)
+        targets = np.ascontiguousarray(exercise.targets, dtype=np.float32).reshape(1, -1)
+        classification = np.array([exercise.kind is TaskKind.BINARY])
+        stop = np.zeros(1, dtype=np.uint8)
+        recipe = self._parameters
+
+        def train(job: _Job) -> FoldResult | None:
+            kept = np.zeros(width + LANES, dtype=np.float32)
+            predictions = np.zeros(tested, dtype=np.float32)
+            history = np.zeros(recipe.epochs)
+            train_losses, test_losses = (np.zeros(recipe.epochs if details else 0) for _ in range(2))
+            finished = trace_fold(
+                flat,
+                width,
+                dim,
+                targets,
+                classification,
+                job.split,
+                tested,
+                job.stream,
+                recipe.epochs,
+                recipe.batch_size,
+                recipe.learning_rate,
+                stop,
+                kept,
+                predictions,
+                history,
+                train_losses,
+                test_losses,
+            )
+            if not finished:
+                return None
+            trained = job.split[tested:] if details else job.split[:0]
+            return FoldResult(
+                score=best(history),
+                test=job.split[:tested],
+                predictions=predictions.astype(np.float64),
+                train=trained,
+                train_predictions=(exercise.rows[trained] @ kept[:dim] + kept[width]).astype(np.float64),
+                history=tuple(history.tolist()),
+                train_losses=tuple(train_losses.tolist()),
+                test_losses=tuple(test_losses.tolist()),
+            )
+
+        jobs = self._jobs(samples, dim, folds)
+        return train_in_order(
+            train, jobs, threads=self._settings.threads, stop=stop, progress=progress, cancelled=cancelled
+        )
+
+    def _jobs(self, samples: int, dim: int, folds: int) -> Iterator[_Job]:
+        """Hand out each fold with a copy of the stream and move the stream past it."""
+        from scoring.kernel import draws_per_fold
+        from scoring.torch_stream import skip
+
+        for split in shuffle_splits(samples, folds, self._settings.seed):
+            yield _Job(split=split, stream=self._stream.copy())
+            skip(self._stream, draws_per_fold(dim, samples, self._parameters.epochs))
+
+
+def best(history: NDArray[np.float64]) -> float:
+    """Return the best score above minus infinity, NaN if there is none."""
+    usable = history[history > -np.inf]
+    return float(usable.max()) if len(usable) else float("nan")

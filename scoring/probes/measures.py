@@ -1,0 +1,145 @@
+"""All metrics of the paper for one fold (Appendix B.2), and the macro F1 that several classes and labels are scored by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.metrics import SIGMOID_HALF, f1_from_counts, r2_from_sums
+from scoring.probes.probe import TaskKind
+
+REGRESSION_METRICS = ("r2", "mse", "mae")
+CLASSIFICATION_METRICS = ("f1", "precision", "recall", "accuracy", "roc_auc")
+
+
+def measures(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any]) -> dict[str, float]:
+    """Return every metric of a task's kind for one test part.
+
+    For several classes or labels, F1, precision and recall are macro means, and ROC-AUC is the mean over the classes, each against the
+    rest. A metric that is not defined (ROC-AUC of one class) is NaN; 0/0 counts as 0 elsewhere, as in NeuCo-Bench.
+
+    Args:
+        kind: What is predicted.
+        predictions: Outputs, n or n x C.
+        targets: As in :class:`scoring.probes.probe.Exercise`.
+    """
+    if kind is TaskKind.REGRESSION:
+        with np.errstate(over="ignore", invalid="ignore"):  # a fold that failed
+            errors = targets.astype(np.float64) - predictions
+            return {
+                "r2": _r2(errors, targets),
+                "mse": float(np.mean(errors**2)),
+                "mae": float(np.mean(np.abs(errors))),
+            }
+    decided, truth = decisions(kind, predictions), indicators(kind, targets, predictions)
+    outputs = predictions.reshape(len(predictions), -1)
+    hits = np.sum(decided & truth, axis=0)
+    false_alarms = np.sum(decided & ~truth, axis=0)
+    misses = np.sum(~decided & truth, axis=0)
+    present = (
+        hits + false_alarms + misses > 0 if kind is TaskKind.MULTICLASS else np.ones(len(hits), np.bool_)
+    )
+    precision = _share(hits, hits + false_alarms)
+    recall = _share(hits, hits + misses)
+    f1 = np.array(
+        [f1_from_counts(*map(int, counts)) for counts in zip(hits, false_alarms, misses, strict=True)]
+    )
+    right = (decided == truth).all(axis=1) if kind is TaskKind.MULTICLASS else (decided == truth)
+    areas = np.array([roc_auc(outputs[:, column], truth[:, column]) for column in range(outputs.shape[1])])
+    defined = areas[np.isfinite(areas)]
+    return {
+        "f1": float(f1[present].mean()),
+        "precision": float(precision[present].mean()),
+        "recall": float(recall[present].mean()),
+        "accuracy": float(right.mean()),
+        "roc_auc": float(defined.mean()) if len(defined) else float("nan"),
+    }
+
+
+def score(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any]) -> float:
+    """Return the metric that counts: R2, F1 or macro F1; NaN if a prediction is not finite.
+
+    Macro F1 has torchmetrics' edge rules: a class that neither occurs nor is predicted does not count; a label counts always.
+    """
+    if not np.isfinite(predictions).all():
+        return float("nan")
+    if kind is TaskKind.REGRESSION:
+        with np.errstate(over="ignore"):
+            return _r2(targets.astype(np.float64) - predictions, targets)
+    decided, truth = decisions(kind, predictions), indicators(kind, targets, predictions)
+    counts = [
+        (int(np.sum(a & b)), int(np.sum(a & ~b)), int(np.sum(~a & b)))
+        for a, b in zip(decided.T, truth.T, strict=True)
+        if kind is not TaskKind.MULTICLASS or a.any() or b.any()
+    ]
+    return sum(f1_from_counts(*values) for values in counts) / len(counts)
+
+
+def decisions(kind: TaskKind, predictions: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which classes are predicted, n x C (C is 1 for a binary task).
+
+    Of several classes the one with the greatest output. Otherwise those with a probability above one half, where outputs that all lie in
+    [0, 1] are probabilities already (torchmetrics' rule).
+    """
+    outputs = predictions.reshape(len(predictions), -1)
+    if kind is TaskKind.MULTICLASS:
+        return np.asarray(outputs.argmax(axis=1)[:, np.newaxis] == np.arange(outputs.shape[1]))
+    are_probabilities = bool(np.all((outputs >= 0) & (outputs <= 1)))
+    return np.asarray(outputs > (0.5 if are_probabilities else SIGMOID_HALF))
+
+
+def indicators(kind: TaskKind, targets: NDArray[Any], predictions: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which classes are true, n x C."""
+    if kind is TaskKind.MULTICLASS:
+        return np.asarray(targets[:, np.newaxis] == np.arange(predictions.shape[1]))
+    return np.asarray(targets.reshape(len(targets), -1) > 0.5)
+
+
+def confusion(
+    kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any]
+) -> NDArray[np.int64] | None:
+    """Count true class (row) against predicted class (column); None for regressions and for several labels."""
+    if kind in {TaskKind.REGRESSION, TaskKind.MULTILABEL}:
+        return None
+    decided = decisions(kind, predictions)
+    if kind is TaskKind.BINARY:
+        size, truth, found = 2, (targets > 0.5).astype(np.int64), decided[:, 0].astype(np.int64)
+    else:
+        size, truth, found = decided.shape[1], np.asarray(targets, dtype=np.int64), decided.argmax(axis=1)
+    return np.bincount(truth * size + found, minlength=size * size).reshape(size, size).astype(np.int64)
+
+
+def roc_auc(outputs: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
+    """Return the area under the ROC curve: how often a positive has a greater output than a negative, ties counting half."""
+    positives = int(truth.sum())
+    negatives = len(truth) - positives
+    if not positives or not negatives or not np.isfinite(outputs).all():
+        return float("nan")
+    _, inverse, counts = np.unique(outputs, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    return float((ranks[truth].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def roc_curve(
+    outputs: NDArray[np.float64], truth: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return false and true positive rates, from (0, 0) to (1, 1), one point per distinct output."""
+    order = np.argsort(-outputs, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(outputs[order])), len(outputs) - 1)
+    found = np.cumsum(truth[order])[last]
+    rates = [
+        np.concatenate(([0.0], count / max(int(count[-1]), 1)))
+        for count in ((last + 1 - found).astype(np.float64), found.astype(np.float64))
+    ]
+    return rates[0], rates[1]
+
+
+def _r2(errors: NDArray[np.float64], targets: NDArray[Any]) -> float:
+    observed = targets.astype(np.float64)
+    return r2_from_sums(float(np.sum(errors**2)), float(np.sum((observed - observed.mean()) ** 2)))
+
+
+def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)

@@ -1,0 +1,110 @@
+"""Non-linear probes: one or two hidden layers (paper Appendix B.3.3).
+
+The paper gives the size of its decoders as about 170 and 464 times the linear probe's parameters, not their widths; the default widths give
+these ratios for embeddings of 1,024 dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from scoring.engine import ignore, never
+from scoring.errors import OrganizerError
+from scoring.probes.linear import PARAMETERS, TrainingParameters
+from scoring.probes.probe import Exercise, ProbeSettings, Training, taken
+
+WIDTHS = {1: (170,), 2: (400, 162)}
+
+
+class MlpProbe:
+    """Hidden layers with ReLU, trained like the linear probe; PyTorch is imported when training begins.
+
+    Args:
+        settings: Besides the linear probe's parameters ``hidden_layers`` (1 or 2; 1) or ``hidden_widths`` (a list), and ``device``, which
+            may be a graphics processor here.
+    """
+
+    name = "mlp"
+
+    def __init__(self, settings: ProbeSettings) -> None:
+        params = taken(settings.params, self.name, (*PARAMETERS, "hidden_layers", "hidden_widths"))
+        self._settings = settings
+        self._parameters = TrainingParameters.from_params(params)
+        self._hidden = _widths(params)
+        self._device = str(params.get("device") or "cpu")
+
+    def train(
+        self,
+        exercise: Exercise,
+        *,
+        folds: int,
+        details: bool = False,
+        progress: Callable[[int], None] = ignore,
+        cancelled: Callable[[], bool] = never,
+    ) -> Training:
+        """See :meth:`scoring.probes.probe.Probe.train`."""
+        from scoring.probes.torch_loop import train_folds
+
+        results = train_folds(
+            exercise,
+            self._parameters,
+            hidden=self._hidden,
+            folds=folds,
+            settings=self._settings,
+            details=details,
+            progress=progress,
+            cancelled=cancelled,
+            device=_usable(self._device),
+        )
+        return Training(
+            folds=results, hyperparameters={**vars(self._parameters), "hidden_widths": list(self._hidden)}
+        )
+
+    def parameters(self, dim: int, outputs: int) -> int:
+        """Count weights and biases of all layers."""
+        return sum((inputs + 1) * width for inputs, width in pairwise((dim, *self._hidden, outputs)))
+
+    def multiply_accumulates(self, dim: int, outputs: int) -> int:
+        """Count one per weight."""
+        return sum(inputs * width for inputs, width in pairwise((dim, *self._hidden, outputs)))
+
+
+def _widths(params: dict[str, object]) -> tuple[int, ...]:
+    widths = params.get("hidden_widths")
+    if widths is None:
+        layers = params.get("hidden_layers", 1)
+        if layers in WIDTHS and not isinstance(layers, bool):
+            return WIDTHS[int(str(layers))]
+        raise OrganizerError(
+            f"probe_params.hidden_layers is {layers!r}, not 1 or 2.",
+            cure="For other networks give hidden_widths, such as [256, 64].",
+            code="probe.bad_parameter",
+        )
+    if (
+        not isinstance(widths, (list, tuple))
+        or not 1 <= len(widths) <= 8
+        or not all(isinstance(width, int) and not isinstance(width, bool) and width > 0 for width in widths)
+    ):
+        raise OrganizerError(
+            f"probe_params.hidden_widths is {widths!r}, not a list of one to eight positive whole numbers.",
+            cure="Write it like [256] or [256, 64].",
+            code="probe.bad_parameter",
+        )
+    return tuple(widths)
+
+
+def _usable(device: str) -> str:
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch built without CUDA asserts
+        raise OrganizerError(
+            f"probe_params.device {device!r} cannot be used here.",
+            cure="Set it to cpu or auto.",
+            code="probe.device",
+        ) from error
+    return device

@@ -1,0 +1,208 @@
+"""The probe interface: one task in, the result of every fold out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from typing import Protocol as Interface
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.engine import ignore, never
+from scoring.errors import OrganizerError
+from scoring.splits import held_out
+
+TEST_SIZE = 0.1  # NeuCo-Bench's, for every probe
+
+
+class TaskKind(StrEnum):
+    """What a probe predicts; the value is what follows ``__`` in the name of a label file."""
+
+    REGRESSION = "regr"  # a number, scored by R2
+    BINARY = "cls"  # one of two classes, scored by F1
+    MULTICLASS = "multiclass"  # one of several classes, scored by macro F1
+    MULTILABEL = "multilabel"  # any number of several labels, scored by macro F1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exercise:
+    """One task, ready to train on.
+
+    Attributes:
+        name: Task identifier.
+        kind: What is predicted.
+        rows: float32, n x N, standardised.
+        targets: float32 n for regression (as trained on) and binary classification (0 and 1), int64 n (class numbers) for several classes,
+            float32 n x C (0 and 1) for several labels.
+        classes: Names of the C classes or labels; empty for a regression.
+    """
+
+    name: str
+    kind: TaskKind
+    rows: NDArray[np.float32]
+    targets: NDArray[Any]
+    classes: tuple[str, ...] = ()
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a probe says about a sample."""
+        return len(self.classes) if self.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL} else 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FoldResult:
+    """What one fold gave.
+
+    Attributes:
+        score: The held-out metric, NaN if the fold failed.
+        test: Row numbers of the test part.
+        predictions: float64 per test row; outputs of the kept state of the probe (a number or a logit), n_test or n_test x C.
+        train: Row numbers of the training part; empty if nobody asked for details.
+        train_predictions: The same for the training part.
+        history: The metric after each epoch or for each setting tried.
+        train_losses: The training loss likewise, if asked for.
+        test_losses: The held-out loss likewise, if asked for.
+    """
+
+    score: float
+    test: NDArray[np.int32]
+    predictions: NDArray[np.float64]
+    train: NDArray[np.int32]
+    train_predictions: NDArray[np.float64]
+    history: tuple[float, ...] = ()
+    train_losses: tuple[float, ...] = ()
+    test_losses: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What one task's training gave.
+
+    Attributes:
+        folds: K results.
+        hyperparameters: What the probes were trained with, for the report.
+        axis: What the histories run over.
+    """
+
+    folds: tuple[FoldResult, ...]
+    hyperparameters: Mapping[str, Any]
+    axis: str = "Epoch"
+
+
+class Probe(Interface):
+    """A probe, made for one run.
+
+    It may carry a random stream from task to task (NeuCo-Bench's does), so :meth:`train` is called once for each task, in order of names.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
+        ...
+
+    def train(
+        self,
+        exercise: Exercise,
+        *,
+        folds: int,
+        details: bool = False,
+        progress: Callable[[int], None] = ignore,
+        cancelled: Callable[[], bool] = never,
+    ) -> Training:
+        """Train and score on K random splits.
+
+        Args:
+            exercise: The task.
+            folds: Number K of folds.
+            details: Whether losses and predictions on the training part are wanted, for plots.
+            progress: Called with the number of folds finished since the last call.
+            cancelled: Asked about once a second whether to stop.
+
+        Raises:
+            OrganizerError: If the probe cannot do such a task.
+            Cancelled: If ``cancelled`` said so.
+        """
+        ...
+
+    def parameters(self, dim: int, outputs: int) -> int | None:
+        """Count the numbers that training sets, None if they depend on the data."""
+        ...
+
+    def multiply_accumulates(self, dim: int, outputs: int) -> int | None:
+        """Count the multiply-accumulate operations of one prediction, None if they depend on the data."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSettings:
+    """What a probe is made with.
+
+    Attributes:
+        params: The configuration's ``probe_params``.
+        seed: Of splits and training; NeuCo-Bench's is 42.
+        threads: Folds trained at once; None takes all cores that this process may use.
+    """
+
+    params: Mapping[str, Any]
+    seed: int = 42
+    threads: int | None = None
+
+
+def shuffle_splits(rows: int, folds: int, seed: int) -> Iterator[NDArray[np.int32]]:
+    """Yield the splits of ``ShuffleSplit(folds, test_size=0.1, random_state=seed)``: permutations whose first tenth is the test part."""
+    generator = np.random.RandomState(seed)
+    for _ in range(folds):
+        yield generator.permutation(rows).astype(np.int32)
+
+
+def parted(split: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the training part and the test part of a split."""
+    tested = held_out(len(split), TEST_SIZE)
+    return split[tested:], split[:tested]
+
+
+def taken(params: Mapping[str, Any], probe: str, known: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters, after a look at their names.
+
+    Raises:
+        OrganizerError: If one is unknown.
+    """
+    from difflib import get_close_matches
+
+    for name in params:
+        if name not in known:
+            near = get_close_matches(str(name), known, n=1)
+            raise OrganizerError(
+                f"The probe {probe} has no parameter {name!r}.",
+                cure=f"Did you mean {near[0]}?" if near else f"It has: {', '.join(known)}.",
+                code="probe.unknown_parameter",
+            )
+    return dict(params)
+
+
+def number(
+    params: Mapping[str, Any], key: str, default: float, *, low: float = 0.0, whole: bool = False
+) -> float:
+    """Return a parameter that must be a number above ``low``.
+
+    YAML reads ``1e-3`` as text, which NeuCo-Bench's users write, so text that is a number counts.
+
+    Raises:
+        OrganizerError: If it is not.
+    """
+    value = params.get(key, default)
+    try:
+        result = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        result = float("nan")
+    if not low < result < float("inf") or (whole and result != int(result)):
+        kind = "a whole number" if whole else "a number"
+        raise OrganizerError(
+            f"probe_params.{key} is {value!r}, not {kind} above {low:g}.",
+            cure="Correct it in the configuration.",
+            code="probe.bad_parameter",
+        )
+    return result

@@ -1,0 +1,176 @@
+"""``neuco-worker score``: NeuCo-Bench's ``main.py``, with its flags, files and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from worker.commands.summarize import show_leaderboard
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from leaderboard.runs import PhaseRuns
+    from scoring.quality import Quality
+    from scoring.standalone.run import RunReport, Watcher
+
+# Flags are spelled as NeuCo-Bench spells them; with hyphens they work too.
+
+
+def score(
+    *,
+    submission_file: Annotated[
+        Path,
+        typer.Option(
+            "--submission_file",
+            "--submission-file",
+            help="Embeddings: CSV (also .gz, .zip) with the column id and one per dimension, Parquet, or NPZ.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ],
+    annotation_path: Annotated[
+        Path,
+        typer.Option(
+            "--annotation_path",
+            "--annotation-path",
+            help="Folder of label files <task>__<type>.csv (columns id,label) or task packages.",
+        ),
+    ],
+    output_dir: Annotated[
+        Path, typer.Option("--output_dir", "--output-dir", help="Folder for the results.")
+    ] = Path("results"),
+    config: Annotated[
+        Path, typer.Option(help="YAML file: k_folds, probe_type, probe_params, task_filter and so on.")
+    ] = Path("config.yaml"),
+    method_name: Annotated[
+        str | None,
+        typer.Option(
+            "--method_name",
+            "--method-name",
+            help="Your method's name; by default that of the submission file.",
+        ),
+    ] = None,
+    phase: Annotated[str, typer.Option(help="Name of the group of runs that are ranked together.")] = "all",
+    exclude_file: Annotated[
+        Path | None,
+        typer.Option("--exclude_file", "--exclude-file", help="Text file of ids to leave out, one per line."),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1
+        ),
+    ] = 42,
+    threads: Annotated[
+        int | None, typer.Option(help="Folds trained at once; by default one per core.", min=1)
+    ] = None,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="Print results_summary.json as one document.")
+    ] = False,
+) -> None:
+    """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, folders, keys and numbers.
+
+    Embeddings that a challenge would refuse are scored with a warning: gaps count as 0, missing ids shrink the tasks, narrow embeddings are
+    padded with zeros.
+
+    Example: neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev
+    """
+    import json
+
+    from rich.console import Console
+
+    from scoring.standalone.configuration import read_settings
+    from scoring.standalone.results import finite, make_run_folder, summary_document, write_results
+    from scoring.standalone.run import Inputs, read_material, score_run
+
+    console = Console(stderr=True, highlight=False)
+    settings = read_settings(config)
+    inputs = Inputs(submission=submission_file, annotations=annotation_path, excluded=exclude_file)
+    material = read_material(inputs, settings)
+    for warning in material.warnings:
+        console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
+    method = method_name or submission_file.stem
+    folder = make_run_folder(output_dir, phase=phase, method=method, now=datetime.now().astimezone())
+    with _progress(console) as watcher:
+        report = score_run(material, settings, seed=seed, threads=threads, watcher=watcher)
+    for warning in report.warnings[len(material.warnings) :]:
+        console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
+    write_results(folder, report, settings, experiment=folder.name)
+    ranked = _ranked(output_dir, phase) if settings.update_leaderboard else None
+    if json_output:
+        document = summary_document(report, settings, experiment=folder.name)
+        print(json.dumps(finite(document) | {"folder": str(folder)}, indent=2))
+    else:
+        _show(report, folder)
+        if ranked is not None:
+            show_leaderboard(*ranked)
+
+
+def _ranked(output_dir: Path, phase: str) -> tuple[PhaseRuns, Path]:
+    from leaderboard.runs import rank_runs
+    from worker.commands.summarize import write_leaderboard
+
+    runs = rank_runs(output_dir, phase)
+    return runs, write_leaderboard(runs, output_dir, phase, now=datetime.now().astimezone())
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Watcher]:
+    """Show a bar for each task on stderr; on what is no terminal, one line for each finished task."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from scoring.standalone.run import Watcher
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("folds"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+    class Bars(Watcher):
+        def task(self, name: str, *, samples: int, folds: int) -> None:
+            self._bar = bars.add_task(f"{name} ({samples:,} samples)", total=folds)
+
+        def folds(self, finished: int) -> None:
+            bars.advance(self._bar, finished)
+
+        def done(self, name: str, result: Quality) -> None:
+            line = f"{name}: Q {result.q:.3f}, score {result.mean:.4f} ± {result.std:.4f}"
+            console.print(line, markup=False, soft_wrap=True)
+
+    with bars:
+        yield Bars()
+
+
+def _show(report: RunReport, folder: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="Results", title_justify="left")
+    for name in ("Task", "Type", "Samples", "Q", "Score", "± std"):
+        table.add_column(name, justify="left" if name in {"Task", "Type"} else "right")
+    for task in report.tasks:
+        table.add_row(
+            Text(task.exercise.name),
+            task.exercise.kind.value,
+            f"{len(task.exercise.rows):,}",
+            f"{task.quality.q:.3f}",
+            f"{task.quality.mean:.4f}",
+            f"{task.quality.std:.4f}",
+        )
+    table.add_section()
+    table.add_row("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", "")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"Results: {folder}", markup=False, soft_wrap=True)

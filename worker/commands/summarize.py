@@ -1,0 +1,74 @@
+"""``neuco-worker summarize``: rank the runs of a phase, as NeuCo-Bench's ``summarize_runs`` does."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from leaderboard.runs import PhaseRuns
+
+
+def summarize(
+    *,
+    output_dir: Annotated[
+        Path, typer.Option("--output_dir", "--output-dir", help="Folder that the runs were written to.")
+    ] = Path("results"),
+    phase: Annotated[str, typer.Option(help="Group of runs to rank.")] = "all",
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Rank the complete runs of a phase by weighted per-task ranks, and write the leaderboard as CSV.
+
+    Example: neuco-worker summarize --output_dir results --phase dev
+    """
+    from leaderboard.runs import rank_runs
+    from leaderboard.table import document
+
+    runs = rank_runs(output_dir, phase)
+    path = write_leaderboard(runs, output_dir, phase, now=datetime.now().astimezone())
+    if json_output:
+        left_out = [{"run": name, "reason": reason} for name, reason in runs.left_out]
+        print(
+            json.dumps(
+                document(runs.table, runs.ranking) | {"left_out": left_out, "csv": str(path)}, indent=2
+            )
+        )
+    else:
+        show_leaderboard(runs, path)
+
+
+def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str, *, now: datetime) -> Path:
+    """Write ``leaderboards/<phase>/leaderboard_<time>.csv`` and return its path."""
+    from leaderboard.runs import leaderboard_csv
+
+    path = output_dir / "leaderboards" / phase / f"leaderboard_{now:%Y%m%d_%H%M%S}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(leaderboard_csv(runs), "utf-8")
+    return path
+
+
+def show_leaderboard(runs: PhaseRuns, path: Path) -> None:
+    """Print the leaderboard, what was left out of it, and where the CSV is."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(title="Leaderboard", title_justify="left")
+    for name in ("Rank", "Experiment", "Weighted rank", "Mean Q"):
+        grid.add_column(name, justify="left" if name == "Experiment" else "right")
+    for index in runs.ranking.order:
+        grid.add_row(
+            str(runs.ranking.ranks[index]),
+            Text(runs.table.entries[index]),
+            f"{runs.ranking.weighted_ranks[index]:.3f}",
+            f"{runs.ranking.means[index]:.3f}",
+        )
+    console = Console(highlight=False)
+    console.print(grid)
+    for name, reason in runs.left_out:
+        console.print(f"Left out: {name} {reason}.", markup=False, soft_wrap=True)
+    console.print(f"CSV: {path}", markup=False, soft_wrap=True)

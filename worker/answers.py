@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,8 +41,22 @@ class Answer:
         return cls(**json.loads(text))
 
 
-def finished(q_mean: float, *, decimals: int, notes: tuple[str, ...], zarr_suffix_removed: bool) -> Answer:
+def finished(
+    q_mean: float,
+    *,
+    decimals: int,
+    notes: tuple[str, ...],
+    zarr_suffix_removed: bool,
+    receipt: Mapping[str, str] | None = None,
+) -> Answer:
     """Answer a scored submission.
+
+    Args:
+        q_mean: Unrounded mean Q.
+        decimals: To round to.
+        notes: About the participant's own file.
+        zarr_suffix_removed: Whether ids had such a suffix.
+        receipt: What lets the participant prove later what was scored, see :mod:`worker.fairness.receipts`.
 
     Raises:
         ValueError: If mean Q is not finite: that is never an answer.
@@ -49,13 +64,15 @@ def finished(q_mean: float, *, decimals: int, notes: tuple[str, ...], zarr_suffi
     if not math.isfinite(q_mean):
         raise ValueError("mean Q is not finite")
     value = round(q_mean, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
-    document = {
+    document: dict[str, object] = {
         "status": "completed",
         "q_mean": value,
         "more_than_allowed_probes_failed": False,
         "zarr_suffix_removed": zarr_suffix_removed,
         "notes": list(notes),
     }
+    if receipt is not None:
+        document["receipt"] = dict(receipt)
     return Answer(status="finished", stdout=json.dumps(document), value=value)
 
 

@@ -6,8 +6,11 @@ evaluates reads the labels again and compares.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from scoring.identifiers import read_ids
 from scoring.protocol import Protocol, ids_hash
@@ -50,6 +53,9 @@ def load_phase(configuration: Configuration, codename: str, secret: bytes) -> Ph
     ids = read_ids(configuration.path(settings.ids))
     tasks = load_tasks(configuration.path(settings.tasks), ids)
     key = phase_key(secret, codename)
+    beacon = read_beacon(configuration)
+    if beacon is not None:
+        key = mixed_key(key, beacon)
     return PhaseSetup(
         codename=codename,
         settings=settings,
@@ -66,6 +72,23 @@ def load_phase(configuration: Configuration, codename: str, secret: bytes) -> Ph
         tasks={task.name: task.version for task in tasks},
         row_sets={task.name: task.row_set for task in tasks},
     )
+
+
+def beacon_path(configuration: Configuration) -> Path:
+    """Return where the public value stands that is mixed into the phase keys, if one was chosen."""
+    secret = configuration.path(configuration.challenge.secret)
+    return secret.with_name(secret.name + ".beacon")
+
+
+def read_beacon(configuration: Configuration) -> str | None:
+    """Read the public value, fixed after the commitment, that no organizer could choose; None if there is none."""
+    path = beacon_path(configuration)
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+
+
+def mixed_key(key: bytes, beacon: str) -> bytes:
+    """Mix a public value into a phase key: HMAC-SHA256(key, value)."""
+    return hmac.new(key, beacon.encode(), hashlib.sha256).digest()
 
 
 def load_challenge(configuration: Configuration) -> dict[str, PhaseSetup]:

@@ -162,6 +162,9 @@ class Leaderboard(_Section):
     ssh_key: str | None = Field(None, description="For ssh URLs: file:PATH or credential:NAME.")
     known_hosts: str | None = Field(None, description="File with the pinned host keys, for ssh URLs.")
     publish_every: float = Field(60, ge=0, description="At most one push in so many seconds.")
+    receipts_every: float = Field(
+        86400, gt=0, description="Seconds between two batches of the public log of receipts."
+    )
     publish: list[Literal["intervals", "stable_views"]] = Field(
         [], description="What is released before the reveal."
     )

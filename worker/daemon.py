@@ -21,6 +21,7 @@ from worker.context import Context
 from worker.courier import Courier
 from worker.evalai import Client
 from worker.evaluation import Evaluation, give_back
+from worker.fairness import commitments
 from worker.fetching import Fetching
 from worker.files import FileStore
 from worker.housekeeping import Housekeeping
@@ -48,6 +49,11 @@ class Waiting:
     stuck: int
     owed: int
     board: bool
+
+    @property
+    def nothing(self) -> bool:
+        """Whether everything is done."""
+        return not (self.active or self.stuck or self.owed or self.board)
 
 
 class Worker:
@@ -225,6 +231,7 @@ class Worker:
                 give_back(tx, known, error, Outcome.DEAD, retry_at=now)
             tx.release_all()
             tx.set_fact("started_at", now.isoformat())
+            commitments.ensure(tx, self.context.configuration, self.context.phases, now=now)
         self.files.clear_temporary()
 
 

@@ -20,6 +20,7 @@ from worker.challenge import PhaseSetup
 from worker.children import Child
 from worker.context import Context
 from worker.evaluate_child import order_for
+from worker.fairness import receipts
 from worker.files import FileStore
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
@@ -232,11 +233,13 @@ class Evaluation:
             q_mean = row_mean_q(tx, read["content_hash"], setup.protocol.hash, dict(setup.tasks))
             if q_mean is None:
                 raise RuntimeError("the child ended but cells are missing")
+            receipt = give_receipt(tx, known.pk, setup, read["content_hash"], now=now)
             answer = answers.finished(
                 q_mean,
                 decimals=configuration.leaderboard.decimals,
                 notes=tuple(str(note) for note in read.get("notes", ())),
                 zarr_suffix_removed=bool(read.get("zarr_suffix_removed")),
+                receipt=receipt,
             )
             self._owe(tx, known, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
             self._close(tx, Outcome.DONE, "", now)
@@ -399,6 +402,26 @@ def row_mean_q(tx: Transaction, content_hash: str, protocol_hash: str, tasks: di
     if any(value is None for value in values):
         return None
     return mean_quality([float(value) for value in values if value is not None])
+
+
+def give_receipt(
+    tx: Transaction, pk: int, setup: PhaseSetup, content_hash: str, *, now: datetime
+) -> dict[str, str]:
+    """Commit to what was scored, and return what the participant is told of it."""
+    cells = [
+        cell
+        for cell in tx.cells(content_hash, setup.protocol.hash)
+        if setup.tasks.get(cell["task"]) == cell["version"]
+    ]
+    record = receipts.make_record(
+        submission=pk,
+        phase=setup.codename,
+        content_hash=content_hash,
+        protocol_hash=setup.protocol.hash,
+        cells=cells,
+        scored_at=now,
+    )
+    return receipts.issue(tx, record)
 
 
 def remarks_of(cell: dict[str, Any]) -> list[str]:

@@ -68,11 +68,21 @@ def take_facts(
             input_file=facts.input_file,
             public_at_first=facts.is_public,
         )
-    elif facts.input_file and _without_query(facts.input_file) == _without_query(known.input_file):
+    elif known.state is State.RECEIVED:
+        tx.note(facts.pk, phase_pk=facts.phase_pk)  # never yet accepted: the edit that held it may be undone
+    if (
+        not first_sight
+        and facts.input_file
+        and _without_query(facts.input_file) == _without_query(known.input_file)
+    ):
         tx.note(facts.pk, input_file=facts.input_file)  # the same file, perhaps under a fresh signature
     tx.note(
         facts.pk,
-        phase=phases.get(facts.phase_pk if first_sight else known.phase_pk or facts.phase_pk),
+        phase=phases.get(
+            facts.phase_pk
+            if first_sight or known.state is State.RECEIVED
+            else known.phase_pk or facts.phase_pk
+        ),
         team=facts.team_name,
         method=facts.method_name,
         public_now=facts.is_public,

@@ -20,6 +20,7 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.context import Context, seconds
+from worker.fairness import commitments, receipts
 from worker.intake import board_facts
 from worker.lanes import Lane
 from worker.office import Office
@@ -37,6 +38,7 @@ class _Draft:
     site: Site
     new: tuple[Board, ...]
     submissions: tuple[Tracked, ...]
+    promises: Mapping[str, bytes]
 
 
 class Publishing:
@@ -62,6 +64,19 @@ class Publishing:
         """Whether a round is under way."""
         return self._lane.busy or self._draft is not None
 
+    def _close_batch(self, now: datetime) -> None:
+        """Publish the open receipts when their fixed moment has come, whether or not there are any."""
+        every_s = self._context.configuration.leaderboard.receipts_every
+        with self._context.store.read() as tx:
+            entries, lines = tx.commitments(), tx.batches()
+        if not entries:
+            return
+        due = receipts.due_at(datetime.fromisoformat(entries[0][0]["made_at"]), len(lines), every_s)
+        if due <= now:
+            with self._context.store.write() as tx:
+                receipts.close_batch(tx, made_at=due)
+            self.pushed = False
+
     def due(self) -> bool:
         """Tell whether the repository may be behind."""
         with self._context.store.read() as tx:
@@ -84,6 +99,7 @@ class Publishing:
             return False
         if self._not_before is not None and now < self._not_before <= now + timedelta(seconds=120):
             return False
+        self._close_batch(now)
         if not self.due():
             return False
         with self._context.store.read() as tx:
@@ -140,6 +156,8 @@ class _Material:
     snapshots: tuple[PhaseSnapshot, ...]
     histories: Mapping[str, tuple[Board, ...]]
     frozen: Mapping[str, datetime | None]
+    promises: Mapping[str, bytes]
+    revealed: frozenset[str]
 
 
 def read_material(
@@ -152,7 +170,17 @@ def read_material(
         snapshots=tuple(snapshot(tx, configuration, setup) for setup in phases.values()),
         histories={name: tuple(map(boards.from_json, tx.boards(name))) for name in phases},
         frozen={name: _frozen_at(tx, name) for name in phases},
+        promises=promise_files(tx),
+        revealed=frozenset(tx.reveals()),
     )
+
+
+def promise_files(tx: Transaction) -> dict[str, bytes]:
+    """Return the files that make the challenge checkable: commitments, receipts, and what was revealed."""
+    files = {commitments.PATH: commitments.commitment_file(tx), receipts.PATH: receipts.receipts_file(tx)}
+    for revealed in tx.reveals().values():
+        files |= {path: text.encode() for path, text in revealed.items()}
+    return {path: content for path, content in files.items() if content is not None}
 
 
 def compute(material: _Material, now: datetime) -> _Draft:
@@ -172,12 +200,15 @@ def compute(material: _Material, now: datetime) -> _Draft:
                 title=phase.title,
                 rules=phase.rules,
                 history=history,
-                snapshot=phase if material.configuration.leaderboard.publish else None,
+                snapshot=phase
+                if phase.codename in material.revealed or material.configuration.leaderboard.publish
+                else None,
+                revealed=phase.codename in material.revealed,
                 frozen_at=frozen_at,
             )
         )
     site = make_site(material.configuration, tuple(sites))
-    return _Draft(site=site, new=tuple(new), submissions=material.posted)
+    return _Draft(site=site, new=tuple(new), submissions=material.posted, promises=material.promises)
 
 
 def keep_boards(tx: Transaction, draft: _Draft) -> None:
@@ -194,7 +225,8 @@ def push(publisher: Publisher, draft: _Draft) -> Published:
     """
 
     def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        return render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
+        rendered = render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
+        return {**rendered, **draft.promises}
 
     return publisher.publish(files, commit_message(draft.site, unpublished(draft.site, draft.new)))
 
@@ -310,19 +342,25 @@ def snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -
     return PhaseSnapshot(
         codename=setup.codename,
         title=setup.codename,
-        rules=Rules(
-            selection=Selection(settings.selection),
-            epsilon=configuration.scoring.epsilon,
-            baselines_weigh=leaderboard.baselines_weigh,
-            ghost_task=leaderboard.ghost_task,
-            decimals=leaderboard.decimals,
-            hidden_teams=frozenset(leaderboard.hidden_teams),
-            chosen=tx.choices(setup.codename),
-            visibility=settings.visibility,
-            eligible_if_scored_in=settings.eligible_if_scored_in,
-        ),
+        rules=make_rules(configuration, setup.codename, chosen=tx.choices(setup.codename)),
         row_sets=dict(setup.row_sets),
         entries=tuple(entries),
+    )
+
+
+def make_rules(configuration: Configuration, phase: str, *, chosen: Mapping[int, int]) -> Rules:
+    """Return the organizer's settings that decide a phase's board."""
+    leaderboard, settings = configuration.leaderboard, configuration.phases[phase]
+    return Rules(
+        selection=Selection(settings.selection),
+        epsilon=configuration.scoring.epsilon,
+        baselines_weigh=leaderboard.baselines_weigh,
+        ghost_task=leaderboard.ghost_task,
+        decimals=leaderboard.decimals,
+        hidden_teams=frozenset(leaderboard.hidden_teams),
+        chosen=chosen,
+        visibility=settings.visibility,
+        eligible_if_scored_in=settings.eligible_if_scored_in,
     )
 
 

@@ -19,7 +19,8 @@ from worker import answers
 from worker.challenge import PhaseSetup
 from worker.children import Child
 from worker.evaluate_child import order_for
-from worker.evaluation import EXPANSION, missing_tasks, row_mean_q
+from worker.evaluation import EXPANSION, give_receipt, missing_tasks, row_mean_q
+from worker.fairness import commitments
 from worker.office import Office
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, Errand, State
@@ -228,12 +229,21 @@ def _take_up(office: Office, setup: PhaseSetup) -> int:
             q_mean = row_mean_q(tx, known.content_hash, setup.protocol.hash, dict(setup.tasks))
             if q_mean is None or q_mean == known.q_mean:
                 continue
-            answer = with_value(answers.Answer.from_json(known.answer), q_mean, decimals)
-            if answer.to_json() == known.answer:
+            receipt = give_receipt(tx, known.pk, setup, known.content_hash, now=office.now)
+            before_it = answers.Answer.from_json(known.answer)
+            answer = with_value(before_it, q_mean, decimals, receipt=receipt)
+            if answer.value == before_it.value:
                 tx.note(known.pk, q_mean=q_mean)
                 continue
             changed += 1
             _answer_again(tx, known, answer, q_mean, office.now)
+        commitments.commit(
+            tx,
+            office.configuration,
+            {**office.phases(), setup.codename: setup},
+            reason=f"tasks or protocol of {setup.codename} changed",
+            now=office.now,
+        )
         tx.log(
             "rescored",
             actor=office.actor,
@@ -256,7 +266,9 @@ def _answer_again(
         tx.owe(Errand.POST, known.pk, now=now)
 
 
-def with_value(answer: answers.Answer, q_mean: float, decimals: int) -> answers.Answer:
+def with_value(
+    answer: answers.Answer, q_mean: float, decimals: int, *, receipt: dict[str, str]
+) -> answers.Answer:
     """Return an answer with another mean Q and the same notes."""
     document = json.loads(answer.stdout)
     return answers.finished(
@@ -264,4 +276,5 @@ def with_value(answer: answers.Answer, q_mean: float, decimals: int) -> answers.
         decimals=decimals,
         notes=tuple(document.get("notes", ())),
         zarr_suffix_removed=bool(document.get("zarr_suffix_removed")),
+        receipt=receipt,
     )

@@ -23,7 +23,7 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker import logs
 from worker.challenge import load_challenge
 from worker.configuration import Configuration, load
-from worker.daemon import Worker, make_client
+from worker.daemon import Waiting, Worker, make_client
 from worker.evalai import TokenRefused, token_expiry
 from worker.health import HealthServer
 from worker.lock import only_daemon
@@ -227,13 +227,11 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
     signals = Signals(stop=threading.Event(), wake=threading.Event())
     signals.install()
     with started(path, wake=signals.wake.set) as (configuration, worker):
-        moved_at = time.monotonic()
-        patience_s = max(ONCE_STUCK_S, 2 * configuration.submission.answer_grid)
+        patience = Patience(configuration)
         while not signals.stop.is_set():
             signals.wake.clear()
             now = utc_now()
             if worker.step(now):
-                moved_at = time.monotonic()
                 on_step(worker)
                 continue
             if worker.fatal is not None:
@@ -242,13 +240,9 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
             if isinstance(refused, TokenRefused):
                 raise refused
             left = worker.waiting(now)
-            drained = worker.courier.drained and not worker.busy
-            if drained and not left.active and not left.owed and not left.stuck and not left.board:
+            if worker.courier.drained and not worker.busy and left.nothing:
                 break
-            still_s = time.monotonic() - moved_at
-            failing = worker.courier.failing or worker.publishing.tries > 0 or left.stuck > 0
-            hopeless = failing and not worker.busy and left.active == 0 and still_s > _short(configuration)
-            if hopeless or still_s > patience_s + configuration.submission.deadline * worker.evaluation.busy:
+            if patience.ended(worker, left, time.monotonic()):
                 raise _undone(worker, now)
             signals.wake.wait(timeout=0.25)
         if configuration.metrics.textfile is not None:
@@ -272,9 +266,27 @@ def collector(worker: Worker) -> StateCollector:
     return StateCollector(store, status, utc_now)
 
 
-def _short(configuration: Configuration) -> float:
-    """How long `once` waits for a retry when all that is left has failed: one retry's wait."""
-    return min(10.0, configuration.evalai.poll_every)
+class Patience:
+    """Decides when `once` gives up: nothing has come nearer its end for a while. Looking at an empty queue is no progress.
+
+    Args:
+        configuration: Retries come after `evalai.poll_every`, answers at multiples of `submission.answer_grid`.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._after_failures_s = min(10.0, 3 * configuration.evalai.poll_every)
+        self._at_all_s = max(ONCE_STUCK_S, 2 * configuration.submission.answer_grid)
+        self._left: Waiting | None = None
+        self._since_s = 0.0
+
+    def ended(self, worker: Worker, left: Waiting, clock_s: float) -> bool:
+        """Tell whether it is time to give up; a child at work has a deadline of its own."""
+        if left != self._left or worker.evaluation.busy or worker.fetching.busy:
+            self._left, self._since_s = left, clock_s
+        failing = worker.courier.failing or worker.publishing.tries > 0 or left.stuck > 0
+        return clock_s - self._since_s > (
+            self._after_failures_s if failing and not left.active else self._at_all_s
+        )
 
 
 def _undone(worker: Worker, now: datetime) -> InfrastructureError:

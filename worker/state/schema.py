@@ -199,3 +199,36 @@ facts = Table(
     Column("name", String(100), primary_key=True),
     Column("value", Text, nullable=False),
 )
+
+commitments = Table(
+    "commitments",
+    metadata,
+    Column("sequence", Integer, primary_key=True),
+    Column("public", Text, nullable=False),
+    Column("private", Text, nullable=False),  # what opens it: nonces, salts, manifests
+)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("submission", Integer, nullable=False, index=True),
+    Column("commitment", String(64), nullable=False, unique=True),
+    Column("nonce", String(64), nullable=False),
+    Column("record", Text, nullable=False),
+    Column("batch", Integer),  # line of the public log; NULL until published
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("sequence", Integer, primary_key=True),
+    Column("line", Text, nullable=False),
+)
+
+reveals = Table(
+    "reveals",
+    metadata,
+    Column("phase", String(100), primary_key=True),
+    Column("files", Text, nullable=False),  # JSON {path: text}
+)

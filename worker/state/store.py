@@ -22,12 +22,13 @@ from worker.state.boards import Boards
 from worker.state.cells import Cells
 from worker.state.notices import Notices
 from worker.state.outbox import Outbox
+from worker.state.promises import Promises
 from worker.state.submissions import Submissions
 
 BUSY_TIMEOUT_S = 15
 
 
-class Transaction(Submissions, Attempts, Cells, Outbox, Boards, Notices):
+class Transaction(Submissions, Attempts, Cells, Outbox, Boards, Notices, Promises):
     """The verbs of the store, inside one transaction."""
 
 

@@ -1,0 +1,49 @@
+"""One way to write a value as bytes, and one way to hash it: what commitments are made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from scoring.tasks import Task
+
+NONCE_BYTES = 32
+
+
+def canonical(document: Any) -> bytes:
+    """Write a JSON value in its one canonical form: sorted keys, no spaces, ASCII; floats in their shortest exact form.
+
+    Raises:
+        ValueError: For NaN and infinities, which JSON does not have.
+    """
+    return json.dumps(
+        document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode()
+
+
+def digest(domain: str, *parts: bytes) -> str:
+    """Hash length-prefixed parts under a domain, so that no two kinds of commitment share an input; SHA-256 in hex."""
+    result = hashlib.sha256()
+    for part in (f"neuco-worker/{domain}".encode(), *parts):
+        result.update(len(part).to_bytes(8, "big") + part)
+    return result.hexdigest()
+
+
+def label_rows(task: Task) -> bytes:
+    """Write a task's parsed rows: the same for any file that parses to them."""
+    return canonical(
+        [[identifier, float(label)] for identifier, label in zip(task.ids, task.labels, strict=True)]
+    )
+
+
+def labels_hash(task: Task, salt: bytes) -> str:
+    """Hash a task's labels under a random salt: without it few labels could be guessed and compared."""
+    return digest("labels", salt, label_rows(task))
+
+
+def is_prefix(earlier: Iterable[Any], later: Iterable[Any]) -> bool:
+    """Tell whether a list only grew."""
+    first, second = list(earlier), list(later)
+    return second[: len(first)] == first

@@ -1,0 +1,120 @@
+"""The commitment: one hash that binds secret and hidden tasks before anybody submits.
+
+It covers 32 random bytes and, per phase, the hash of a manifest under random bytes of its own. So it shows neither the number of tasks nor
+their names, binds all of them, and one phase can be opened without another.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+from scoring.tasks import load_tasks
+from worker.challenge import PhaseSetup
+from worker.configuration import Configuration
+from worker.fairness.canonical import NONCE_BYTES, canonical, digest, labels_hash
+from worker.secrets import read_challenge_secret
+from worker.state import Transaction
+
+FORMAT = 1
+PATH = "commitment.json"
+
+
+def phase_manifest(configuration: Configuration, setup: PhaseSetup) -> dict[str, Any]:
+    """Describe one phase completely, with fresh random salts for its labels."""
+    tasks = []
+    for task in load_tasks(configuration.path(setup.settings.tasks), setup.ids):
+        salt = secrets.token_bytes(NONCE_BYTES)
+        tasks.append(
+            {
+                "identifier": task.name,
+                "type": task.type.value,
+                "version": task.version,
+                "salt": salt.hex(),
+                "labels": labels_hash(task, salt),
+            }
+        )
+    return {
+        "phase": setup.codename,
+        "nonce": secrets.token_hex(NONCE_BYTES),
+        "protocol": asdict(setup.protocol),
+        "protocol_hash": setup.protocol.hash,
+        "tasks": tasks,
+    }
+
+
+def phase_commitment(manifest: Mapping[str, Any]) -> str:
+    """Commit to one phase's manifest under its own nonce."""
+    body = {key: value for key, value in manifest.items() if key != "nonce"}
+    return digest("phase", bytes.fromhex(manifest["nonce"]), canonical(body))
+
+
+def opening(secret: bytes, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what opens a commitment: nonce, the secret's hash, one hash per phase."""
+    return {
+        "nonce": secrets.token_hex(NONCE_BYTES),
+        "secret": digest("secret", secret),
+        "phases": {name: phase_commitment(manifest) for name, manifest in manifests.items()},
+    }
+
+
+def commitment_of(opened: Mapping[str, Any]) -> str:
+    """Return the one public hash."""
+    body = {"secret": opened["secret"], "phases": opened["phases"]}
+    return digest("commitment", bytes.fromhex(opened["nonce"]), canonical(body))
+
+
+def public_protocol(setup: PhaseSetup) -> dict[str, Any]:
+    """Return what everybody may know of a phase's protocol from the start."""
+    protocol = asdict(setup.protocol)
+    del protocol["secret_commitment"]
+    return protocol
+
+
+def commit(
+    tx: Transaction,
+    configuration: Configuration,
+    phases: Mapping[str, PhaseSetup],
+    *,
+    reason: str,
+    now: datetime,
+    beacon: str | None = None,
+) -> dict[str, Any]:
+    """Make a commitment durable and return its public entry; what opens it stays in the database until the reveal."""
+    secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
+    manifests = {name: phase_manifest(configuration, setup) for name, setup in phases.items()}
+    opened = opening(secret, manifests)
+    sequence = len(tx.commitments()) + 1
+    public = {
+        "format": FORMAT,
+        "sequence": sequence,
+        "made_at": now.isoformat(timespec="seconds"),
+        "reason": reason,
+        "commitment": commitment_of(opened),
+        "beacon": beacon,
+        "phases": {name: public_protocol(setup) for name, setup in phases.items()},
+        "software": f"neuco-worker {version('neuco-worker')}",
+    }
+    tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
+    return public
+
+
+def ensure(
+    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
+) -> None:
+    """Commit at the first start, if nothing was committed yet."""
+    if not tx.commitments():
+        commit(tx, configuration, phases, reason="the challenge begins", now=now)
+
+
+def commitment_file(tx: Transaction) -> bytes | None:
+    """Write the public file: the list of entries, which only ever grows."""
+    entries = tx.commitments()
+    if not entries:
+        return None
+    return (json.dumps([public for public, _ in entries], indent=1, ensure_ascii=False) + "\n").encode()

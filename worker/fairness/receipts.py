@@ -1,0 +1,104 @@
+"""Receipts: every scored submission is committed to, in a public log that cannot be changed without a trace.
+
+The log holds hashes alone, in batches of a fixed cadence that are filled up with random ones: it shows neither when a private submission
+was scored nor that there was one. The participant gets the nonce, and with it the power to prove what was promised.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from worker.fairness.canonical import NONCE_BYTES, canonical, digest
+from worker.state import Transaction
+
+PATH = "receipts.jsonl"
+FORMAT = 1
+SMALLEST_BATCH = 16
+GENESIS = "0" * 64
+
+
+def make_record(
+    *,
+    submission: int,
+    phase: str,
+    content_hash: str,
+    protocol_hash: str,
+    cells: Sequence[Mapping[str, Any]],
+    scored_at: datetime,
+) -> dict[str, Any]:
+    """Describe what was scored: everything that a later reveal must agree with."""
+    return {
+        "submission": submission,
+        "phase": phase,
+        "content_hash": content_hash,
+        "protocol_hash": protocol_hash,
+        "scored_at": scored_at.isoformat(),
+        "cells": {
+            cell["task"]: {"version": cell["version"], "folds": [_finite(score) for score in cell["folds"]]}
+            for cell in cells
+        },
+    }
+
+
+def _finite(score: float) -> float | None:
+    return score if score == score else None  # noqa: PLR0124 - NaN is the one value that differs from itself
+
+
+def commitment_of(record: Mapping[str, Any], nonce: bytes) -> str:
+    """Commit to a record under its nonce."""
+    return digest("receipt", nonce, canonical(record))
+
+
+def issue(tx: Transaction, record: Mapping[str, Any]) -> dict[str, str]:
+    """Make a receipt durable and return what its participant is told."""
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    commitment = commitment_of(record, nonce)
+    tx.add_receipt(int(record["submission"]), commitment, nonce.hex(), json.dumps(record))
+    entries = tx.commitments()
+    lines = tx.batches()
+    return {
+        "nonce": nonce.hex(),
+        "commitment": commitment,
+        "challenge": entries[-1][0]["commitment"] if entries else "",
+        "chain": json.loads(lines[-1])["head"] if lines else GENESIS,
+    }
+
+
+def due_at(begun_at: datetime, batches: int, every_s: float) -> datetime:
+    """Return when the next batch is due: multiples of the cadence after the first commitment, whatever happened."""
+    return begun_at + timedelta(seconds=every_s * (batches + 1))
+
+
+def chained(previous: str, body: Mapping[str, Any]) -> str:
+    """Return the head of the chain after a batch."""
+    return digest("chain", bytes.fromhex(previous), canonical(body))
+
+
+def close_batch(tx: Transaction, *, made_at: datetime) -> None:
+    """Put all open receipts into one batch of a size that tells little, in an order that tells nothing."""
+    lines = tx.batches()
+    previous = json.loads(lines[-1])["head"] if lines else GENESIS
+    commitments = tx.open_receipts()
+    size = SMALLEST_BATCH
+    while size < len(commitments):
+        size *= 2
+    filling = [secrets.token_hex(32) for _ in range(size - len(commitments))]
+    body = {
+        "format": FORMAT,
+        "sequence": len(lines) + 1,
+        "made_at": made_at.isoformat(timespec="seconds"),
+        "previous": previous,
+        "receipts": sorted([*commitments, *filling]),
+    }
+    line = json.dumps({**body, "head": chained(previous, body)})
+    tx.add_batch(len(lines) + 1, line, commitments)
+
+
+def receipts_file(tx: Transaction) -> bytes | None:
+    """Write the public log: one line per batch."""
+    lines = tx.batches()
+    return "".join(f"{line}\n" for line in lines).encode() if lines else None

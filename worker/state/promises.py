@@ -1,0 +1,73 @@
+"""Promises: commitments, receipts and reveals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from worker.state import schema
+from worker.state.table import Tables
+
+
+class Promises(Tables):
+    """The verbs of commitments, receipts and reveals."""
+
+    def commitments(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return all commitments, oldest first: the public entry, and what opens it."""
+        table = schema.commitments
+        rows = self._connection.execute(sa.select(table).order_by(table.c.sequence))
+        return [(json.loads(row.public), json.loads(row.private)) for row in rows]
+
+    def add_commitment(self, sequence: int, public: str, private: str) -> None:
+        """Append a commitment."""
+        self._connection.execute(
+            schema.commitments.insert().values(sequence=sequence, public=public, private=private)
+        )
+
+    def add_receipt(self, submission: int, commitment: str, nonce: str, record: str) -> None:
+        """Keep a receipt, which the next batch will publish."""
+        self._connection.execute(
+            schema.receipts.insert().values(
+                submission=submission, commitment=commitment, nonce=nonce, record=record
+            )
+        )
+
+    def open_receipts(self) -> list[str]:
+        """Return the commitments that no batch has published."""
+        table = schema.receipts
+        return list(
+            self._connection.execute(sa.select(table.c.commitment).where(table.c.batch.is_(None))).scalars()
+        )
+
+    def receipts(self) -> list[dict[str, Any]]:
+        """Return all receipts, oldest first."""
+        rows = self._connection.execute(sa.select(schema.receipts).order_by(schema.receipts.c.id))
+        return [{**row._mapping, "record": json.loads(row.record)} for row in rows]
+
+    def batches(self) -> list[str]:
+        """Return the lines of the public log."""
+        table = schema.batches
+        return list(self._connection.execute(sa.select(table.c.line).order_by(table.c.sequence)).scalars())
+
+    def add_batch(self, sequence: int, line: str, commitments: Sequence[str]) -> None:
+        """Append a batch and mark its receipts as published."""
+        self._connection.execute(schema.batches.insert().values(sequence=sequence, line=line))
+        table = schema.receipts
+        for commitment in commitments:
+            self._connection.execute(
+                table.update().where(table.c.commitment == commitment).values(batch=sequence)
+            )
+
+    def reveals(self) -> dict[str, dict[str, str]]:
+        """Return what was revealed: phase to path to text."""
+        rows = self._connection.execute(sa.select(schema.reveals))
+        return {row.phase: json.loads(row.files) for row in rows}
+
+    def add_reveal(self, phase: str, files: dict[str, str]) -> None:
+        """Reveal a phase, or reveal it anew."""
+        table = schema.reveals
+        self._connection.execute(table.delete().where(table.c.phase == phase))
+        self._connection.execute(table.insert().values(phase=phase, files=json.dumps(files)))

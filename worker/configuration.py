@@ -301,6 +301,12 @@ def load(path: Path) -> Configuration:
         raise OrganizerError(
             f"{path}: {' '.join(faults)}", cure="See config/README.md for every key.", code="config.invalid"
         ) from None
+    if unsupported := not_yet_supported(configuration):
+        raise OrganizerError(
+            f"{path}: this version does not have {' and '.join(unsupported)}.",
+            cure="Take the key out, or set it to its default.",
+            code="config.unsupported",
+        )
     configuration._base = path.resolve().parent
     return configuration
 

@@ -151,7 +151,9 @@ class Publisher:
         tip = self._clone.fetch()
         existing = self._clone.files(tip, RELEVANT_FILES, RELEVANT_FOLDERS)
         files = render(existing)
-        if tip and all(existing.get(path) == content for path, content in files.items()):
+        others = tuple(path for path in files if path not in existing)
+        standing = {**existing, **(self._clone.files(tip, others, ()) if tip and others else {})}
+        if tip and all(standing.get(path) == content for path, content in files.items()):
             return Published(commit=tip, changed=False)
         commit = self._commit(tip, files, message)
         self._clone.push(commit)

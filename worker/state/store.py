@@ -16,10 +16,10 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from scoring.errors import InfrastructureError
-from worker.state import schema
 from worker.state.attempts import Attempts
 from worker.state.boards import Boards
 from worker.state.cells import Cells
+from worker.state.migrations import bring_up_to_date
 from worker.state.notices import Notices
 from worker.state.outbox import Outbox
 from worker.state.promises import Promises
@@ -38,6 +38,10 @@ class Store:
     Args:
         url: SQLAlchemy URL.
         checkpoint: Called with the name of every transition before and after it is committed; tests kill the process there.
+
+    Raises:
+        InfrastructureError: If the database cannot be opened.
+        OrganizerError: If a newer version of this software wrote it, see :mod:`worker.state.migrations`.
     """
 
     def __init__(self, url: str, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
@@ -52,7 +56,7 @@ class Store:
             event.listen(self._engine, "connect", _prepare_sqlite)
             event.listen(self._engine, "begin", _begin_sqlite)
         with _typed():
-            schema.metadata.create_all(self._engine)
+            bring_up_to_date(self._engine)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from scoring.errors import InfrastructureError, OrganizerError
+from worker.challenge import beacon_path
 from worker.configuration import Configuration
 from worker.office import Office
 
@@ -63,6 +64,8 @@ def write_backup(office: Office, config: Path, archive: Path) -> int:
                 tar.add(rewritten, CONFIGURATION)
                 tar.add(copy, "state/worker.db")
                 tar.add(configuration.path(configuration.challenge.secret), "challenge.secret")
+                if beacon_path(configuration).is_file():  # without it every seed would be another
+                    tar.add(beacon_path(configuration), "challenge.secret.beacon")
                 for name, phase in configuration.phases.items():
                     tar.add(configuration.path(phase.tasks), f"tasks/{name}")
                     tar.add(configuration.path(phase.ids), f"ids/{name}.txt")

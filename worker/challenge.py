@@ -75,7 +75,12 @@ def load_phase(configuration: Configuration, codename: str, secret: bytes) -> Ph
 
 
 def beacon_path(configuration: Configuration) -> Path:
-    """Return where the public value stands that is mixed into the phase keys, if one was chosen."""
+    """Return where the public value stands that is mixed into the phase keys, if one was chosen.
+
+    Beside the secret; beside the configuration when systemd hands the secret over, because nothing can be written there.
+    """
+    if str(configuration.challenge.secret).startswith("credential:"):
+        return configuration.path(Path("./challenge.secret.beacon"))
     secret = configuration.path(configuration.challenge.secret)
     return secret.with_name(secret.name + ".beacon")
 

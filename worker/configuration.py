@@ -42,7 +42,8 @@ class Challenge(_Section):
 
     title: str = Field(min_length=1, description="Title on the board and in alerts.")
     secret: Path = Field(
-        Path("./challenge.secret"), description="File with 32 random bytes in hex, mode 0600, made by `init`."
+        Path("./challenge.secret"),
+        description="File with 32 random bytes in hex, mode 0600, made by `init`; or credential:NAME (systemd).",
     )
 
 
@@ -224,7 +225,10 @@ class Configuration(_Section):
         return self
 
     def path(self, relative: Path) -> Path:
-        """Resolve a path of the file against the file's folder."""
+        """Resolve a path of the file against the file's folder; ``credential:NAME`` is a file that systemd hands over."""
+        kind, _, name = str(relative).partition(":")
+        if kind == "credential":
+            return secrets.credential_path(name, key="challenge.secret")
         return (self._base / relative.expanduser()).resolve()
 
     @property

@@ -39,19 +39,32 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
     if kind == "file" and name:
         return SecretStr(_read(base / Path(name).expanduser(), key))
     if kind == "credential" and name:
-        folder = os.environ.get("CREDENTIALS_DIRECTORY")
-        if not folder:
-            raise OrganizerError(
-                f"{key} asks for the systemd credential {name}, but this process was not given any.",
-                cure="Start it from its unit with LoadCredential=, or use env:NAME or file:PATH.",
-                code="secret.missing",
-            )
-        return SecretStr(_read(Path(folder) / name, key))
+        return SecretStr(_read(credential_path(name, key=key), key))
     raise OrganizerError(
         f"{key} must say where the secret is, not hold it.",
         cure="Write env:NAME, file:PATH or credential:NAME.",
         code="secret.form",
     )
+
+
+def credential_path(name: str, *, key: str) -> Path:
+    """Return where systemd put a credential of this service.
+
+    Args:
+        name: As in the unit's LoadCredential=.
+        key: Configuration key, for the message.
+
+    Raises:
+        OrganizerError: If this process was given none.
+    """
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not folder or Path(name).name != name:
+        raise OrganizerError(
+            f"{key} asks for the systemd credential {name}, but this process was not given it.",
+            cure="Start it from its unit or with `neuco-challenge`, which hand it over; or use env:NAME or file:PATH.",
+            code="secret.missing",
+        )
+    return Path(folder) / name
 
 
 def resolve_path(reference: str, *, base: Path, key: str) -> Path:
@@ -66,12 +79,8 @@ def resolve_path(reference: str, *, base: Path, key: str) -> Path:
         OrganizerError: If there is no such file.
     """
     kind, _, name = reference.partition(":")
-    folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
-    path = (
-        Path(folder) / name
-        if kind == "credential"
-        else base / Path(name if kind == "file" else reference).expanduser()
-    )
+    plain = base / Path(name if kind == "file" else reference).expanduser()
+    path = credential_path(name, key=key) if kind == "credential" else plain
     if not path.is_file():
         raise OrganizerError(
             f"{key} points to {path}, which is not a file.",
@@ -106,7 +115,10 @@ def read_challenge_secret(path: Path) -> bytes:
         OrganizerError: If the file is missing, open to others, or holds something else.
     """
     text = _read(path, "challenge.secret")
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    credentials = os.environ.get("CREDENTIALS_DIRECTORY")
+    handed_over = credentials is not None and path.parent == Path(credentials)
+    # systemd lets the service read by an access list, which shows as a bit of the group; the folder is closed to all others
+    if not handed_over and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(
             f"{path} can be read by others; whoever has it knows every split.",
             cure=f"Run: chmod 600 {path}",

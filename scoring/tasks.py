@@ -81,7 +81,7 @@ def task_sources(folder: Path) -> tuple[Path, ...]:
     for path in sorted(folder.iterdir()):
         if IGNORED.match(path.name):
             continue
-        name, _ = _name_and_type(path)
+        name = _name(path)
         if name in sources:
             raise OrganizerError(
                 f"{sources[name]} and {path} both hold the task {name}.",
@@ -105,8 +105,12 @@ def load_task(source: Path, public_ids: Collection[str]) -> Task:
         OrganizerError: If the source cannot be used.
     """
     known = public_ids if isinstance(public_ids, frozenset) else frozenset(public_ids)
+    if source.is_dir():
+        from scoring.packages import load_package
+
+        return load_package(source, known)
     name, kind = _name_and_type(source)
-    return make_task(name, kind, _read_labels(source), known, source=str(source))
+    return make_task(name, kind, label_rows(source), known, source=str(source))
 
 
 def make_task(
@@ -146,6 +150,12 @@ def make_task(
     )
 
 
+def _name(path: Path) -> str:
+    from scoring.packages import is_package, read_package
+
+    return read_package(path).identifier if is_package(path) else _name_and_type(path)[0]
+
+
 def _name_and_type(path: Path) -> tuple[str, TaskType]:
     if path.suffix != ".csv" or not path.is_file():
         raise OrganizerError(
@@ -169,7 +179,12 @@ def _name_and_type(path: Path) -> tuple[str, TaskType]:
     return name, TaskType(kind)
 
 
-def _read_labels(path: Path) -> list[tuple[int, str, float]]:
+def label_rows(path: Path) -> list[tuple[int, str, float]]:
+    """Read a label file: line number, id and label of each row.
+
+    Raises:
+        OrganizerError: If it cannot be read or a row is no id with a finite number.
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:

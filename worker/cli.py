@@ -19,6 +19,7 @@ from worker.commands.sandbox import sandbox
 from worker.commands.score import score
 from worker.commands.status import status
 from worker.commands.summarize import summarize
+from worker.commands.task import task
 from worker.commands.validate import validate
 from worker.commands.warm import warm
 
@@ -33,7 +34,7 @@ app = typer.Typer(
 
 for command in (warm, validate, demo, init, run, once, status, rank, score, summarize, sandbox):
     app.command()(command)
-for group in (board, challenge):
+for group in (board, challenge, task):
     app.add_typer(group)
 
 

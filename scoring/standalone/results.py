@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from scoring.errors import OrganizerError
+from scoring.hierarchy import ceiled, group_scores
 from scoring.standalone.configuration import StandaloneSettings
 from scoring.standalone.run import RunReport, TaskReport
 
@@ -81,6 +82,22 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
         "seconds": sum(task.seconds for task in report.tasks),
         "versions": versions("local" if settings.probe_type == "linear" else "plain"),
         "machine": machine(),
+        **_ceiled(report),
+    }
+
+
+def _ceiled(report: RunReport) -> dict[str, Any]:
+    """Return what task packages add: ceiled scores, and scores by group."""
+    if not report.places:
+        return {}
+    scores = {task.exercise.name: task.quality.mean for task in report.tasks}
+    ceilings = {place.identifier: place.ceiling for place in report.places}
+    return {
+        "task_ceilings": {task: ceilings.get(task) for task in scores},
+        "task_ceiled_scores": {task: ceiled(score, ceilings.get(task)) for task, score in scores.items()},
+        "groups": [
+            {**vars(group), "tasks": list(group.tasks)} for group in group_scores(scores, report.places)
+        ],
     }
 
 

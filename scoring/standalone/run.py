@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,14 @@ from scoring.complexity import Complexity, complexity
 from scoring.engine import never
 from scoring.errors import OrganizerError
 from scoring.evaluate import training_labels
+from scoring.hierarchy import TaskPlace
+from scoring.packages import find_packages
 from scoring.probes.measures import confusion, measures
 from scoring.probes.probe import Exercise, ProbeSettings, TaskKind, Training
 from scoring.probes.registry import make_probe
 from scoring.quality import Quality, mean_quality, quality
 from scoring.rows import NEUTRAL, Moments, gather, moments
+from scoring.standalone.ceilings import task_places
 from scoring.standalone.configuration import StandaloneSettings
 from scoring.standalone.labels import LabelledTask, read_annotations
 from scoring.standalone.reading import LenientEmbeddings, read_embeddings, read_excluded
@@ -45,11 +48,12 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Material:
-    """What was read: tasks and the embeddings of all ids that any of them names."""
+    """What was read: tasks, the embeddings of all ids that any of them names, and the places of those that are packages."""
 
     tasks: tuple[LabelledTask, ...]
     embeddings: LenientEmbeddings
     warnings: tuple[str, ...]
+    places: tuple[TaskPlace, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,14 +81,15 @@ class TaskReport:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunReport:
-    """A whole run's outcome; ``overall`` are NaN unless every task has a score."""
+    """A whole run's outcome; the overall numbers are NaN unless every task has a score. Places are those of task packages."""
 
     tasks: tuple[TaskReport, ...]
     overall_q: float
     overall_score: float
     seed: int
     embedding_dim: int
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
+    places: tuple[TaskPlace, ...] = ()
 
 
 class Watcher:
@@ -125,6 +130,7 @@ def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
         tasks=tasks,
         embeddings=embeddings,
         warnings=(*settings.warnings, *label_warnings, *embeddings.warnings),
+        places=task_places(find_packages(inputs.annotations), tasks),
     )
 
 
@@ -191,6 +197,7 @@ def score_run(
         seed=seed,
         embedding_dim=matrix.shape[1],
         warnings=tuple(warnings),
+        places=material.places,
     )
 
 

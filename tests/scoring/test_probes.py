@@ -1,0 +1,324 @@
+"""Probes behind one registry, and the metrics that they are scored by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix,
+    f1_score,
+    mean_absolute_error,
+    mean_squared_error,
+    precision_score,
+    r2_score,
+    recall_score,
+    roc_auc_score,
+)
+from sklearn.model_selection import ShuffleSplit
+from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
+
+from scoring.errors import Cancelled, OrganizerError
+from scoring.plain import train_probe
+from scoring.probes.measures import confusion, measures, roc_curve, score
+from scoring.probes.probe import Exercise, ProbeSettings, TaskKind, shuffle_splits
+from scoring.probes.registry import make_probe, probe_names
+from scoring.probes.ridge import RidgeProbe
+from scoring.protocol import Recipe
+
+KINDS = tuple(TaskKind)
+QUICK = {
+    "linear": {"epochs": 3, "learning_rate": 0.02, "batch_size": 16},
+    "ridge": {"alphas": [0.1, 10]},
+    "svm": {"C_start_end": [0.1, 10], "opt_params": {"n_iter": 2}},
+    "mlp": {"epochs": 3, "learning_rate": 0.02, "batch_size": 16, "hidden_widths": [8]},
+}
+
+
+def make_exercise(kind: TaskKind, *, samples: int = 60, dim: int = 5, name: str = "task") -> Exercise:
+    """Make a task that can mostly be learned."""
+    generator = np.random.RandomState(7)
+    rows = generator.standard_normal((samples, dim)).astype(np.float32)
+    signal = rows @ generator.standard_normal((dim, 3)) + 0.2 * generator.standard_normal((samples, 3))
+    classes: tuple[str, ...] = ()
+    if kind is TaskKind.REGRESSION:
+        targets = ((signal[:, 0] - signal[:, 0].min()) / np.ptp(signal[:, 0])).astype(np.float32)
+    elif kind is TaskKind.BINARY:
+        targets = (signal[:, 0] > 0).astype(np.float32)
+    else:
+        classes = ("a", "b", "c")
+        targets = signal.argmax(axis=1) if kind is TaskKind.MULTICLASS else (signal > 0).astype(np.float32)
+    return Exercise(name=name, kind=kind, rows=rows, targets=targets, classes=classes)
+
+
+def test_the_registry_names_its_probes() -> None:
+    """The four probes are there by name, and an unknown one is refused with the names."""
+    assert {"linear", "ridge", "svm", "mlp"} <= set(probe_names())
+    with pytest.raises(OrganizerError) as caught:
+        make_probe("forest", ProbeSettings(params={}))
+    assert "linear, mlp, ridge, svm" in caught.value.cure
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", sorted(QUICK))
+def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskKind) -> None:
+    """Each gives K folds with the splits of ShuffleSplit(random_state=seed), its score from its own predictions, and the same again."""
+    exercise = make_exercise(kind)
+    first, again = (
+        make_probe(name, ProbeSettings(params=QUICK[name], seed=3, threads=threads)).train(
+            exercise, folds=3, details=True
+        )
+        for threads in (1, 2)
+    )
+    splits = ShuffleSplit(3, test_size=0.1, random_state=3).split(exercise.rows)
+    for fold, repeated, (train, test) in zip(first.folds, again.folds, splits, strict=True):
+        np.testing.assert_array_equal(fold.test, test)
+        np.testing.assert_array_equal(fold.train, train)
+        assert fold.score == pytest.approx(score(kind, fold.predictions, exercise.targets[test]), abs=1e-6)
+        assert fold.score == max(fold.history) or name == "ridge"
+        assert fold.score == repeated.score
+        assert len(fold.train_predictions) == len(train)
+        assert len(fold.train_losses) == len(fold.test_losses) == len(fold.history)
+    chance = {
+        TaskKind.REGRESSION: 0.0,
+        TaskKind.BINARY: 0.5,
+        TaskKind.MULTICLASS: 0.3,
+        TaskKind.MULTILABEL: 0.5,
+    }
+    if name in {"ridge", "mlp"} and kind is not TaskKind.REGRESSION:
+        assert np.mean([fold.score for fold in first.folds]) > chance[kind]
+
+
+@pytest.mark.parametrize("name", sorted(QUICK))
+def test_every_probe_can_be_stopped(name: str) -> None:
+    """A run that is asked to stop ends with Cancelled."""
+    probe = make_probe(name, ProbeSettings(params=QUICK[name]))
+    with pytest.raises(Cancelled):
+        probe.train(make_exercise(TaskKind.REGRESSION), folds=50, cancelled=lambda: True)
+
+
+@pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
+def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
+    """With torch seeded by 42 once, a plain loop over two tasks gives the same scores; details change none."""
+    tasks = [make_exercise(kind, samples=50), make_exercise(kind, samples=60)]
+    probes = [make_probe("linear", ProbeSettings(params=QUICK["linear"])) for _ in range(2)]
+    traced = [probes[0].train(task, folds=2, details=True) for task in tasks]
+    bare = [probes[1].train(task, folds=2) for task in tasks]
+    torch.manual_seed(42)
+    recipe = Recipe(epochs=3, learning_rate=0.02, batch_size=16)
+    for task, run, plain in zip(tasks, traced, bare, strict=True):
+        for split, fold, other in zip(
+            shuffle_splits(len(task.rows), 2, 42), run.folds, plain.folds, strict=True
+        ):
+            tested = len(fold.test)
+            expected = train_probe(
+                torch.from_numpy(task.rows),
+                torch.from_numpy(task.targets),
+                train=torch.from_numpy(split[tested:].astype(np.int64)),
+                test=torch.from_numpy(split[:tested].astype(np.int64)),
+                classification=kind is TaskKind.BINARY,
+                recipe=recipe,
+            )
+            assert fold.score == pytest.approx(expected, abs=1e-5)
+            assert fold.score == other.score
+
+
+@pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
+def test_losses_are_those_of_the_batches_as_trained(kind: TaskKind) -> None:
+    """Loss curves are the means over the batches that torch would print, training and validation."""
+    exercise = make_exercise(kind)
+    probe = make_probe("linear", ProbeSettings(params=QUICK["linear"]))
+    [fold] = probe.train(exercise, folds=1, details=True).folds
+    rows, targets = torch.from_numpy(exercise.rows), torch.from_numpy(exercise.targets)
+    [split] = shuffle_splits(len(rows), 1, 42)
+    test, train = (torch.from_numpy(part.astype(np.int64)) for part in (split[:6], split[6:]))
+    torch.manual_seed(42)
+    layer = torch.nn.Linear(rows.shape[1], 1)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.02)
+    loss_function = torch.nn.BCEWithLogitsLoss() if kind is TaskKind.BINARY else torch.nn.MSELoss()
+    curves: tuple[list[float], list[float]] = ([], [])
+    for _ in range(3):
+        for part, curve in zip((train, test), curves, strict=True):
+            torch.empty((), dtype=torch.int64).random_()
+            losses = []
+            for batch in torch.split(part[torch.randperm(len(part))], 16):
+                loss = loss_function(layer(rows[batch]).view(-1), targets[batch])
+                if part is train:
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                losses.append(loss.item())
+            curve.append(float(np.mean(losses)))
+    assert fold.train_losses == pytest.approx(curves[0], abs=1e-5)
+    assert fold.test_losses == pytest.approx(curves[1], abs=1e-5)
+
+
+@pytest.mark.parametrize(("samples", "dim"), [(60, 5), (40, 70)])
+def test_ridge_without_refitting_is_ridge_refitted(samples: int, dim: int) -> None:
+    """Every fold's predictions, on both parts, are those of scikit-learn's Ridge fitted to its training part."""
+    exercise = make_exercise(TaskKind.REGRESSION, samples=samples, dim=dim)
+    for alpha in (0.1, 30.0):
+        probe = make_probe("ridge", ProbeSettings(params={"alpha": alpha}))
+        for fold in probe.train(exercise, folds=4, details=True).folds:
+            fitted = Ridge(alpha=alpha).fit(
+                exercise.rows[fold.train].astype(np.float64), exercise.targets[fold.train]
+            )
+            np.testing.assert_allclose(fold.predictions, fitted.predict(exercise.rows[fold.test]), atol=1e-7)
+            np.testing.assert_allclose(
+                fold.train_predictions, fitted.predict(exercise.rows[fold.train]), atol=1e-7
+            )
+
+
+def test_ridge_chooses_its_penalty_without_the_test_part() -> None:
+    """Generalised cross-validation of a direct fit to the training part makes the same choice, whatever the test labels are."""
+    exercise = make_exercise(TaskKind.REGRESSION, samples=50, dim=30)
+    alphas = [0.01, 1.0, 100.0, 1e4]
+    probe = make_probe("ridge", ProbeSettings(params={"alphas": alphas}))
+    for fold in probe.train(exercise, folds=5, details=True).folds:
+        rows = exercise.rows[fold.train].astype(np.float64)
+        targets = exercise.targets[fold.train].astype(np.float64)
+        criteria = []
+        for alpha in alphas:
+            centred = rows - rows.mean(axis=0)
+            hat = centred @ np.linalg.solve(centred.T @ centred + alpha * np.eye(30), centred.T) + 1 / len(
+                rows
+            )
+            residual = targets - hat @ targets
+            criteria.append(len(rows) * residual @ residual / (len(rows) - np.trace(hat)) ** 2)
+        best = Ridge(alpha=alphas[int(np.argmin(criteria))]).fit(rows, targets)
+        np.testing.assert_allclose(fold.predictions, best.predict(exercise.rows[fold.test]), atol=1e-6)
+
+
+def test_parameters_are_counted() -> None:
+    """A linear probe has N + 1 parameters; the default networks have the paper's ratios to it at N = 1,024."""
+    linear = make_probe("linear", ProbeSettings(params={})).parameters(1024, 1)
+    assert linear == 1025
+    assert make_probe("ridge", ProbeSettings(params={})).parameters(1024, 1) == 1025
+    one, two = (make_probe("mlp", ProbeSettings(params={"hidden_layers": layers})) for layers in (1, 2))
+    assert one.parameters(1024, 1) / linear == pytest.approx(170, abs=0.5)
+    assert two.parameters(1024, 1) / linear == pytest.approx(464, abs=0.6)
+    assert make_probe("svm", ProbeSettings(params={})).parameters(1024, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("linear", {"epoch": 5}),
+        ("linear", {"epochs": 2.5}),
+        ("linear", {"learning_rate": "fast"}),
+        ("ridge", {"alphas": []}),
+        ("ridge", {"alpha": -1}),
+        ("svm", {"kernel_gamma_start_end": [0.1, 1]}),  # degree 1 is the default
+        ("svm", {"C_start_end": [1, 0.1]}),
+        ("svm", {"opt_params": {"cv": 3}}),
+        ("mlp", {"hidden_layers": 3}),
+        ("mlp", {"hidden_widths": [0]}),
+    ],
+)
+def test_wrong_parameters_are_refused(name: str, params: dict) -> None:
+    """A parameter that is unknown or impossible is the configuration's fault, found before training."""
+    with pytest.raises(OrganizerError):
+        make_probe(name, ProbeSettings(params=params))
+
+
+def test_text_that_is_a_number_counts() -> None:
+    """YAML reads 1e-3 as text; it means the number."""
+    text = make_probe("linear", ProbeSettings(params={"learning_rate": "1e-3", "epochs": 2}))
+    exact = make_probe("linear", ProbeSettings(params={"learning_rate": 0.001, "epochs": 2}))
+    exercise = make_exercise(TaskKind.REGRESSION)
+    assert text.train(exercise, folds=1).folds[0].score == exact.train(exercise, folds=1).folds[0].score
+
+
+def test_the_svm_search_honours_its_options() -> None:
+    """n_iter settings are tried per fold, drawn from random_state."""
+    exercise = make_exercise(TaskKind.REGRESSION)
+    runs = []
+    for state in (0, 0, 1):
+        params = {
+            "C_start_end": [0.1, 10],
+            "kernel_degree_list": [2, 3],
+            "kernel_gamma_start_end": [0.01, 1],
+            "kernel_coef0_start_end": [-1, 2],
+            "epsilon_list": [0.01, 0.1],
+            "opt_params": {"n_iter": 3, "random_state": state},
+        }
+        run = make_probe("svm", ProbeSettings(params=params)).train(exercise, folds=2)
+        assert all(len(fold.history) == 3 for fold in run.folds)
+        assert {"C", "degree", "gamma", "coef0", "epsilon"} <= set(run.hyperparameters)
+        runs.append([fold.history for fold in run.folds])
+    assert runs[0] == runs[1] != runs[2]
+
+
+LABELS = st.lists(st.integers(0, 3), min_size=4, max_size=25)
+
+
+@given(LABELS, st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_macro_f1_has_torchmetrics_edge_rules(labels: list[int], seed: int) -> None:
+    """Several classes and several labels are scored as torchmetrics does, absent classes included."""
+    generator = np.random.RandomState(seed)
+    truth = np.array(labels)
+    outputs = generator.standard_normal((len(labels), 4))
+    expected = MulticlassF1Score(4, average="macro")(
+        torch.from_numpy(outputs), torch.from_numpy(truth)
+    ).item()
+    assert score(TaskKind.MULTICLASS, outputs, truth) == pytest.approx(expected, abs=1e-6)
+    many = (generator.random_sample((len(labels), 4)) > 0.6).astype(np.float32)
+    many[:, 3] = 0
+    outputs = outputs.astype(np.float32).astype(np.float64)
+    expected = MultilabelF1Score(4, average="macro")(
+        torch.from_numpy(outputs.astype(np.float32)), torch.from_numpy(many).long()
+    ).item()
+    assert score(TaskKind.MULTILABEL, outputs, many) == pytest.approx(expected, abs=1e-6)
+
+
+@given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=60)
+def test_metrics_are_scikit_learns(size: int, seed: int, coarse: bool) -> None:
+    """All metrics of the paper agree with the library that NeuCo-Bench takes them from, ties included."""
+    generator = np.random.RandomState(seed)
+    truth = np.concatenate([[0, 1], generator.randint(0, 2, size - 2)]).astype(np.float32)
+    outputs = generator.standard_normal(size) + truth
+    outputs = np.round(outputs) - 0.5 if coarse else outputs
+    outputs[0] = -1.5  # one outside [0, 1], so all are logits
+    found = measures(TaskKind.BINARY, outputs, truth)
+    decided = outputs > 0
+    assert found["f1"] == pytest.approx(f1_score(truth, decided, zero_division=0))
+    assert found["precision"] == pytest.approx(precision_score(truth, decided, zero_division=0))
+    assert found["recall"] == pytest.approx(recall_score(truth, decided, zero_division=0))
+    assert found["accuracy"] == pytest.approx(accuracy_score(truth, decided))
+    assert found["roc_auc"] == pytest.approx(roc_auc_score(truth, outputs))
+    np.testing.assert_array_equal(
+        confusion(TaskKind.BINARY, outputs, truth), confusion_matrix(truth, decided)
+    )
+    false_rates, true_rates = roc_curve(outputs, truth > 0.5)
+    assert np.trapezoid(true_rates, false_rates) == pytest.approx(found["roc_auc"])
+    numbers = generator.permutation(size).astype(np.float64)  # they vary: the edge rules are torchmetrics'
+    found = measures(TaskKind.REGRESSION, outputs, numbers)
+    assert found["r2"] == pytest.approx(r2_score(numbers, outputs))
+    assert found["mse"] == pytest.approx(mean_squared_error(numbers, outputs))
+    assert found["mae"] == pytest.approx(mean_absolute_error(numbers, outputs))
+
+
+def test_an_undefined_metric_is_not_a_number() -> None:
+    """ROC-AUC of one class says nothing, and failed predictions have no score."""
+    assert np.isnan(measures(TaskKind.BINARY, np.array([1.0, -1.0]), np.zeros(2))["roc_auc"])
+    assert np.isnan(score(TaskKind.REGRESSION, np.array([np.nan, 1.0]), np.zeros(2)))
+
+
+def test_a_probe_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """An installed package offers a probe by entry point; it cannot take the name of one of ours."""
+    info = tmp_path / "forest-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: forest\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[neuco_worker.probes]\nforest = scoring.probes.ridge:RidgeProbe\nlinear = scoring.probes.ridge:RidgeProbe\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "forest" in probe_names()
+    assert isinstance(make_probe("forest", ProbeSettings(params={})), RidgeProbe)
+    assert make_probe("linear", ProbeSettings(params={})).name == "linear"

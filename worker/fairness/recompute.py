@@ -75,9 +75,7 @@ def submission_verdicts(
         worst = 0.0
         for task in card.tasks:
             published = folds_from_json(cells[task.task]["folds"])
-            worst = max(
-                worst, float(np.nanmax(np.abs(np.array(task.folds) - np.array(published)), initial=0.0))
-            )
+            worst = max(worst, largest_difference(task.folds, published))
         if worst <= TOLERANCE:
             yield true(
                 "your submission",

@@ -20,6 +20,7 @@ LIMIT = 4 * 2**30  # bytes that the submission may expand to
 def main(mode: str, folder: Path, folds: int, threads: int, output: Path) -> None:
     """Do the job and write its scores; print the times."""
     begun = time.perf_counter()
+    sys.modules["scipy"] = None  # type: ignore[assignment] - only tests install it, and numba would import it (0.15 s)
     import numpy  # noqa: F401 - part of the job
 
     from scoring import kernel  # noqa: F401

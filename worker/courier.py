@@ -8,7 +8,7 @@ queue. Every errand is one call.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,6 +29,7 @@ FRESH_FOR = timedelta(seconds=20)  # a reading older than this is not relied upo
 LOOK_AHEAD = timedelta(seconds=4)  # facts are read shortly before the answer grid's moment
 DRAINED_POLLS = 2
 QUICK_POLL_S = 5.0  # between looks at the queue while work is under way
+TOGETHER = 10  # new submissions that are read at once while others are worked on
 MANY = 2  # readings due at once that are better served by one listing
 UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
 """States in which facts are read when they are missing: it is new, its link has expired, or a message came for what was over."""
@@ -233,6 +234,7 @@ class Courier:
         def done(facts: Submission, at: datetime) -> None:
             with self._context.store.write() as tx:
                 tx.note(known.pk, remote_status=facts.status)
+                tx.resolve_alert(f"read:{known.pk}", now=at)
                 tx.move(known.pk, State.FETCHED, State.SCORING, running_at=at)
             self._wanted = None
 
@@ -250,6 +252,8 @@ class Courier:
             unread = [
                 known for known in tx.submissions(UNREAD) if known.read_at is None and not known.waits(now)
             ]
+        if len(unread) < TOGETHER and self.empty_polls == 0 and self._work_in_hand():
+            return False  # messages still come: reading them together takes one call
         return bool(unread) and self._read(unread, now)
 
     def _read(self, submissions: list[Tracked], now: datetime, *, answer: bool = False) -> bool:
@@ -391,7 +395,29 @@ class Courier:
                 cure="Correct evalai.challenge or evalai.queue.",
                 code="evalai.challenge_differs",
             )
-        return {phase.pk: phase.codename for phase in self._client.phases()}
+        phases = {phase.pk: phase.codename for phase in self._client.phases()}
+        self._check_splits(phases, self._client.learn_labels())
+        return phases
+
+    def _check_splits(self, phases: dict[int, str], labels: Mapping[tuple[int, str], frozenset[str]]) -> None:
+        """Find out now, and not with the first result, that EvalAI would refuse it or show "#" for a score."""
+        for pk, codename in phases.items():
+            settings = self._context.configuration.phases.get(codename)
+            if settings is None:
+                continue
+            known = {split: names for (phase, split), names in labels.items() if phase == pk}
+            if settings.split not in known:
+                raise OrganizerError(
+                    f"EvalAI's phase {codename} has no split {settings.split!r}.",
+                    cure=f"Set phases.{codename}.split to one of: {', '.join(sorted(known)) or 'none is defined'}.",
+                    code="evalai.split_unknown",
+                )
+            if known[settings.split] != {settings.metric}:
+                raise OrganizerError(
+                    f"EvalAI's leaderboard for {codename} wants the metrics {', '.join(sorted(known[settings.split]))}.",
+                    cure=f"It must have one metric, the one that phases.{codename}.metric names ({settings.metric}).",
+                    code="evalai.metric_differs",
+                )
 
     def _connected(self, phases: dict[int, str], at: datetime) -> None:
         error = self._unknown_phases(phases)
@@ -432,6 +458,7 @@ class Courier:
     def _took(self, facts: Submission, at: datetime) -> None:
         with self._context.store.write() as tx:
             self._take(tx, facts, at)
+            tx.resolve_alert(f"read:{facts.pk}", now=at)
 
     def _take(self, tx: Any, facts: Submission, at: datetime) -> None:
         ours = self._context.configuration.phases
@@ -443,6 +470,8 @@ class Courier:
     def _listed(self, listed: list[Submission], at: datetime, *, expected: list[Tracked]) -> None:
         with self._context.store.write() as tx:
             for facts in listed:
+                intake.link_rerun(tx, facts)
+            for facts in listed:
                 self._take(tx, facts, at)
             for known in expected:
                 if all(facts.pk != known.pk for facts in listed):
@@ -452,8 +481,12 @@ class Courier:
     def _postpone(self, known: Tracked, error: NeucoError, at: datetime) -> None:
         with self._context.store.write() as tx:
             tx.note(known.pk, not_before=self._context.retry_at(at, known.tries), tries=known.tries + 1)
-        if isinstance(error, OrganizerError):
+        if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
             self._context.trouble(f"read:{known.pk}", error, now=at)
+
+    def _work_in_hand(self) -> bool:
+        with self._context.store.read() as tx:
+            return bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
 
     def _work_waits(self) -> bool:
         with self._context.store.read() as tx:

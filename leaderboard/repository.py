@@ -22,6 +22,8 @@ LOOSE_OBJECTS = 2000  # then the clone is packed
 _PATH = re.compile(
     r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*"
 )  # so no ".", "..", ".git", nothing to quote
+_LISTED = re.compile(rb"([0-7]{6}) [a-z]+ ([0-9a-f]{40,64})\t")  # git ls-tree: mode, type, object
+_OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-file: object, type, bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,21 +98,21 @@ class BareClone:
         listed = self._git.run("ls-tree", "-z", "--full-tree", commit, "--", *wanted, clone=self.path)
         found: list[tuple[str, bytes]] = []
         for line in listed.split(b"\0")[:-1]:
-            facts, _, name = line.partition(b"\t")
-            mode, _, sha = facts.split(b" ")
-            if mode in (b"100644", b"100755"):
-                found.append((name.decode(errors="replace"), sha))
+            facts = _LISTED.match(line)
+            if facts is None:
+                raise CloneDamaged("the tip cannot be listed")
+            if facts[1] in (b"100644", b"100755"):
+                found.append((line[facts.end() :].decode(errors="replace"), facts[2]))
         said = self._git.run(
             "cat-file", "--batch", clone=self.path, stdin=b"".join(sha + b"\n" for _, sha in found)
         )
         contents, start = {}, 0
         for path, sha in found:
-            end = said.index(b"\n", start)
-            header = said[start:end].split(b" ")
-            if header[0] != sha or len(header) != 3:
+            header = _OBJECT.match(said, start)
+            if header is None or header[1] != sha:
                 raise CloneDamaged(f"{path} cannot be read")
-            start = end + 1 + int(header[2]) + 1
-            contents[path] = said[end + 1 : start - 1]
+            start = header.end() + int(header[2]) + 1
+            contents[path] = said[header.end() : start - 1]
         return contents
 
     def commit(

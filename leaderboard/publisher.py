@@ -143,6 +143,24 @@ class Publisher:
             except TipMoved:
                 return  # somebody pushed between the two steps: the branch is there and takes pushes
 
+    def existing(self) -> dict[str, bytes]:
+        """Read the branch's files that :meth:`publish` hands to ``render``; none if there is no branch yet.
+
+        Raises:
+            OrganizerError, InfrastructureError: As :meth:`publish`.
+        """
+        with self._locked():
+            try:
+                return self._clone.files(self._clone.fetch(), RELEVANT_FILES, RELEVANT_FOLDERS)
+            except CloneDamaged as error:
+                raise _clone_unusable() from error
+            except TipMoved as error:
+                raise InfrastructureError(
+                    "The leaderboard's branch moved while it was read.",
+                    cure="Try again.",
+                    code="leaderboard.busy",
+                ) from error
+
     def stop(self) -> None:
         """Kill the git process that runs, from another thread; :meth:`publish` then raises Cancelled."""
         self._git.stop()

@@ -12,6 +12,7 @@ from scoring.errors import InfrastructureError, NeucoError
 from worker.commands.board import board
 from worker.commands.challenge import challenge
 from worker.commands.demo import demo
+from worker.commands.doctor import doctor
 from worker.commands.init import init
 from worker.commands.rank import rank
 from worker.commands.run import once, run
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (warm, validate, demo, init, run, once, status, rank, score, summarize, sandbox):
+for command in (warm, validate, demo, init, doctor, run, once, status, rank, score, summarize, sandbox):
     app.command()(command)
 for group in (board, challenge, task):
     app.add_typer(group)

@@ -1,0 +1,79 @@
+"""Label files, read one by one, so that one fault does not hide the next file's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from scoring.errors import OrganizerError
+from scoring.packages import is_package, read_package
+from scoring.tasks import Task, load_task, task_sources
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Row:
+    """One line of a label file; a label that is no finite number is NaN."""
+
+    line: int
+    id: str
+    label: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelFile:
+    """One hidden task's file.
+
+    Attributes:
+        path: Where it is.
+        task: As the worker reads it; None if it cannot.
+        fault: Why it cannot. Its sentence may hold labels and is not for the screen.
+        rows: Its lines in their order, as far as they can be read at all.
+    """
+
+    path: Path
+    task: Task | None
+    fault: OrganizerError | None
+    rows: tuple[Row, ...]
+
+
+def read_labels(folder: Path, ids: tuple[str, ...]) -> tuple[LabelFile, ...]:
+    """Read a folder's label files.
+
+    Raises:
+        OrganizerError: If the folder holds something that is no label file, or nothing.
+    """
+    known = frozenset(ids)
+    return tuple(_read(source, known) for source in task_sources(folder))
+
+
+def _read(source: Path, known: frozenset[str]) -> LabelFile:
+    task, fault = None, None
+    try:
+        task = load_task(source, known)
+    except OrganizerError as error:
+        fault = error
+    return LabelFile(path=source, task=task, fault=fault, rows=_rows(source))
+
+
+def _rows(source: Path) -> tuple[Row, ...]:
+    try:
+        path = read_package(source).labels if is_package(source) else source
+        text = path.read_bytes().decode("utf-8-sig")
+        reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True)
+        return tuple(
+            Row(line=reader.line_num, id=record.get("id") or "", label=_number(record.get("label")))
+            for record in reader
+        )
+    except (OSError, UnicodeDecodeError, csv.Error, OrganizerError):
+        return ()
+
+
+def _number(text: str | None) -> float:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan

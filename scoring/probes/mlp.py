@@ -34,6 +34,11 @@ class MlpProbe:
         self._hidden = _widths(params)
         self._device = str(params.get("device") or "cpu")
 
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Widths of the hidden layers."""
+        return self._hidden
+
     def train(
         self,
         exercise: Exercise,

@@ -73,6 +73,11 @@ class RidgeProbe:
         self._settings = settings
         self._alphas = _alphas(params)
 
+    @property
+    def alphas(self) -> tuple[float, ...]:
+        """Penalties to choose from, least first."""
+        return self._alphas
+
     def train(
         self,
         exercise: Exercise,

@@ -64,6 +64,32 @@ def train_folds(
     return tuple(results)
 
 
+def train_on_all(
+    exercise: Exercise, parameters: TrainingParameters, *, hidden: Sequence[int], seed: int
+) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Train on all samples for all epochs and return weight and bias of each layer; nothing is held out that could choose an epoch."""
+    import torch
+
+    generator = torch.Generator().manual_seed(fold_seed(seed, exercise.name, -1))
+    kind = torch.int64 if exercise.kind is TaskKind.MULTICLASS else torch.float32
+    rows = torch.from_numpy(np.ascontiguousarray(exercise.rows))
+    targets = torch.as_tensor(exercise.targets, dtype=kind)
+    net = network(rows.shape[1], hidden, exercise.outputs, generator)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=parameters.learning_rate)
+    loss_function = _loss_function(exercise.kind)
+    with _one_thread():
+        for _ in range(parameters.epochs):
+            for batch in torch.split(torch.randperm(len(rows), generator=generator), parameters.batch_size):
+                optimizer.zero_grad()
+                loss_function(_shaped(net(rows[batch]), exercise.kind), targets[batch]).backward()
+                optimizer.step()
+    return [
+        (layer.weight.detach().numpy(), layer.bias.detach().numpy())
+        for layer in net
+        if isinstance(layer, torch.nn.Linear)
+    ]
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Keep torch to one thread: for mini-batches its threads wait for each other longer than they work, and results depend on them."""

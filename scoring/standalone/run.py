@@ -81,7 +81,18 @@ class TaskReport:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunReport:
-    """A whole run's outcome; the overall numbers are NaN unless every task has a score. Places are those of task packages."""
+    """A whole run's outcome.
+
+    Attributes:
+        tasks: In order of their names.
+        overall_q: Mean Q, NaN unless every task has one.
+        overall_score: Mean of the mean scores likewise.
+        seed: Of splits and training.
+        embedding_dim: Dimension N as trained on.
+        warnings: What was forgiven, and what went wrong.
+        places: Where task packages stand, with their ceilings.
+        scale: Of the standardisation.
+    """
 
     tasks: tuple[TaskReport, ...]
     overall_q: float
@@ -90,6 +101,7 @@ class RunReport:
     embedding_dim: int
     warnings: tuple[str, ...] = ()
     places: tuple[TaskPlace, ...] = ()
+    scale: Moments = NEUTRAL
 
 
 class Watcher:
@@ -198,6 +210,7 @@ def score_run(
         embedding_dim=matrix.shape[1],
         warnings=tuple(warnings),
         places=material.places,
+        scale=scale,
     )
 
 

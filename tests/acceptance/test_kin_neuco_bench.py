@@ -236,3 +236,128 @@ def test_wrong_settings_are_named(
     assert guarded(arguments) == status
     assert "Traceback" not in (shown := capsys.readouterr().err)
     assert shown.startswith("neuco-worker: ")
+
+
+def test_plots_lie_where_they_are_looked_for(small_case: Callable[..., Path], tmp_path: Path) -> None:
+    """With enable_plots there are loss curves, parity plots, confusion matrices and ROC curves, all PNG; scores do not change."""
+    plain = json.loads((run_score(tmp_path / "a", small_case("plain")) / "results_summary.json").read_text())
+    folder = run_score(tmp_path / "b", small_case("drawn", enable_plots=True, k_folds=1))
+    drawn = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.png"))
+    assert drawn == [
+        "sign/confusion_matrices/embeddings_sign_cm.png",
+        "sign/confusion_matrices/embeddings_sign_cm_fold1.png",
+        "sign/loss_curves/sign_train_loss_curves.png",
+        "sign/loss_curves/sign_validation_loss_curves.png",
+        "sign/roc_curves/embeddings_sign_roc.png",
+        "sign/roc_curves/embeddings_sign_roc_fold1.png",
+        "slope/loss_curves/slope_train_loss_curves.png",
+        "slope/loss_curves/slope_validation_loss_curves.png",
+        "slope/regression_scatter/embeddings_slope_scatter.png",
+        "slope/regression_scatter/embeddings_slope_scatter_fold1.png",
+    ]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.rglob("*.png"))
+    assert set(plain["task_q_scores"]) == {"sign", "slope"}
+
+
+def test_all_metrics_of_the_paper_are_in_the_results(small_case: Callable[..., Path], tmp_path: Path) -> None:
+    """R2, MSE and MAE; F1, precision, recall, accuracy and ROC-AUC with the confusion matrix; and what the probe costs."""
+    folder = run_score(tmp_path, small_case())
+    slope = json.loads((folder / "slope" / "slope_result.json").read_text())
+    sign = json.loads((folder / "sign" / "sign_result.json").read_text())
+    assert set(slope["metrics"]) == {"r2", "mse", "mae"}
+    assert slope["metrics"]["r2"]["mean"] == pytest.approx(slope["mean_score"], abs=1e-5)
+    assert set(sign["metrics"]) == {"f1", "precision", "recall", "accuracy", "roc_auc"}
+    assert sign["metrics"]["f1"]["mean"] == pytest.approx(sign["mean_score"])
+    assert sum(map(sum, sign["confusion_matrix"])) == 2 * 8
+    assert slope["complexity"]["probe_parameters"] == 7
+    assert slope["complexity"]["embedding_bytes"] == 24
+    assert slope["complexity"]["activation_sparsity"] == 0.0
+
+
+def test_several_classes_and_labels(small_case: Callable[..., Path], tmp_path: Path) -> None:
+    """More than two classes, by number or by name, and several labels per sample are scored by macro F1; old tasks keep their scores."""
+    case = small_case()
+    before = json.loads((run_score(tmp_path / "a", case) / "results_summary.json").read_text())
+    with (case / "labels" / "slope__regr.csv").open() as file:
+        rows = [(row["id"], float(row["label"])) for row in csv.DictReader(file)]
+    labels = case / "labels"
+    write_csv(labels / "third__cls.csv", ["id", "label"], ((i, int(v > -1) + int(v > 1)) for i, v in rows))
+    write_csv(
+        labels / "name__multiclass.csv",
+        ["id", "label"],
+        ((i, ("low", "mid", "high")[int(v > -1) + int(v > 1)]) for i, v in rows),
+    )
+    names = [";".join(name for name, bound in (("x", 0), ("y", 1), ("z", -1)) if v > bound) for _, v in rows]
+    write_csv(labels / "many__multilabel.csv", ["id", "label"], zip((i for i, _ in rows), names, strict=True))
+    folder = run_score(tmp_path / "b", case)
+    summary = json.loads((folder / "results_summary.json").read_text())
+    assert set(summary["task_q_scores"]) == {"slope", "sign", "third", "name", "many"}
+    assert {task: summary["task_q_scores"][task] for task in before["task_q_scores"]} == before[
+        "task_q_scores"
+    ]
+    kinds = {
+        task: json.loads((folder / task / f"{task}_result.json").read_text())
+        for task in ("third", "name", "many")
+    }
+    assert [kinds[task]["task_type"] for task in kinds] == ["multiclass", "multiclass", "multilabel"]
+    assert kinds["name"]["classes"] == ["high", "low", "mid"]
+    assert len(kinds["name"]["confusion_matrix"]) == 3
+
+
+@pytest.mark.parametrize("probe", ["ridge", "svm", "mlp"])
+def test_other_probes(small_case: Callable[..., Path], tmp_path: Path, probe: str) -> None:
+    """probe_type chooses the probe, its parameters come from probe_params."""
+    params = {
+        "ridge": {"alpha": 1},
+        "svm": {"opt_params": {"n_iter": 2}},
+        "mlp": {"epochs": 1, "hidden_layers": 1},
+    }
+    case = small_case()
+    config = tmp_path / "probe.yaml"
+    document = {"k_folds": 2, "probe_type": probe, "probe_params": params[probe], "enable_plots": False}
+    config.write_text(yaml.safe_dump(document))
+    folder = run_score(tmp_path, case, config=config)
+    summary = json.loads((folder / "results_summary.json").read_text())
+    assert summary["probe_type"] == probe
+    if probe == "ridge":
+        assert summary["task_acc_scores"]["slope"] > 0.99  # the labels are linear in the embeddings
+
+
+def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) -> None:
+    """A stored probe, read with numpy alone, predicts the labels; storing it changes no score."""
+    case = small_case("a")
+    config = tmp_path / "ridge.yaml"
+    document = {"k_folds": 2, "probe_type": "ridge", "probe_params": {"alpha": 0.001}, "enable_plots": False}
+    config.write_text(
+        yaml.safe_dump(document | {"store_probes": True, "normalize_labels": False, "task_filter": "slope"})
+    )
+    folder = run_score(tmp_path, case, config=config)
+    probe = np.load(folder / "slope" / "probe" / "probe.npz")
+    about = json.loads((folder / "slope" / "probe" / "metadata.json").read_text())
+    table = np.loadtxt(case / "embeddings.csv", delimiter=",", skiprows=1)[:, 1:]
+    labels = np.loadtxt(case / "labels" / "slope__regr.csv", delimiter=",", skiprows=1)[:, 1]
+    rows = (table - about["embedding_mean"]) / about["embedding_std"]
+    np.testing.assert_allclose(rows @ probe["weight_0"].T[:, 0] + probe["bias_0"], labels, atol=0.01)
+    linear = json.loads((run_score(tmp_path / "x", small_case("b")) / "results_summary.json").read_text())
+    stored = json.loads(
+        (run_score(tmp_path / "y", small_case("c", store_probes=True)) / "results_summary.json").read_text()
+    )
+    assert linear["task_q_scores"] == stored["task_q_scores"]
+
+
+def test_a_size_study_scores_the_first_dimensions(small_case: Callable[..., Path], tmp_path: Path) -> None:
+    """--dims gives a run per size, with bytes per sample and compression ratio, and the curve of the paper's Fig. 5a."""
+    case = small_case()
+    run_score(tmp_path / "study", case, more=("--dims", "6,2", "--sample_values", "600"))
+    [study] = (tmp_path / "study" / "dev").glob("mine_sizes_*")
+    document = json.loads((study / "size_study.json").read_text())
+    assert [size["embedding_dim"] for size in document["sizes"]] == [2, 6]
+    assert [size["bytes_per_sample"] for size in document["sizes"]] == [8, 24]
+    assert [size["compression_ratio"] for size in document["sizes"]] == [300.0, 100.0]
+    assert (study / "size_study.png").read_bytes().startswith(b"\x89PNG")
+    assert len((study / "size_study.csv").read_text().splitlines()) == 3
+    full = json.loads((run_score(tmp_path / "full", case) / "results_summary.json").read_text())
+    assert document["sizes"][1]["task_q_scores"] == full["task_q_scores"]
+    runs = {path.name.rsplit("_", 2)[0] for path in (tmp_path / "study" / "dev").iterdir()}
+    assert runs == {"mine_2d", "mine_6d", "mine_sizes"}
+    assert guarded(["summarize", "--output_dir", str(tmp_path / "study"), "--phase", "dev"]) == 0

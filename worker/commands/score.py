@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scoring.errors import OrganizerError
 from worker.commands.summarize import show_leaderboard
 
 if TYPE_CHECKING:
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
     from leaderboard.runs import PhaseRuns
     from scoring.quality import Quality
-    from scoring.standalone.run import RunReport, Watcher
+    from scoring.standalone.configuration import StandaloneSettings
+    from scoring.standalone.run import Material, RunReport, Watcher
+    from scoring.standalone.sizes import SizePoint
 
 # Flags are spelled as NeuCo-Bench spells them; with hyphens they work too.
 
@@ -67,6 +71,19 @@ def score(
             help="Of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1
         ),
     ] = 42,
+    dims: Annotated[
+        str | None,
+        typer.Option(help="Sizes of embedding to compare, such as 64,128,256: the first dimensions of each."),
+    ] = None,
+    sample_values: Annotated[
+        int,
+        typer.Option(
+            "--sample_values",
+            "--sample-values",
+            help="Numbers in one sample before compression, for the compression ratio; by default an SSL4EO-S12 data cube.",
+            min=1,
+        ),
+    ] = 4 * 27 * 264 * 264,
     threads: Annotated[
         int | None, typer.Option(help="Folds trained at once; by default one per core.", min=1)
     ] = None,
@@ -81,35 +98,99 @@ def score(
 
     Example: neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev
     """
-    import json
-
     from rich.console import Console
 
     from scoring.standalone.configuration import read_settings
-    from scoring.standalone.results import finite, make_run_folder, summary_document, write_results
-    from scoring.standalone.run import Inputs, read_material, score_run
+    from scoring.standalone.results import make_run_folder
+    from scoring.standalone.run import Inputs, narrowed, read_material
+    from scoring.standalone.sizes import SizePoint, write_study
 
     console = Console(stderr=True, highlight=False)
     settings = read_settings(config)
     inputs = Inputs(submission=submission_file, annotations=annotation_path, excluded=exclude_file)
+    sizes = None if dims is None else _sizes(dims)
     material = read_material(inputs, settings)
-    for warning in material.warnings:
-        console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
+    _warn(console, material.warnings)
     method = method_name or submission_file.stem
-    folder = make_run_folder(output_dir, phase=phase, method=method, now=datetime.now().astimezone())
-    with _progress(console) as watcher:
-        report = score_run(material, settings, seed=seed, threads=threads, watcher=watcher)
-    for warning in report.warnings[len(material.warnings) :]:
-        console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
-    write_results(folder, report, settings, experiment=folder.name)
+    now = datetime.now().astimezone()
+
+    def run(part: Material, name: str) -> tuple[RunReport, Path]:
+        folder = make_run_folder(output_dir, phase=phase, method=name, now=now)
+        return _run(
+            console, part, settings, folder, seed=seed, threads=threads, stem=submission_file.stem
+        ), folder
+
+    documents = []
+    if sizes is None:
+        report, folder = run(material, method)
+        documents.append(_document(report, settings, folder))
+    else:
+        study = make_run_folder(output_dir, phase=phase, method=f"{method}_sizes", now=now)
+        points = []
+        for part in [narrowed(material, size) for size in sizes]:
+            console.print(f"{part.embeddings.matrix.shape[1]:,} dimensions")
+            report, folder = run(part, f"{method}_{part.embeddings.matrix.shape[1]}d")
+            documents.append(_document(report, settings, folder))
+            points.append(SizePoint.from_report(report, folder.name))
+        write_study(study, method, points, sample_values=sample_values)
     ranked = _ranked(output_dir, phase) if settings.update_leaderboard else None
     if json_output:
-        document = summary_document(report, settings, experiment=folder.name)
-        print(json.dumps(finite(document) | {"folder": str(folder)}, indent=2))
-    else:
+        print(
+            json.dumps(documents[0] if sizes is None else {"folder": str(study), "runs": documents}, indent=2)
+        )
+        return
+    if sizes is None:
         _show(report, folder)
-        if ranked is not None:
-            show_leaderboard(*ranked)
+    else:
+        _show_study(points, study, sample_values)
+    if ranked is not None:
+        show_leaderboard(*ranked)
+
+
+def _run(
+    console: Console,
+    material: Material,
+    settings: StandaloneSettings,
+    folder: Path,
+    *,
+    seed: int,
+    threads: int | None,
+    stem: str,
+) -> RunReport:
+    """Score, and write results and plots into the run's folder."""
+    from scoring.standalone.plots import draw_plots
+    from scoring.standalone.results import write_results
+    from scoring.standalone.run import score_run
+    from scoring.standalone.stored import store_probes
+
+    try:
+        with _progress(console) as watcher:
+            report = score_run(material, settings, seed=seed, threads=threads, watcher=watcher)
+    except BaseException:
+        folder.rmdir()  # nothing was written yet, and an empty run is none
+        raise
+    _warn(console, report.warnings[len(material.warnings) :])
+    write_results(folder, report, settings, experiment=folder.name)
+    if settings.store_probes:
+        store_probes(folder, report, settings)
+    if settings.enable_plots:
+        with console.status("Drawing plots …") as status:
+            for task in report.tasks:
+                status.update(f"Drawing plots of {task.exercise.name} …")
+                draw_plots(folder, task, stem=stem)
+    return report
+
+
+def _warn(console: Console, warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
+
+
+def _document(report: RunReport, settings: StandaloneSettings, folder: Path) -> dict[str, Any]:
+    from scoring.standalone.results import finite, summary_document
+
+    document: dict[str, Any] = finite(summary_document(report, settings, experiment=folder.name))
+    return document | {"folder": str(folder)}
 
 
 def _ranked(output_dir: Path, phase: str) -> tuple[PhaseRuns, Path]:
@@ -118,6 +199,20 @@ def _ranked(output_dir: Path, phase: str) -> tuple[PhaseRuns, Path]:
 
     runs = rank_runs(output_dir, phase)
     return runs, write_leaderboard(runs, output_dir, phase, now=datetime.now().astimezone())
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        sizes = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        sizes = [0]
+    if sizes[0] < 1:
+        raise OrganizerError(
+            f"--dims {text!r} is no list of sizes.",
+            cure="Write it like 64,128,256.",
+            code="standalone.bad_dims",
+        )
+    return tuple(sizes)
 
 
 @contextmanager
@@ -171,6 +266,26 @@ def _show(report: RunReport, folder: Path) -> None:
         )
     table.add_section()
     table.add_row("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", "")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"Results: {folder}", markup=False, soft_wrap=True)
+
+
+def _show_study(points: Sequence[SizePoint], folder: Path, sample_values: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Size study", title_justify="left")
+    for name in ("Dimensions", "Bytes per sample", "Compression ratio", "Mean Q", "Mean score"):
+        table.add_column(name, justify="right")
+    for point in points:
+        table.add_row(
+            f"{point.dim:,}",
+            f"{4 * point.dim:,}",
+            f"{sample_values / point.dim:,.0f}",
+            f"{point.overall_q:.3f}",
+            f"{point.overall_score:.4f}",
+        )
     console = Console(highlight=False)
     console.print(table)
     console.print(f"Results: {folder}", markup=False, soft_wrap=True)

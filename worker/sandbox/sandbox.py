@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -149,6 +150,12 @@ class Sandbox:
         """Stop or resume the taking of submissions."""
         with self.world.lock:
             self.world.phase(codename).is_submission_paused = paused
+
+    def rename_metric(self, codename: str, metric: str) -> None:
+        """Change the metric of a phase's leaderboard, as a host does by mistake."""
+        with self.world.lock:
+            phase = self.world.phase(codename)
+            phase.settings = replace(phase.settings, metrics=(metric,))
 
     # Submissions ------------------------------------------------------------------------------
 

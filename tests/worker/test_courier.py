@@ -1,0 +1,268 @@
+"""Calls to EvalAI that go wrong: faults before and after the effect, refusals, throttling, tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.worker.stage import Play, Stage, embeddings
+from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock
+from worker.states import Errand, State
+
+
+def calls(stage: Stage, since: int = 0) -> list[JournalEntry]:
+    """Return the API calls after a line of the journal."""
+    return [
+        entry for entry in stage.evalai.journal.requests() if entry.origin == "api" and entry.number >= since
+    ]
+
+
+def until_scored(play: Play, pk: int) -> None:
+    """Drive until only the answer is missing; with an answer grid it waits there."""
+    play.drive(lambda: pk in play.states() and play.state(pk) in (State.SCORED, State.REJECTED))
+
+
+@pytest.fixture
+def waiting(stage: Stage) -> Stage:
+    """A stage whose answers wait for a grid, so that a test can spoil the very call that posts."""
+    stage.configure({"submission": {"answer_grid": 30}})
+    return stage
+
+
+@pytest.mark.parametrize("fault", [Fault.ERROR_AFTER, Fault.RESET_AFTER, Fault.HTML, Fault.TRUNCATED])
+def test_a_post_that_may_have_arrived_is_read_again_and_repeated(waiting: Stage, fault: Fault) -> None:
+    """After a spoilt answer the submission is read, then the same PUT is sent: one distinct result."""
+    with waiting.play() as play:
+        pk = waiting.submit("A", embeddings(1))
+        until_scored(play, pk)
+        play.clock.advance(27)  # read again shortly before the answer leaves
+        play.drive(lambda: not play.busy and play.known(pk).read_at is not None and not play.step())
+        since = len(waiting.evalai.journal)
+        waiting.evalai.set_faults(FaultPlan(probability=1.0, kinds=(fault,)))
+        play.drive(lambda: bool(waiting.posts(pk)))
+        waiting.evalai.set_faults(FaultPlan())
+        play.drive()
+        posts = waiting.posts(pk)
+        assert len(posts) >= 2
+        assert all(post == posts[0] for post in posts)
+        assert play.state(pk) is State.PUBLISHED
+        ways = [entry.method for entry in calls(waiting, since) if entry.method in ("PUT", "GET")]
+        first = ways.index("PUT")
+        again = ways.index("PUT", first + 1)
+        assert "GET" in ways[first:again]
+        assert waiting.teams() == ["A"]
+
+
+def test_a_post_that_never_arrived_is_repeated(waiting: Stage) -> None:
+    """A 500 before the effect is followed by the one PUT that counts."""
+    with waiting.play() as play:
+        pk = waiting.submit("A", embeddings(1))
+        until_scored(play, pk)
+        waiting.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE, Fault.RESET_BEFORE)))
+        play.wait(70)
+        assert waiting.posts(pk) == []
+        waiting.evalai.set_faults(FaultPlan())
+        play.drive()
+        assert len(waiting.posts(pk)) == 1
+
+
+def test_a_refused_post_is_kept_told_and_tried_again(stage: Stage) -> None:
+    """A 400 on PUT is the organizer's fault: an alert, nothing lost, and the answer leaves once it is mended."""
+    with stage.play() as play:
+        play.drive()
+        stage.evalai.rename_metric("dev", "mean_q")
+        pk = stage.submit("A", embeddings(1))
+        play.drive(lambda: bool(play.alerts()))
+        assert play.alerts() == {"evalai.rejected"}
+        assert play.state(pk) is State.SCORED
+        tries = len([entry for entry in calls(stage) if entry.method == "PUT"])
+        play.wait(130)
+        assert len([entry for entry in calls(stage) if entry.method == "PUT"]) > tries
+        assert stage.status(pk) == "running"
+        stage.evalai.rename_metric("dev", "q_mean")
+        play.wait(61)
+        play.drive()
+        assert stage.status(pk) == "finished"
+        assert play.alerts() == set()
+
+
+def test_retry_after_is_obeyed_to_the_second(tmp_path: Path, cells: Path) -> None:
+    """Throttled, nothing leaves before the time that EvalAI named; then work goes on and nothing is lost."""
+    clock = ManualClock()
+    with (
+        Stage(tmp_path, clock=clock, cells=cells, settings={"throttle_per_minute": 6}) as stage,
+        stage.play() as play,
+    ):
+        pks = [stage.submit(team, embeddings(seed)) for seed, team in enumerate("ABC")]
+        play.drive(lambda: any(entry.status == 429 for entry in calls(stage)))
+        (refused,) = [entry for entry in calls(stage) if entry.status == 429]
+        play.drive(lambda: len([entry for entry in calls(stage) if entry.number > refused.number]) > 0)
+        following = next(entry for entry in calls(stage) if entry.number > refused.number)
+        accepted = [
+            entry.at for entry in calls(stage) if entry.status != 429 and entry.number < refused.number
+        ]
+        assert (following.at - accepted[0]).total_seconds() >= 60
+        play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
+        refusals = [entry for entry in calls(stage) if entry.status == 429]
+        assert len(refusals) <= len(calls(stage)) / 6 + 1
+        assert {pk: len(stage.posts(pk)) for pk in pks} == dict.fromkeys(pks, 1)
+
+
+def test_our_own_budget_keeps_below_the_throttle(tmp_path: Path, cells: Path) -> None:
+    """With the configured requests per minute EvalAI never has to refuse a call."""
+    clock = ManualClock()
+    settings = {"throttle_per_minute": 20}
+    changes = {"evalai": {"requests_per_minute": 18}}
+    with (
+        Stage(tmp_path, clock=clock, cells=cells, settings=settings, changes=changes) as stage,
+        stage.play() as play,
+    ):
+        pks = [stage.submit("ABCD"[seed % 4], embeddings(seed)) for seed in range(8)]
+        play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
+        assert not [entry for entry in calls(stage) if entry.status == 429]
+
+
+def test_an_answer_may_use_the_reserve(stage: Stage, play: Play) -> None:
+    """When the ordinary budget is spent, a result still leaves."""
+    now = play.clock.now()
+    budget = play.worker.budget
+    budget.per_minute = 10
+    for _ in range(8):
+        budget.spend(now)
+    assert not budget.allows(now)
+    assert budget.allows(now, answer=True)
+
+
+def test_a_refused_token_waits_alerts_and_goes_on(stage: Stage, play: Play) -> None:
+    """Blacklisted in mid-flight, the worker stays; with the new token in its file it goes on by itself."""
+    stage.configure({"submission": {"answer_grid": 30}})
+    play.restart()
+    pk = stage.submit("A", embeddings(1))
+    until_scored(play, pk)
+    fresh = stage.evalai.refresh_token("host")
+    play.wait(90)
+    assert play.alerts() == {"evalai.token_refused"}
+    assert stage.posts(pk) == []
+    (stage.folder / "token").write_text(fresh)
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+    assert len(stage.posts(pk)) == 1
+
+
+def test_an_outage_of_a_night_costs_nothing_but_time(stage: Stage, play: Play) -> None:
+    """Hours of 500s raise one alert; afterwards everything that came meanwhile is answered."""
+    play.drive()
+    stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
+    pk = stage.submit("A", embeddings(1))
+    before = len(calls(stage))
+    for _ in range(40):
+        play.clock.advance(60)
+        play.wait(1)
+    assert "evalai.unreachable" in play.alerts()
+    assert len(calls(stage)) - before < 2 * 40 * 4  # backed off
+    stage.evalai.set_faults(FaultPlan())
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+
+
+def test_a_clock_set_back_silences_nobody(stage: Stage, play: Play) -> None:
+    """Waits that were noted under the wrong time hold nothing up."""
+    stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
+    pk = stage.submit("A", embeddings(1))
+    play.wait(60)
+    stage.evalai.set_faults(FaultPlan())
+    play.clock.advance(-86400)
+    play.drive()
+    assert stage.status(pk) == "finished"
+
+
+def test_an_answer_on_the_grid_survives_a_clock_set_back(waiting: Stage) -> None:
+    """An answer whose moment lies a day ahead after the jump leaves all the same."""
+    with waiting.play() as play:
+        pk = waiting.submit("A", embeddings(1))
+        until_scored(play, pk)
+        play.clock.advance(-86400)
+        play.drive()
+        assert waiting.status(pk) == "finished"
+
+
+def test_a_clock_that_jumps_ahead_blames_nobody(stage: Stage, play: Play) -> None:
+    """A jump beyond every deadline while a child works is not taken for its slowness."""
+    pk = stage.submit("A", embeddings(1))
+    play.drive(lambda: play.worker.evaluation.busy)
+    play.clock.advance(7200)
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.outcomes(pk) == ["done"]
+
+
+@pytest.mark.parametrize("grid", [10, 30])
+def test_answers_leave_on_the_grid_cache_hits_too(stage: Stage, grid: int) -> None:
+    """The execution time that EvalAI shows is a multiple of the grid, whatever scoring took."""
+    stage.configure({"submission": {"answer_grid": grid}})
+    with stage.play() as play:
+        pks = [
+            stage.submit("A", embeddings(1)),
+            stage.submit("B", embeddings(1)),
+            stage.submit("C", b"id,0\nx,1\n"),
+        ]
+        play.drive()
+        for pk in pks:
+            shown = float(stage.evalai.submission(pk)["execution_time"])
+            assert shown >= grid
+            assert shown % grid < 1.5 or grid - shown % grid < 1.5
+
+
+def test_unknown_handles_are_given_up(stage: Stage, play: Play) -> None:
+    """A handle that EvalAI answers with 500 for ever is dropped; the message would come under a newer one."""
+    pk = stage.submit("A", embeddings(1))
+    play.drive()
+    with play.store.write() as tx:
+        tx.owe(Errand.DELETE, pk, now=play.clock.now(), receipt="nonsense")
+    play.wait(400)
+    with play.store.read() as tx:
+        assert tx.owed() == []
+
+
+def test_many_submissions_are_read_with_one_listing(stage: Stage, play: Play) -> None:
+    """A burst costs at most four calls a submission."""
+    play.drive()
+    since = len(stage.evalai.journal)
+    pks = [stage.submit("ABCDEFGH"[seed], embeddings(seed)) for seed in range(8)]
+    play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
+    assert len(calls(stage, since)) <= 4 * len(pks) + 4
+
+
+def test_a_wrong_challenge_or_phase_is_fatal_at_start(stage: Stage) -> None:
+    """What EvalAI says of the challenge must agree with the configuration before anything is taken."""
+    for changes, code in (
+        ({"evalai": {"challenge": 8}}, "evalai.challenge_differs"),
+        (
+            {
+                "evalai": {"challenge": stage.evalai.challenge},
+                "phases": {"test": {"split": "x", "tasks": "./tasks/dev", "ids": "./ids.txt"}},
+            },
+            "evalai.phase_unknown",
+        ),
+    ):
+        stage.configure(changes)
+        with stage.play() as play:
+            play.drive(lambda play=play: play.worker.fatal is not None)
+            assert play.worker.fatal is not None
+            assert play.worker.fatal.code == code
+            assert play.worker.fatal.exit_code == 2
+
+
+def test_a_reload_with_an_unknown_phase_does_not_end_the_worker(stage: Stage, play: Play) -> None:
+    """A slip in a reloaded configuration is an alert, not an end."""
+    play.drive()
+    stage.configure({"phases": {"test": {"split": "x", "tasks": "./tasks/dev", "ids": "./ids.txt"}}})
+    play.reload()
+    pk = stage.submit("A", embeddings(1))
+    play.drive()
+    assert play.worker.fatal is None
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == {"evalai.phase_unknown"}

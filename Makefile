@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench clean
+.PHONY: help install demo test lint bench fuzz clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -42,6 +42,10 @@ lint: $(VENV)/.installed-test  ## Only the linters, types and security.
 bench: $(VENV)/.installed-test  ## Measure what the README promises, on this machine.
 	@for file in $(sort $(wildcard tests/benchmarks/bench_*.py)); do \
 		echo "== $$(basename "$$file" .py)"; $(BIN)/python -m "tests.benchmarks.$$(basename "$$file" .py)"; done
+
+fuzz: $(VENV)/.installed-test  ## Feed hostile bytes to every reader, guided by coverage (FUZZ_SECONDS=90 in all, FUZZ_SEED=N).
+	@$(PIP) install --quiet --constraint constraints.txt atheris
+	@$(BIN)/python -m tests.fuzz
 
 clean:  ## Remove .venv, caches and the demo's folder.
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-challenge

@@ -286,7 +286,11 @@ def load(path: Path) -> Configuration:
         ) from None
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # a date such as 2026-99-99; a nesting without end
         mark = getattr(error, "problem_mark", None)
         place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise OrganizerError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,6 +84,10 @@ def _read_ids(source: Capped, public: int, faults: Faults) -> list[str]:
     _at_end(source, "ids", faults)
     if width == 0:
         return [""] * count
+    if header.dtype.kind == "U":
+        points = np.frombuffer(data, dtype=np.dtype("u4").newbyteorder(header.dtype.byteorder))
+        if points.max(initial=0) > sys.maxunicode:  # numpy would make text of it that breaks the interpreter
+            raise faults.fatal("file.encoding", "an id is not text")
     try:
         written = np.frombuffer(data, dtype=header.dtype).tolist()
         return [(name.decode() if isinstance(name, bytes) else str(name)).strip(" \t") for name in written]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 _LIBRARIES = {
     "local": ("neuco-worker", "numpy", "numba", "llvmlite"),
+    "torch": ("neuco-worker", "numpy", "torch"),
+    "ray": ("neuco-worker", "numpy", "numba", "llvmlite", "ray"),
     "plain": ("neuco-worker", "numpy", "torch"),
 }
 

@@ -360,8 +360,6 @@ def _section(annotation: Any) -> Any:
 def not_yet_supported(configuration: Configuration) -> list[str]:
     """List the keys that are set to something whose feature this version does not have."""
     keys = []
-    if configuration.scoring.engine != "local":
-        keys.append(f"scoring.engine: {configuration.scoring.engine}")
     if not configuration.state.startswith("sqlite:///"):
         keys.append("state: only sqlite:/// is supported")
     return keys

@@ -24,6 +24,7 @@ def order_for(
     max_expanded_bytes: int,
     engine: str,
     threads: int | str,
+    ray_address: str = "auto",
 ) -> dict[str, Any]:
     """Write the order for one evaluation; JSON, for a pipe (it holds the phase key)."""
     return {
@@ -36,6 +37,7 @@ def order_for(
         "max_expanded_bytes": max_expanded_bytes,
         "engine": engine,
         "threads": threads,
+        "ray_address": ray_address,
     }
 
 
@@ -82,7 +84,7 @@ def main(
         tuple(task for task in tasks if task.name in missing),
         protocol,
         bytes.fromhex(order["key"]),
-        engine=make_engine(order["engine"], threads=order["threads"]),
+        engine=make_engine(order["engine"], threads=order["threads"], ray_address=order["ray_address"]),
         progress=lambda folds: say(kind="progress", folds=folds),
     )
     return {"scorecard": scorecard.to_json()}

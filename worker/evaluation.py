@@ -122,6 +122,7 @@ class Evaluation:
                     max_expanded_bytes=int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
                     engine=configuration.scoring.engine,
                     threads=configuration.scoring.threads,
+                    ray_address=configuration.scoring.ray_address,
                 ),
                 folder=self._files.temporary(f"evaluate-{self._attempt}"),
                 wake=self._context.wake,

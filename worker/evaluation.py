@@ -8,6 +8,7 @@ validation the cost depends on the shape alone.
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -26,6 +27,10 @@ from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
 
 GIGABYTE = 1024**3
+CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})
+CRASHES_TO_BLAME = (
+    3  # a library that a file makes crash once may be bad luck; three times in a row is the file
+)
 EXPANSION = 4  # a file may expand to so many times max_megabytes
 LOOK_S = 5.0  # the most that counts between two looks at a child: a clock that jumps is nobody's fault
 
@@ -295,12 +300,24 @@ class Evaluation:
             )
         reason = f"by signal {-status}" if status < 0 else f"with exit status {status}"
         outcome = Outcome.SIGNAL if status < 0 else Outcome.INFRASTRUCTURE
+        if -status in CRASHES and self._stage == "reading" and self._crashes() >= CRASHES_TO_BLAME - 1:
+            return outcome, ParticipantError(
+                "The file cannot be read: it breaks the reader every time.",
+                cure="Write it anew with a common library, or send it as CSV.",
+                code="file.breaks_reader",
+            )
         error = InfrastructureError(
             f"The process that evaluated submission {self.submission} ended {reason} in stage {self._stage!r}.",
             cure="See the log; it is tried again.",
             code="evaluate.died",
         )
         return outcome, error
+
+    def _crashes(self) -> int:
+        """Count the earlier attempts of this submission that a signal ended."""
+        with self._context.store.read() as tx:
+            tried = tx.attempts(pk=self.submission)
+        return sum(attempt["outcome"] == Outcome.SIGNAL for attempt in tried)
 
     def _end(self, ending: tuple[Outcome, NeucoError], now: datetime) -> None:
         outcome, error = ending

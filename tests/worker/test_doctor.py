@@ -1,0 +1,199 @@
+"""The doctor: every check notices its planted fault, a healthy challenge has none, and nothing in the world is changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.worker.doctor_faults import FAULTS, SECRET_LABEL, SHADES, Clinic, Fault, write_healthy
+from tests.worker.stage import ROOT, clean_environment, git
+from worker.doctor import CHECKS, Level
+
+FINDINGS = (Level.WARN, Level.FAIL)
+LEAST_CHECKS = 30
+
+
+@pytest.fixture(scope="session")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The healthy challenge, from which every patient is copied."""
+    folder = tmp_path_factory.mktemp("healthy")
+    write_healthy(folder)
+    return folder
+
+
+@pytest.fixture
+def clinic(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clinic]:
+    """A copy of the healthy challenge."""
+    folder = tmp_path / "challenge"
+    shutil.copytree(healthy, folder)
+    with Clinic(folder=folder, monkeypatch=monkeypatch) as clinic:
+        yield clinic
+
+
+def test_every_check_has_a_fault_that_proves_it() -> None:
+    """Checks and planted faults are the same set, and there are at least thirty."""
+    ids = [check.id for check in CHECKS]
+    assert len(set(ids)) == len(ids)
+    assert set(ids) == set(FAULTS)
+    assert len(ids) >= LEAST_CHECKS
+
+
+def test_a_check_needs_only_what_comes_before_it() -> None:
+    """A check whose needs failed can be skipped, because they were made first."""
+    made: set[str] = set()
+    for check in CHECKS:
+        assert set(check.needs) <= made
+        made.add(check.id)
+
+
+def test_a_healthy_challenge_has_no_finding(clinic: Clinic) -> None:
+    """Where nothing is wrong nothing is found, and nothing is skipped."""
+    report = clinic.examine()
+    assert [outcome.to_json() for outcome in report.outcomes if outcome.level is not Level.OK] == []
+    assert report.level is Level.OK
+    assert len(report.outcomes) == len(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "fault"),
+    [*FAULTS.items(), *SHADES],
+    ids=[*FAULTS, *(f"{identifier}-{number}" for number, (identifier, _) in enumerate(SHADES))],
+)
+def test_a_check_finds_its_fault(clinic: Clinic, identifier: str, fault: Fault) -> None:
+    """Each check, and no other one in its stead, notices its fault, and says what to do about it."""
+    fault.plant(clinic)
+    report = clinic.examine(identifier)
+    (outcome,) = [outcome for outcome in report.outcomes if outcome.check.id == identifier]
+    found = [finding for finding in outcome.findings if finding.level in FINDINGS]
+    assert outcome.level is fault.level, outcome.findings
+    assert all(finding.sentence.endswith((".", "?")) and finding.cure for finding in found)
+    assert "itself broke" not in str(found)
+    assert SECRET_LABEL not in json.dumps(report.to_json())
+
+
+def test_what_depends_on_a_failed_check_is_skipped(clinic: Clinic) -> None:
+    """Behind a failure nothing is guessed: the dependent checks name it."""
+    FAULTS["evalai.accepted"].plant(clinic)
+    outcomes = {outcome.check.id: outcome for outcome in clinic.examine("evalai.metric").outcomes}
+    assert outcomes["evalai.server"].level is Level.OK
+    assert outcomes["evalai.accepted"].level is Level.FAIL
+    assert outcomes["evalai.host"].level is Level.SKIPPED
+    assert outcomes["evalai.host"].findings[0].sentence == "evalai.accepted failed."
+    assert outcomes["evalai.metric"].level is Level.SKIPPED
+
+
+def test_a_file_that_cannot_be_read_leaves_the_rest_skipped(clinic: Clinic) -> None:
+    """Without a configuration there is one failure, and no second one that follows from it."""
+    FAULTS["configuration.file"].plant(clinic)
+    report = clinic.examine()
+    assert [outcome.check.id for outcome in report.at(Level.FAIL)] == ["configuration.file"]
+    (finding,) = report.at(Level.FAIL)[0].findings
+    assert "poll_every" in finding.sentence
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Return every file of a folder with the hash of its content and its mode."""
+    return {
+        str(
+            path.relative_to(folder)
+        ): f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        if path.is_file()
+        else f"{path.stat().st_mode:o}"
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_an_examination_changes_nothing(clinic: Clinic) -> None:
+    """Nothing is received, written, pushed or posted, and no file of the challenge is made or touched."""
+    clinic.open()
+    waiting = clinic.evalai.submit("A", "dev", b"id,0\n")
+    before, entries = fingerprint(clinic.folder), len(clinic.evalai.journal)
+    report = clinic.look()
+    assert report.level is Level.OK
+    assert fingerprint(clinic.folder) == before
+    made = list(clinic.evalai.journal)[entries:]
+    assert {entry.kind for entry in made} == {"request"}
+    assert {entry.method for entry in made} == {"GET"}
+    assert not [entry for entry in made if entry.path.startswith("/api/jobs/challenge/queues/")]
+    assert len(made) <= 10
+    assert clinic.evalai.submission(waiting)["status"] == "submitted"
+    assert git(clinic.folder / "board.git", "for-each-ref") == ""
+    clinic.webhook.settimeout(5)
+    connection, _ = clinic.webhook.accept()
+    with connection:
+        connection.settimeout(5)
+        assert connection.recv(1) == b""  # connected, and hung up without a word
+
+
+def test_offline_makes_no_connection(clinic: Clinic) -> None:
+    """Without other machines the remote checks are skipped, and the others are made."""
+    clinic.open()
+    entries = len(clinic.evalai.journal)
+    report = clinic.look(offline=True)
+    assert len(clinic.evalai.journal) == entries
+    assert {outcome.check.id for outcome in report.at(Level.SKIPPED)} == {
+        check.id for check in CHECKS if check.remote
+    }
+
+
+def doctor(clinic: Clinic, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    return subprocess.run(
+        [sys.executable, "-m", "worker.cli", "doctor", "--config", str(clinic.path), *arguments],
+        env=clean_environment(),
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_command_tells_failures_first_and_ends_with_1(clinic: Clinic) -> None:
+    """What must be mended stands at the top with its cure; neither token nor webhook is shown."""
+    FAULTS["ids.sorted"].plant(clinic)
+    clinic.open()
+    done = doctor(clinic)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Must be mended (1)"
+    assert "is not sorted" in lines[1]
+    assert "LC_ALL=C sort" in lines[2]
+    assert "✓ No task is constant" in done.stdout
+    for hidden in (
+        clinic.evalai.token("host"),
+        "services/hidden",
+        os.fspath(clinic.folder / "challenge.secret"),
+    ):
+        assert hidden not in done.stdout + done.stderr
+
+
+def test_warnings_alone_end_with_0_and_json_is_one_document(clinic: Clinic) -> None:
+    """With --json stdout is one document and nothing else; a warning does not stop a launch."""
+    FAULTS["configuration.folds"].plant(clinic)
+    clinic.open()
+    done = doctor(clinic, "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 0, document
+    assert document["result"] == "warn"
+    assert document["counts"] == {"ok": len(CHECKS) - 1, "skipped": 0, "warn": 1, "fail": 0}
+    (warned,) = [check for check in document["checks"] if check["result"] == "warn"]
+    assert warned["id"] == "configuration.folds"
+    assert warned["findings"][0]["cure"]
+
+
+def test_a_missing_configuration_is_a_finding(tmp_path: Path) -> None:
+    """A wrong path ends with 1 and one sentence, not with a traceback."""
+    with Clinic(folder=tmp_path, monkeypatch=pytest.MonkeyPatch()) as clinic:
+        done = doctor(clinic)
+    assert done.returncode == 1
+    assert "There is no configuration file" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr

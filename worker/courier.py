@@ -8,13 +8,12 @@ queue. Every errand is one call.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker import intake
+from worker import connection, intake
 from worker.answers import Answer, release_at
 from worker.budget import Budget
 from worker.configuration import Configuration
@@ -33,17 +32,6 @@ TOGETHER = 10  # new submissions that are read at once while others are worked o
 MANY = 2  # readings due at once that are better served by one listing
 UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
 """States in which facts are read when they are missing: it is new, its link has expired, or a message came for what was over."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remote:
-    """What EvalAI says of our challenge; read at start and after a reload.
-
-    Attributes:
-        phases: Phase pk to codename, of all its phases.
-    """
-
-    phases: dict[int, str]
 
 
 class Courier:
@@ -70,7 +58,7 @@ class Courier:
         self._stale = False  # the configuration was read again: token and phases may be others
         self._budget = budget
         self._lane: Lane[Any] = Lane("evalai", context.wake)
-        self.remote: Remote | None = None
+        self.remote: dict[int, str] | None = None  # phase pk to codename, of all phases of the challenge
         self.fatal: NeucoError | None = None
         self.reconciled_at: datetime | None = None
         self.polled_at: datetime | None = None
@@ -118,11 +106,11 @@ class Courier:
             return False
         if self.remote is None:
             return self._due("connect", now) and self._start(
-                "connect", self._client_phases, self._connected, now
+                "connect", self._read_phases, self._connected, now
             )
         if self._stale and self._due("reconnect", now):
             self._renew_client()
-            return self._start("reconnect", self._client_phases, self._reconnected, now)
+            return self._start("reconnect", self._read_phases, self._reconnected, now)
         return (
             self._answers(now)
             or self._running(now)
@@ -386,65 +374,24 @@ class Courier:
 
     # what the errands share
 
-    def _client_phases(self) -> dict[int, str]:
-        challenge = self._client.challenge()
-        ours = self._context.configuration.evalai.challenge
-        if challenge.pk != ours:
-            raise OrganizerError(
-                f"The queue belongs to challenge {challenge.pk}, but the configuration says {ours}.",
-                cure="Correct evalai.challenge or evalai.queue.",
-                code="evalai.challenge_differs",
-            )
-        phases = {phase.pk: phase.codename for phase in self._client.phases()}
-        self._check_splits(phases, self._client.learn_labels())
-        return phases
-
-    def _check_splits(self, phases: dict[int, str], labels: Mapping[tuple[int, str], frozenset[str]]) -> None:
-        """Find out now, and not with the first result, that EvalAI would refuse it or show "#" for a score."""
-        for pk, codename in phases.items():
-            settings = self._context.configuration.phases.get(codename)
-            if settings is None:
-                continue
-            known = {split: names for (phase, split), names in labels.items() if phase == pk}
-            if settings.split not in known:
-                raise OrganizerError(
-                    f"EvalAI's phase {codename} has no split {settings.split!r}.",
-                    cure=f"Set phases.{codename}.split to one of: {', '.join(sorted(known)) or 'none is defined'}.",
-                    code="evalai.split_unknown",
-                )
-            if known[settings.split] != {settings.metric}:
-                raise OrganizerError(
-                    f"EvalAI's leaderboard for {codename} wants the metrics {', '.join(sorted(known[settings.split]))}.",
-                    cure=f"It must have one metric, the one that phases.{codename}.metric names ({settings.metric}).",
-                    code="evalai.metric_differs",
-                )
+    def _read_phases(self) -> dict[int, str]:
+        return connection.read_phases(self._client, self._context.configuration)
 
     def _connected(self, phases: dict[int, str], at: datetime) -> None:
-        error = self._unknown_phases(phases)
+        error = connection.unknown_phases(self._context.configuration, phases)
         if error is not None:
             raise error
-        self.remote, self._stale = Remote(phases=phases), False
+        self.remote, self._stale = phases, False
         self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=at.isoformat())
 
     def _reconnected(self, phases: dict[int, str], at: datetime) -> None:
-        self.remote, self._stale = Remote(phases=phases), False
+        self.remote, self._stale = phases, False
         self.reconciled_at = None  # what was held for its phase may be taken up now
-        error = self._unknown_phases(phases)
+        error = connection.unknown_phases(self._context.configuration, phases)
         if error is None:
             self._context.over("evalai.phases", now=at)
         else:  # a slip in a reload must not end a daemon that runs
             self._context.trouble("evalai.phases", error, now=at)
-
-    def _unknown_phases(self, phases: dict[int, str]) -> OrganizerError | None:
-        unknown = set(self._context.configuration.phases) - set(phases.values())
-        if not unknown:
-            return None
-        listed = ", ".join(sorted(phases.values())) or "none"
-        return OrganizerError(
-            f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
-            cure="The keys under `phases` must be EvalAI's phase codenames.",
-            code="evalai.phase_unknown",
-        )
 
     def _renew_client(self) -> None:
         """Take up the token that the configuration points to now; without a readable one the old one is tried on."""
@@ -462,7 +409,7 @@ class Courier:
 
     def _take(self, tx: Any, facts: Submission, at: datetime) -> None:
         ours = self._context.configuration.phases
-        theirs = self.remote.phases if self.remote is not None else {}
+        theirs = self.remote or {}
         phases = {pk: name for pk, name in theirs.items() if name in ours}
         challenge = self._context.configuration.evalai.challenge
         intake.take_facts(tx, facts, challenge=challenge, phases=phases, now=at)

@@ -93,7 +93,7 @@ def take_facts(
         read_at=now,
     )
     if first_sight:
-        _link_rerun(tx, facts)
+        link_rerun(tx, facts)
     fresh = tx.get(facts.pk)
     if fresh is None:
         return
@@ -194,8 +194,14 @@ def _perhaps_ours(tx: Transaction, known: Tracked) -> bool:
     return any(owed.sent_at is not None for owed in tx.owed(Errand.POST, known.pk))
 
 
-def _link_rerun(tx: Transaction, facts: Submission) -> None:
-    """Connect a re-run (new pk, same file) with the submission whose path it carries."""
+def link_rerun(tx: Transaction, facts: Submission) -> None:
+    """Connect a re-run (new pk, same file) with the submission whose path it carries.
+
+    In a listing all re-runs are connected before anything else is followed, so that the old one, which EvalAI cancelled, is known as
+    superseded whatever the order.
+    """
+    if facts.ignored or facts.status == "cancelled":
+        return
     place = _FILE_PLACE.search(facts.input_file or "")
     if place is None or facts.rerun_resumed_at is None:
         return
@@ -258,6 +264,6 @@ def hold(tx: Transaction, known: Tracked, code: str, reason: str, *, now: dateti
 
 def supersede_older(tx: Transaction, pk: int, *, now: datetime) -> None:
     """Retire the submission that this one re-ran, now that this one is answered."""
-    for known in tx.submissions(COUNTED | {State.FAILED}):
+    for known in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}):
         if known.superseded_by == pk and tx.move(known.pk, known.state, State.SUPERSEDED):
             tx.log("superseded", actor="evalai", now=now, submission=known.pk, by=pk)

@@ -26,7 +26,7 @@ class Complexity:
         multiply_accumulates: Multiply-accumulate operations of one prediction, dense.
         effective_multiply_accumulates: Those whose factor is not zero: dense ones times (1 - sparsity), rounded; exact on average for a
             linear probe on embeddings that are not standardised, None for others.
-        latency_ms: Wall time of training and scoring one fold, in milliseconds.
+        latency_ms: Wall time per fold of training and scoring, in milliseconds; folds trained at the same time share it.
     """
 
     probe_parameters: int | None

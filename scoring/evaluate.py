@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -9,6 +10,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.complexity import probe_complexity
 from scoring.embeddings import Embeddings
 from scoring.engine import Engine, Unit, ignore, never
 from scoring.errors import OrganizerError, ParticipantError
@@ -73,6 +75,14 @@ def score_embeddings(
         scores.extend(_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(group))
     scores.sort(key=lambda score: score.task)
     _check_failed_folds(scores, protocol)
+    dim, trained = embeddings.matrix.shape[1], len(tasks) * protocol.folds
+    cost = probe_complexity(
+        embeddings.matrix,
+        parameters=dim + 1,
+        multiply_accumulates=dim,
+        linear=True,
+        seconds_per_fold=math.fsum(score.seconds for score in scores) / trained,
+    )
     return Scorecard(
         content_hash=embeddings.content_hash,
         protocol_hash=protocol.hash,
@@ -86,6 +96,7 @@ def score_embeddings(
         machine=machine(),
         seconds=time.perf_counter() - started,
         peak_memory_bytes=peak_memory_bytes(),
+        complexity=cost.to_json(),
     )
 
 

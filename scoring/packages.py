@@ -210,7 +210,7 @@ def _known(document: Mapping[str, Any], keys: tuple[str, ...], folder: Path) -> 
 
 def _text(document: Mapping[str, Any], key: str, folder: Path, default: str | None = None) -> str:
     value = document.get(key)
-    if value is None and default is not None:
+    if (value is None or value == "") and default is not None:
         return default
     if not isinstance(value, str) or not value.strip():
         raise _wrong(folder, key, value, "a text")

@@ -54,6 +54,7 @@ class Scorecard:
     machine: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     peak_memory_bytes: int = 0
+    complexity: dict[str, Any] = field(default_factory=dict)  # see scoring.complexity.Complexity
     schema: int = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -72,6 +73,7 @@ class Scorecard:
             "machine": self.machine,
             "seconds": self.seconds,
             "peak_memory_bytes": self.peak_memory_bytes,
+            "complexity": self.complexity,
         }
 
     @classmethod

@@ -13,8 +13,11 @@ from worker.commands.board import board
 from worker.commands.challenge import challenge
 from worker.commands.demo import demo
 from worker.commands.doctor import doctor
+from worker.commands.exchange import export_results, import_results
 from worker.commands.init import init
+from worker.commands.plan import plan
 from worker.commands.rank import rank
+from worker.commands.rehearse import rehearse
 from worker.commands.run import once, run
 from worker.commands.sandbox import sandbox
 from worker.commands.score import score
@@ -33,9 +36,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (warm, validate, demo, init, doctor, run, once, status, rank, score, summarize, sandbox):
+for command in (warm, validate, demo, init, doctor, rehearse, plan, run, once, status, rank, score, summarize, sandbox):
     app.command()(command)
-for group in (board, challenge, task):
+for group in (board, challenge, task, import_results, export_results):
     app.add_typer(group)
 
 

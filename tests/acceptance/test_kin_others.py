@@ -1,0 +1,362 @@
+"""Brain-Score, GEO-Bench and NeuroBench: files written by hand from their documents work here, and ours there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from scipy.stats import trim_mean
+
+from scoring.tasks import load_tasks
+from worker.cli import guarded
+
+KIN = Path(__file__).parent / "kin"
+EXAMPLE = Path(__file__).parents[2] / "config" / "kin"
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> Path:
+    """Copy the hand-written GEO-Bench submission."""
+    return Path(shutil.copytree(KIN / "geobench" / "new_submission", tmp_path / "new_submission"))
+
+
+def rows_of(submission: Path) -> list[dict[str, str]]:
+    """Read its results."""
+    with (submission / "results_and_parameters.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_rows(submission: Path, rows: list[dict[str, str]]) -> None:
+    """Write its results."""
+    with (submission / "results_and_parameters.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def import_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, dict[str, Any]]:
+    """Import and return the exit status and the document."""
+    capsys.readouterr()
+    status = guarded(["import", "geobench", *map(str, arguments), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+# Brain-Score: a benchmark is a package with its own expectations
+
+
+def test_a_benchmark_package_checks_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """Identifier, version, parent, bibtex and an estimated ceiling are read; the check tells the ceiling of the human choices."""
+    package = KIN / "brain_score" / "behaviour2024-i2n"
+    assert (
+        guarded(["task", "check", str(package), "--folds", "5", "--json"]) == 1
+    )  # 24 images: some split has no dog
+    [found] = json.loads(capsys.readouterr().out)["tasks"]
+    assert {finding["check"]: finding["passed"] for finding in found["findings"]} == {
+        "data": True,
+        "splits": False,
+        "ceiling": True,
+        "baseline": True,
+    }
+    assert 0.9 < found["ceiling"] < 1.0  # 4 of 72 choices differ from the majority
+
+
+def test_the_same_model_gives_the_same_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The shipped example passes its own check; with one label changed it fails, with the version bumped it is a new cell."""
+    package = Path(shutil.copytree(EXAMPLE / "tasks" / "even", tmp_path / "tasks" / "even"))
+    assert guarded(["task", "check", str(package)]) == 0
+    ids = [row.split(",")[0] for row in (package / "labels.csv").read_text().splitlines()[1:]]
+    [before] = load_tasks(tmp_path / "tasks", ids)
+    (package / "task.yaml").write_text(
+        (package / "task.yaml").read_text().replace("version: 1", "version: 2")
+    )
+    [after] = load_tasks(tmp_path / "tasks", ids)
+    assert before.version != after.version
+    labels = (package / "labels.csv").read_text().splitlines()
+    labels[1] = labels[1][:-1] + str(1 - int(labels[1][-1]))
+    (package / "labels.csv").write_text("\n".join(labels))
+    capsys.readouterr()
+    assert guarded(["task", "check", str(package), "--json"]) == 1
+    [found] = json.loads(capsys.readouterr().out)["tasks"]
+    assert [finding["check"] for finding in found["findings"] if not finding["passed"]] == [
+        "data",
+        "baseline",
+    ]
+
+
+def test_a_label_file_grows_into_a_package(tmp_path: Path) -> None:
+    """A package that `task new` makes from a plain file is the same task, checked and scored as before."""
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    shutil.copy(EXAMPLE / "labels" / "ink__regr.csv", plain)
+    grown = tmp_path / "grown"
+    assert guarded(["task", "new", str(grown / "ink"), "--labels", str(plain / "ink__regr.csv")]) == 0
+    assert guarded(["task", "check", str(grown), "--folds", "5"]) == 0
+    ids = [row.split(",")[0] for row in (plain / "ink__regr.csv").read_text().splitlines()[1:]]
+    assert load_tasks(plain, ids)[0].version == load_tasks(grown, ids)[0].version
+    assert guarded(["task", "new", str(grown / "ink"), "--labels", str(plain / "ink__regr.csv")]) == 2
+
+
+def test_ceiled_scores_and_groups_are_in_the_results(tmp_path: Path) -> None:
+    """With packages among the tasks a run reports ceiled scores and the scores of groups."""
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump({"k_folds": 2, "epochs": 2, "enable_plots": False}))
+    arguments = [
+        "--annotation_path",
+        str(EXAMPLE / "tasks"),
+        "--submission_file",
+        str(EXAMPLE / "embeddings.csv"),
+    ]
+    assert guarded(["score", *arguments, "--config", str(config), "--output_dir", str(tmp_path / "out")]) == 0
+    [path] = (tmp_path / "out").glob("all/*/results_summary.json")
+    summary = json.loads(path.read_text())
+    assert summary["task_ceiled_scores"]["even"] == pytest.approx(summary["task_acc_scores"]["even"])
+    assert [group["group"] for group in summary["groups"]] == ["", "digits", "digits/number"]
+
+
+# GEO-Bench: results by pull request
+
+
+def test_a_submission_is_normalised_aggregated_and_ranked(
+    submission: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Interquartile means of results scaled by the frozen ranges, bootstrap intervals around them, and ranks."""
+    ranges = json.loads((KIN / "geobench" / "normalizer.json").read_text())
+    status, document = import_json(capsys, submission, "--normalizer", KIN / "geobench" / "normalizer.json")
+    assert (status, document["valid"], document["faults"]) == (0, True, [])
+    expected: dict[str, dict[str, list[float]]] = {}
+    for row in rows_of(submission):
+        low, high = ranges[row["dataset"]]
+        value = (float(row["test metric"]) - low) / (high - low)
+        expected.setdefault(row["backbone"], {}).setdefault(row["dataset"], []).append(value)
+    by_backbone = {row["backbone"]: row for row in document["standings"]}
+    for backbone, by_dataset in expected.items():
+        found = by_backbone[backbone]
+        for dataset, values in by_dataset.items():
+            assert found["datasets"][dataset] == pytest.approx(trim_mean(values, 0.25))
+        assert found["iqm"] == pytest.approx(trim_mean(np.concatenate(list(by_dataset.values())), 0.25))
+        assert found["interval"][0] <= found["iqm"] <= found["interval"][1]
+    assert [row["rank"] for row in document["standings"]] == [1, 2]
+    assert by_backbone["prithvi_600"]["name"] == "Prithvi-EO-V2 600M"
+
+
+def test_the_board_comes_from_the_leaderboards_own_code(submission: Path, tmp_path: Path) -> None:
+    """--output renders README, page and data as for a challenge, datasets as revealed tasks."""
+    arguments = [
+        "--normalizer",
+        str(KIN / "geobench" / "normalizer.json"),
+        "--output",
+        str(tmp_path / "board"),
+    ]
+    assert guarded(["import", "geobench", str(submission), *arguments]) == 0
+    readme = (tmp_path / "board" / "README.md").read_text()
+    assert "| Rank | Movement | Team | Mean Q |" in readme
+    assert "Prithvi-EO-V2 600M" in readme
+    document = json.loads((tmp_path / "board" / "leaderboard" / "geobench.json").read_text())
+    assert len(document["entries"]) == 2
+    assert "trees" in (tmp_path / "board" / "index.html").read_text()
+
+
+def drop(column: str) -> Callable[[list[dict[str, str]]], list[dict[str, str]]]:
+    """Leave a column out."""
+    return lambda rows: [{key: value for key, value in row.items() if key != column} for row in rows]
+
+
+def change(number: int, column: str, value: str) -> Callable[[list[dict[str, str]]], list[dict[str, str]]]:
+    """Change one cell."""
+    return lambda rows: [{**row, column: value} if place == number else row for place, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (drop("Metric"), ["no column `Metric`"]),
+        (drop("lr"), ["no column `lr`"]),
+        (lambda rows: rows[1:], ["`prithvi_600` on `forest` has 4 different seeds", "at least 5"]),
+        (change(0, "Seed", "2"), ["`prithvi_600` on `forest` has 4 different seeds"]),
+        (lambda rows: [*rows, rows[0]], ["has the seed 1 2 times"]),
+        (
+            change(3, "Metric", "Accuracy"),
+            ["`Metric` is none of", "`Overall_Accuracy`", "line 5 (`Accuracy`)"],
+        ),
+        (change(4, "test metric", "good"), ["`test metric` is not a number", "line 6 (`good`)"]),
+        (change(4, "test metric", "nan"), ["`test metric` is not a number"]),
+        (change(4, "test metric", "52"), ["percent", "line 6 (`52`)"]),
+        (change(2, "Seed", "1.5"), ["`Seed` is not a whole number"]),
+        (change(2, "batch_size_selection", "any"), ["neither `fixed` nor `optimized`"]),
+        (change(2, "dataset", ""), ["`dataset` is empty: line 4"]),
+        (
+            lambda rows: [{**row, "dataset": row["dataset"].replace("trees", "tres")} for row in rows],
+            ["`tres` is not in the normaliser"],
+        ),
+        (change(0, "Metric", "Multiclass_Jaccard_Index"), ["use one metric per dataset"]),
+    ],
+)
+def test_faults_are_named_for_the_pull_request(
+    submission: Path, tmp_path: Path, damage: Callable[..., list[dict[str, str]]], words: list[str]
+) -> None:
+    """Every fault ends with 1 and a Markdown comment that names it by line and value."""
+    write_rows(submission, damage(rows_of(submission)))
+    verdict = tmp_path / "verdict.md"
+    arguments = ["--normalizer", str(KIN / "geobench" / "normalizer.json"), "--comment", str(verdict)]
+    assert guarded(["import", "geobench", str(submission), *arguments]) == 1
+    text = verdict.read_text()
+    assert text.startswith("### The submission cannot be taken yet\n\n- ")
+    for word in words:
+        assert word in text
+
+
+def test_all_faults_come_at_once(submission: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Faults of both files are told together, at most three places each, and nobody's text leaves its code span."""
+    rows = [{**row, "test metric": "x` **bold** @all `"} for row in rows_of(submission)]
+    write_rows(submission, rows)
+    info = json.loads((submission / "additional_info.json").read_text())
+    del info["License"]
+    info["New model info"][0]["unique_backbone_key"] = "other"
+    info["New model info"].append({"model_display_name": "New"})
+    (submission / "additional_info.json").write_text(json.dumps(info))
+    status, document = import_json(capsys, submission)
+    assert status == 1
+    text = "\n".join(document["faults"])
+    for word in ("and 17 more", "`License`", "no `model_size` and no `unique_backbone_key`"):
+        assert word in text
+    assert "x' **bold** @all '" in text
+    (submission / "results_and_parameters.csv").unlink()
+    (submission / "additional_info.json").write_text("{")
+    status, document = import_json(capsys, submission)
+    assert (status, len(document["faults"])) == (1, 2)
+
+
+def test_a_normaliser_is_frozen_once(
+    submission: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--freeze writes the lowest and highest result of each dataset and never replaces a file."""
+    frozen = tmp_path / "normalizer.json"
+    status, document = import_json(capsys, submission, "--freeze", frozen)
+    assert (status, json.loads(frozen.read_text())) == (0, {"forest": [0.4, 0.6], "trees": [0.3, 0.39]})
+    assert len(document["standings"]) == 2
+    assert guarded(["import", "geobench", str(submission), "--freeze", str(frozen)]) == 2
+
+
+def test_a_backbone_without_every_dataset_has_no_rank(
+    submission: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is shown with what it has, last, and moves nobody."""
+    write_rows(
+        submission,
+        [row for row in rows_of(submission) if (row["backbone"], row["dataset"]) != ("resnet50", "trees")],
+    )
+    status, document = import_json(capsys, submission, "--normalizer", KIN / "geobench" / "normalizer.json")
+    assert status == 0
+    assert [(row["backbone"], row["rank"]) for row in document["standings"]] == [
+        ("prithvi_600", 1),
+        ("resnet50", None),
+    ]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Score the example twice, with all folds in the results."""
+    output = tmp_path / "results"
+    config = tmp_path / "config.yaml"
+    document = {
+        "k_folds": 6,
+        "batch_size": 32,
+        "epochs": 2,
+        "enable_plots": False,
+        "output_fold_results": True,
+    }
+    config.write_text(yaml.safe_dump({**document, "task_filter": ["even", "ink"]}))
+    for method in ("one", "two"):
+        arguments = [
+            "--submission_file",
+            str(EXAMPLE / "embeddings.csv"),
+            "--annotation_path",
+            str(EXAMPLE / "labels"),
+        ]
+        names = ["--method_name", method, "--phase", "dev", "--seed", "42" if method == "one" else "7"]
+        assert (
+            guarded(["score", *arguments, *names, "--config", str(config), "--output_dir", str(output)]) == 0
+        )
+    return output
+
+
+def test_our_scores_go_to_geobench_and_come_back(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The export has a line per fold, says that folds stand as seeds, and is a valid submission."""
+    exported = tmp_path / "new_submission"
+    assert guarded(["export", "geobench", str(exported), "--output_dir", str(runs), "--phase", "dev"]) == 0
+    rows = rows_of(exported)
+    assert list(rows[0]) == list(rows_of(KIN / "geobench" / "new_submission")[0])
+    assert len(rows) == 2 * 2 * 6
+    [result] = runs.glob("dev/one_*/ink/ink_result.json")
+    folds = json.loads(result.read_text())["q_t"]
+    assert [
+        float(row["test metric"]) for row in rows if (row["backbone"], row["dataset"]) == ("one", "ink")
+    ] == folds
+    assert (
+        "splits (folds)"
+        in json.loads((exported / "additional_info.json").read_text())[
+            "Additional information about submission"
+        ]
+    )
+    status, document = import_json(capsys, exported, "--freeze", tmp_path / "normalizer.json")
+    assert (status, {row["backbone"] for row in document["standings"]}) == (0, {"one", "two"})
+
+
+# NeuroBench: correctness and complexity
+
+
+def same_shape(expected: Any, found: Any, path: str = "") -> None:
+    """Compare keys, nested; more keys are allowed, fewer are not."""
+    if isinstance(expected, dict):
+        for key, value in expected.items():
+            assert key in found, f"{path}.{key}"
+            same_shape(value, found[key], f"{path}.{key}")
+
+
+def test_results_go_out_in_neurobenchs_layout(
+    runs: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Each task gives a document with the page's keys, its accuracy for a classification, and figures that add up."""
+    layout = json.loads((KIN / "neurobench" / "layout.json").read_text())
+    [run] = runs.glob("dev/one_*")
+    capsys.readouterr()
+    assert guarded(["export", "neurobench", str(run)]) == 0
+    by_task = {found["task"]: found for found in json.loads(capsys.readouterr().out)}
+    same_shape(layout, by_task["even"])
+    del layout["metrics"]["correctness"]["accuracy"]
+    same_shape(layout, by_task["ink"])
+    result = json.loads((run / "even" / "even_result.json").read_text())
+    even = by_task["even"]["metrics"]
+    assert even["correctness"]["accuracy"] == result["metrics"]["accuracy"]["mean"]
+    assert even["complexity"]["total_parameters"] == 17
+    assert even["complexity"]["embedding_bytes"] == 64
+    table = np.loadtxt(EXAMPLE / "embeddings.csv", delimiter=",", skiprows=1, usecols=range(1, 17))
+    assert even["complexity"]["activation_sparsity"] == pytest.approx(float((table == 0).mean()))
+    assert even["system"]["latency_ms"] > 0
+    assert guarded(["export", "neurobench", str(run), "--output", str(tmp_path / "out")]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["even.json", "ink.json"]
+
+
+def test_the_task_registry_is_neurobenchs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What `task list --json` prints has the page's keys for each task: dataset, input shape, classes, metric, baseline."""
+    tasks = Path(shutil.copytree(EXAMPLE / "tasks", tmp_path / "tasks"))
+    shutil.copy(EXAMPLE / "labels" / "ink__regr.csv", tasks)
+    assert guarded(["task", "list", str(tasks), "--json"]) == 0
+    registry = json.loads(capsys.readouterr().out)["tasks"]
+    expected = json.loads((KIN / "neurobench" / "task.json").read_text())
+    for entry in registry.values():
+        same_shape(expected, entry)
+    assert registry["even"]["input_shape"] == [16]
+    assert registry["even"]["n_classes"] == 2
+    assert registry["even"]["baseline_accuracy"] == 0.609473
+    assert registry["ink"]["metric"] == "r2"
+    assert guarded(["task", "list", str(tasks)]) == 0

@@ -146,6 +146,7 @@ def measure(exam: Examination, codename: str) -> Cost:
     from scoring.evaluate import score_embeddings
     from scoring.reading import read_submission
     from scoring.warm import warm
+    from worker.rehearsal.entries import csv_of
 
     warm()
     setup, settings = exam.setups[codename], exam.configuration.scoring
@@ -154,7 +155,7 @@ def measure(exam: Examination, codename: str) -> Cost:
     some = ids[: max(LEAST_FOLDS, READ_ROWS)]
     with tempfile.TemporaryDirectory(prefix="neuco-doctor-") as folder:
         file = Path(folder) / "embeddings.csv"
-        file.write_bytes(as_csv(some, matrix[: len(some)]))
+        file.write_bytes(csv_of(some, matrix[: len(some)]))
         size = file.stat().st_size * len(ids) // len(some)
         begun = time.perf_counter()
         read_submission(file, some, dim, max_expanded_bytes=10 * file.stat().st_size)
@@ -175,16 +176,6 @@ def measure(exam: Examination, codename: str) -> Cost:
         csv_bytes=size,
         memory_bytes=card.peak_memory_bytes,
     )
-
-
-def as_csv(ids: tuple[str, ...], matrix: object) -> bytes:
-    """Write embeddings as participants do: a header, an id and its numbers a line."""
-    import numpy as np
-
-    rows = np.asarray(matrix, dtype=np.float32)
-    header = ",".join(["id", *map(str, range(rows.shape[1]))])
-    lines = [f"{name},{','.join(map(str, row))}" for name, row in zip(ids, rows.tolist(), strict=True)]
-    return ("\n".join([header, *lines]) + "\n").encode()
 
 
 def _next_grid(seconds: float) -> int:

@@ -94,7 +94,7 @@ def _threads(exam: Examination) -> Iterator[Finding]:
         yield note(f"{cores} processors.")
 
 
-@check("machine.cache", "Compiled code can be kept", needs=())
+@check("machine.cache", "Compiled code can be kept")
 def _cache(_: Examination) -> Iterator[Finding]:
     from scoring.compiled import cache_candidates, cache_directory
 

@@ -1,0 +1,256 @@
+"""The rehearsal's course: a sandbox opens, the baselines submit, the real worker drains the queue, the outcome is collected."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import InfrastructureError
+from scoring.identifiers import read_ids
+from worker.challenge import load_challenge
+from worker.configuration import Configuration, Phase, load
+from worker.demo.place import git
+from worker.rehearsal.entries import Entry, Features, covering, make_entries
+from worker.rehearsal.place import Place, prepare, stage
+from worker.rehearsal.verdict import PhaseReport, Played, Rehearsal
+from worker.sandbox import Sandbox
+from worker.state import Store, Transaction
+from worker.states import Attempt
+
+LOOK_EVERY_S = 0.2
+PATIENCE_S = 120.0  # beyond a submission's deadline, without any change; then something is wrong
+LAST_WORDS = 1500  # characters of the worker's log that are told when it fails
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Submitted:
+    pk: int
+    phase: str
+    entry: Entry
+
+
+def rehearse(
+    path: Path,
+    *,
+    folds: int | None = None,
+    features: Features | None = None,
+    told: Callable[[str], None] = lambda _: None,
+) -> Rehearsal:
+    """Rehearse a challenge in a temporary folder; EvalAI and the leaderboard's repository hear nothing of it.
+
+    Args:
+        path: The organizer's configuration.
+        folds: At most so many in each phase, to be done sooner; times are estimated for all.
+        features: Public data by id, for the pooled mean.
+        told: Told of progress, a sentence each.
+
+    Raises:
+        OrganizerError: If configuration, secret, ids or tasks are wrong.
+        InfrastructureError: If nothing moves any more.
+    """
+    configuration = load(path)
+    load_challenge(configuration)  # its faults are told before anything is started
+    begun = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="neuco-rehearsal-") as folder,
+        Sandbox(stage(configuration)) as evalai,
+    ):
+        place = Place(folder=Path(folder))
+        prepare(place, configuration, evalai, folds=folds)
+        submitted = _submit(configuration, evalai, features or {}, told)
+        calls_before = len(evalai.journal)
+        status = _drain(configuration, place, evalai, submitted, told)
+        troubles = _troubles(place, evalai, status)
+        store = Store(place.database_url)
+        try:
+            with store.read() as tx:
+                phases = tuple(
+                    _phase(tx, settings, place, evalai, [one for one in submitted if one.phase == codename])
+                    for codename, settings in configuration.phases.items()
+                )
+        finally:
+            store.close()
+        calls = _calls(evalai, since=calls_before)
+    return Rehearsal(
+        phases=phases,
+        calls_per_submission=calls / len(submitted),
+        requests_per_minute=configuration.evalai.requests_per_minute,
+        troubles=troubles,
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _submit(
+    configuration: Configuration, evalai: Sandbox, features: Features, told: Callable[[str], None]
+) -> list[_Submitted]:
+    submitted = []
+    for codename, phase in configuration.phases.items():
+        ids = read_ids(configuration.path(phase.ids))
+        covers = covering(features, ids)
+        if covers is None:
+            told(f"{codename}: without public data for all ids there is no pooled mean (--data FILE).")
+        for entry in make_entries(ids, configuration.submission.embedding_dim, covers):
+            pk = evalai.submit(
+                entry.team, codename, entry.content, method_name=entry.method, is_public=entry.public
+            )
+            submitted.append(_Submitted(pk=pk, phase=codename, entry=entry))
+    told(f"{len(submitted)} submissions wait; the worker starts.")
+    return submitted
+
+
+def _drain(
+    configuration: Configuration,
+    place: Place,
+    evalai: Sandbox,
+    submitted: Sequence[_Submitted],
+    told: Callable[[str], None],
+) -> int:
+    """Run ``once`` as cron would, tell what it does, and return its exit status."""
+    code = "from worker.cli import main; main()"
+    command = [sys.executable, "-c", code, "once", "--config", str(place.configuration)]
+    seen: dict[int, str] = {}
+    patience_s = configuration.submission.deadline + PATIENCE_S
+    with place.log.open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=os.environ.copy())
+        try:
+            moved_at = time.monotonic()
+            while True:
+                ended = process.poll() is not None  # before the last look, so that nothing is missed
+                if _tell_news(evalai, submitted, seen, told):
+                    moved_at = time.monotonic()
+                if ended:
+                    return int(process.returncode)
+                if time.monotonic() - moved_at > patience_s:
+                    raise InfrastructureError(
+                        f"Nothing has moved for {patience_s:.0f} seconds.",
+                        cure=f"The worker's last words: {_last_words(place)}",
+                        code="rehearse.stuck",
+                    )
+                time.sleep(LOOK_EVERY_S)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _tell_news(
+    evalai: Sandbox, submitted: Sequence[_Submitted], seen: dict[int, str], told: Callable[[str], None]
+) -> bool:
+    news = False
+    for one in submitted:
+        status = str(evalai.submission(one.pk)["status"])
+        if status == seen.get(one.pk, "submitted"):
+            continue
+        seen[one.pk] = status
+        news = True
+        told(f"{one.phase}: {one.entry.method}: {status}")
+    return news
+
+
+def _troubles(place: Place, evalai: Sandbox, status: int) -> tuple[str, ...]:
+    troubles = []
+    if status != 0:
+        troubles.append(f"The worker ended with exit status {status}. {_last_words(place)}")
+    if evalai.queue_length():
+        troubles.append(f"{evalai.queue_length()} messages are still on the queue.")
+    return tuple(troubles)
+
+
+def _last_words(place: Place) -> str:
+    return place.log.read_text("utf-8", "replace")[-LAST_WORDS:].strip()
+
+
+def _phase(
+    tx: Transaction, settings: Phase, place: Place, evalai: Sandbox, submitted: Sequence[_Submitted]
+) -> PhaseReport:
+    codename = submitted[0].phase
+    folds = load(place.configuration).phases[codename].folds
+    return PhaseReport(
+        codename=codename,
+        folds=folds,
+        configured_folds=settings.folds,
+        shows_all=settings.selection != "chosen",
+        played=tuple(_played(tx, evalai, one, more=settings.folds / folds) for one in submitted),
+        entries=_published(place, codename),
+    )
+
+
+def _played(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -> Played:
+    """Collect what became of a submission.
+
+    Args:
+        tx: The worker's state.
+        evalai: Where it was submitted.
+        one: The submission.
+        more: How many times as many folds the configuration has.
+    """
+    shown = evalai.submission(one.pk)
+    stdout, stderr = evalai.text(one.pk, "stdout_file"), evalai.text(one.pk, "stderr_file")
+    finished = shown["status"] == "finished"
+    seconds, peak = None, None
+    for attempt in tx.attempts(pk=one.pk):
+        if attempt["kind"] == Attempt.EVALUATE.value and attempt["closed_at"] is not None:
+            seconds = (attempt["closed_at"] - attempt["opened_at"]).total_seconds()
+            peak = attempt["peak_memory_bytes"]
+    known = tx.get(one.pk)
+    content = known.content_hash if known is not None else None
+    training_s = sum(
+        float(cell["seconds"])
+        for cell in tx.all_cells()
+        if (cell["content_hash"], cell["phase"]) == (content, one.phase)
+    )
+    return Played(
+        phase=one.phase,
+        team=one.entry.team,
+        method=one.entry.method,
+        public=one.entry.public,
+        good=one.entry.good,
+        status=str(shown["status"]),
+        q_mean=_q_mean(stdout) if finished else None,
+        message=stderr.strip(),
+        silent=not (stderr if one.entry.good else stdout),
+        seconds=seconds,
+        full_seconds=None if seconds is None else seconds + training_s * (more - 1),
+        peak_memory_bytes=peak,
+    )
+
+
+def _q_mean(stdout: str) -> float | None:
+    try:
+        value = json.loads(stdout)["q_mean"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _published(place: Place, codename: str) -> tuple[dict[str, Any], ...]:
+    """Read a phase's board as a visitor of the repository sees it."""
+    if not git("--git-dir", str(place.repository), "for-each-ref", "refs/heads/main"):
+        return ()
+    listed = git("--git-dir", str(place.repository), "ls-tree", "--name-only", "main", "leaderboard/")
+    for path in listed.split():
+        if path.endswith(".json"):
+            document = json.loads(git("--git-dir", str(place.repository), "show", f"main:{path}"))
+            if isinstance(document, dict) and document.get("title") == codename and "entries" in document:
+                return tuple(document["entries"])
+    return ()
+
+
+def _calls(evalai: Sandbox, *, since: int) -> int:
+    """Count the calls that submissions caused; looks at an empty queue and the start's questions are not theirs."""
+    journal = [entry for entry in evalai.journal if entry.number >= since]
+    received = sum(entry.kind == "effect" and entry.name == "message_received" for entry in journal)
+    theirs = ("/api/jobs/submission/", "/update_submission/", "/api/jobs/queues/")
+    others = sum(
+        entry.kind == "request" and entry.origin == "api" and any(part in entry.path for part in theirs)
+        for entry in journal
+    )
+    return received + others

@@ -1,0 +1,90 @@
+"""Where a rehearsal happens: a folder with the real configuration, turned from EvalAI and the repository to doubles of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from worker.configuration import Configuration
+from worker.demo.place import git
+from worker.sandbox import Sandbox, SandboxSettings, from_challenge
+
+UNHINDERED = 1_000_000  # calls a minute; EvalAI's limit is reckoned with afterwards
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A temporary folder."""
+
+    folder: Path
+
+    @property
+    def configuration(self) -> Path:
+        """The rehearsal's configuration."""
+        return self.folder / "challenge.yaml"
+
+    @property
+    def repository(self) -> Path:
+        """The bare repository that the board is pushed to."""
+        return self.folder / "leaderboard.git"
+
+    @property
+    def log(self) -> Path:
+        """What the worker says."""
+        return self.folder / "worker.log"
+
+    @property
+    def database_url(self) -> str:
+        """Where the worker's state is."""
+        return f"sqlite:///{self.folder / 'state' / 'worker.db'}"
+
+
+def stage(configuration: Configuration) -> SandboxSettings:
+    """Shape the sandbox after the configuration."""
+    document = configuration.model_dump(mode="json")
+    return from_challenge(document, throttle_per_minute=UNHINDERED, visibility_timeout_s=600.0)
+
+
+def prepare(place: Place, configuration: Configuration, evalai: Sandbox, *, folds: int | None) -> None:
+    """Write the rehearsal's configuration and make an empty repository.
+
+    Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are asked for), recipe and limits. Other
+    are EvalAI, the repository, the state, and all that would only cost time: waiting between polls and pushes, and the grid of answers.
+    """
+    git("init", "--quiet", "--bare", "--initial-branch=main", str(place.repository))
+    token = place.folder / "evalai.token"
+    token.touch(mode=0o600)
+    token.write_text(evalai.token("host"), encoding="utf-8")
+    document: dict[str, Any] = configuration.model_dump(mode="json")
+    document["challenge"]["secret"] = str(configuration.path(configuration.challenge.secret))
+    document["evalai"] |= {
+        "server": evalai.url,
+        "challenge": evalai.challenge,
+        "queue": evalai.queue,
+        "token": f"file:./{token.name}",
+        "poll_every": 0.5,
+        "requests_per_minute": UNHINDERED,
+        "media_hosts": [evalai.media_host],
+    }
+    for codename, phase in configuration.phases.items():
+        document["phases"][codename] |= {
+            "tasks": str(configuration.path(phase.tasks)),
+            "ids": str(configuration.path(phase.ids)),
+            "folds": phase.folds if folds is None else min(folds, phase.folds),
+        }
+    document["submission"] |= {"answer_grid": 0, "disk_reserve_gigabytes": 0}
+    document["leaderboard"] |= {
+        "repository": str(place.repository),
+        "branch": "main",
+        "token": None,
+        "ssh_key": None,
+        "known_hosts": None,
+        "publish_every": 0,
+    }
+    document["alerts"] = {"webhook": None}
+    document["metrics"] = {"listen": None, "textfile": None}
+    document["state"] = place.database_url
+    place.configuration.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

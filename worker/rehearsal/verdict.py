@@ -1,0 +1,171 @@
+"""What came of a rehearsal, and whether it is what should have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """One submission and what EvalAI shows of it at the end.
+
+    Attributes:
+        good: Whether it was to be scored.
+        status: EvalAI's status.
+        q_mean: What the participant is told; None if nothing.
+        message: What the participant reads of a failure.
+        silent: Whether the other stream is empty, as it should be.
+        seconds: From the start of its evaluation to the end.
+        full_seconds: The same with all the folds of the configuration.
+        peak_memory_bytes: Largest resident size of its process.
+    """
+
+    phase: str
+    team: str
+    method: str
+    public: bool
+    good: bool
+    status: str
+    q_mean: float | None
+    message: str
+    silent: bool
+    seconds: float | None
+    full_seconds: float | None
+    peak_memory_bytes: int | None
+
+    @property
+    def faults(self) -> Iterator[str]:
+        """Say what is not as it should be."""
+        what = f"{self.phase}: {self.method}"
+        if self.good and self.status != "finished":
+            yield f"{what} should have been scored, but is {self.status}. {self.message}".strip()
+        elif self.good and (self.q_mean is None or not math.isfinite(self.q_mean) or not self.silent):
+            yield f"{what} was scored, but its answer is not one number."
+        elif not self.good and self.status != "failed":
+            yield f"{what} should have been refused, but is {self.status}."
+        elif not self.good and (not self.message or not self.silent):
+            yield f"{what} was refused without a word of why."
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseReport:
+    """One phase of a rehearsal.
+
+    Attributes:
+        folds: That were trained.
+        configured_folds: Of the configuration.
+        shows_all: Whether every team's public submission is to appear; not so if the organizer chooses.
+        entries: The published board, as ``leaderboard/<phase>.json`` holds it.
+    """
+
+    codename: str
+    folds: int
+    configured_folds: int
+    shows_all: bool
+    played: tuple[Played, ...]
+    entries: tuple[Mapping[str, Any], ...]
+
+    @property
+    def seconds_per_submission(self) -> float | None:
+        """Mean time that a good submission takes with all folds."""
+        times = [one.full_seconds for one in self.played if one.good and one.full_seconds is not None]
+        return sum(times) / len(times) if times else None
+
+    @property
+    def per_hour(self) -> float | None:
+        """Submissions that this machine scores in an hour."""
+        return HOUR_S / self.seconds_per_submission if self.seconds_per_submission else None
+
+    @property
+    def faults(self) -> Iterator[str]:
+        """Say what is not as it should be."""
+        for one in self.played:
+            yield from one.faults
+        shown = {str(entry["team"]) for entry in self.entries}
+        wanted = {one.team for one in self.played if one.good and one.public and one.status == "finished"}
+        for team in sorted(wanted - shown) if self.shows_all else []:
+            yield f"{self.codename}: “{team}” is scored and public, but not on the board."
+        for team in sorted(shown - wanted):
+            yield f"{self.codename}: “{team}” is on the board, where it does not belong."
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """Say what is possible, but odd."""
+        scores = {one.method: one.q_mean for one in self.played if one.q_mean is not None}
+        pooled, random = scores.get("pooled mean"), scores.get("random embeddings")
+        if pooled is not None and random is not None and pooled <= random:
+            yield (
+                f"{self.codename}: the pooled mean of the public data is no better than random numbers"
+                f" ({pooled:g} and {random:g}); do labels and data belong to the same ids?"
+            )
+        for one in self.played:
+            if one.good and one.q_mean is not None and one.q_mean < 0 and one.method == "pooled mean":
+                yield f"{self.codename}: the pooled mean has a negative mean Q; such a score is unreliable."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """Everything that a rehearsal tells.
+
+    Attributes:
+        calls_per_submission: Calls to EvalAI that one submission cost.
+        requests_per_minute: The configuration's limit.
+        troubles: What went wrong with the worker itself.
+        seconds: How long it took.
+    """
+
+    phases: tuple[PhaseReport, ...]
+    calls_per_submission: float
+    requests_per_minute: int
+    troubles: tuple[str, ...]
+    seconds: float
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that is not as it should be; empty after a good rehearsal."""
+        return (*self.troubles, *(fault for phase in self.phases for fault in phase.faults))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is possible, but odd."""
+        return tuple(remark for phase in self.phases for remark in phase.remarks)
+
+    @property
+    def calls_per_hour(self) -> float:
+        """Submissions an hour that EvalAI's limit of calls allows."""
+        return 60 * self.requests_per_minute / max(1.0, self.calls_per_submission)
+
+    def carried(self, phase: PhaseReport) -> float | None:
+        """Submissions to a phase that machine and EvalAI's limit together carry in an hour."""
+        return None if phase.per_hour is None else min(phase.per_hour, self.calls_per_hour)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready document."""
+        return {
+            "result": "failed" if self.faults else "ok",
+            "faults": list(self.faults),
+            "remarks": list(self.remarks),
+            "seconds": round(self.seconds, 3),
+            "evalai": {
+                "requests_per_minute": self.requests_per_minute,
+                "calls_per_submission": round(self.calls_per_submission, 3),
+                "submissions_per_hour": round(self.calls_per_hour, 1),
+            },
+            "phases": {phase.codename: self._phase(phase) for phase in self.phases},
+        }
+
+    def _phase(self, phase: PhaseReport) -> dict[str, Any]:
+        return {
+            "folds": phase.folds,
+            "configured_folds": phase.configured_folds,
+            "seconds_per_submission": phase.seconds_per_submission,
+            "machine_submissions_per_hour": phase.per_hour,
+            "submissions_per_hour": self.carried(phase),
+            "submissions": [one.__dict__ for one in phase.played],
+            "board": [dict(entry) for entry in phase.entries],
+        }

@@ -1,0 +1,287 @@
+"""Planning: what a challenge of a given size needs, from what this machine does in a second.
+
+Measured here: training probes with the local engine at the asked shape, reading a CSV, starting the evaluation's process, the size of a
+submission. Assumed, and said so in the result: how submissions arrive, how many calls to EvalAI one takes, that a machine's cores work side
+by side as those measured. The queue before the deadline is simulated, not solved: arrivals are random in the last hour, each evaluation
+occupies one machine, and EvalAI's calls are a server that all machines share.
+"""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+CALLS_PER_SUBMISSION = 6.0
+"""Receive, delete, read (shared by a listing in a crowd), running, read before the answer, answer."""
+EVALAI_CALLS_PER_MINUTE = 60
+HOUR_S = 3600.0
+ROUNDS = 20  # simulated last hours
+MOST_MACHINES = 64
+PATIENCE = 0.95  # share of the last hour's submissions that must be answered within the patience
+READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
+LEAST_S = 0.5  # core seconds of training that are timed
+GIGABYTE = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What a challenge brings.
+
+    Attributes:
+        submissions: In the whole period.
+        days: Its length.
+        tasks: Hidden tasks.
+        folds: Splits per task.
+        dim: Dimension of an embedding.
+        samples: Public ids; every task is taken to use all of them.
+        epochs: Per fold.
+        last_hour: Share of all submissions that arrive in the hour before the deadline.
+        patience_s: How long the last hour's participants may wait.
+        calls_per_minute: Our share of EvalAI's limit.
+        megabits: Speed at which submissions are downloaded, Mbit/s.
+        cores: Of one machine.
+    """
+
+    submissions: int
+    days: float
+    tasks: int
+    folds: int
+    dim: int
+    samples: int
+    epochs: int
+    last_hour: float
+    patience_s: float
+    calls_per_minute: float
+    megabits: float
+    cores: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """What this machine does.
+
+    Attributes:
+        probe_core_s: Core seconds of one probe (one fold of one task) at the shape of the load.
+        read_s: Reading one submission, as CSV.
+        start_s: Starting the process that evaluates.
+        csv_bytes: Size of a plain CSV with all the digits that float32 has.
+        kept_bytes: Size as it is stored after the answer.
+        cores: Cores that were measured together.
+    """
+
+    probe_core_s: float
+    read_s: float
+    start_s: float
+    csv_bytes: int
+    kept_bytes: int
+    cores: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waits:
+    """How long participants of the last hour wait for their answer, in seconds."""
+
+    machines: int
+    median_s: float
+    most_s: float  # 95 of 100 wait at most so long
+    longest_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the load needs.
+
+    Attributes:
+        load: As asked.
+        pace: As measured.
+        evaluation_s: One submission on one machine, from its file to its score.
+        machines: The fewest with which the last hour's patience holds; None if no number helps.
+        machine_hours: Of evaluation, for all submissions together; so much a complete rescore takes, too.
+        disk_bytes: For all submissions as they are stored.
+        memory_bytes: Of one evaluation, the process aside.
+        calls_in_all: To EvalAI.
+        calls_per_minute: To EvalAI in the last hour, if they are not to pile up.
+        calls_limit_submissions: How many submissions an hour our share of EvalAI's limit lets through.
+        bound_by: What sets the pace in the last hour: ``arrivals``, ``scoring`` or ``calls``.
+        waits: For 1, 2, 4 ... machines.
+        assumptions: What was not measured, in sentences.
+    """
+
+    load: Load
+    pace: Pace
+    evaluation_s: float
+    machines: int | None
+    machine_hours: float
+    disk_bytes: int
+    memory_bytes: int
+    calls_in_all: int
+    calls_per_minute: float
+    calls_limit_submissions: float
+    bound_by: str
+    waits: tuple[Waits, ...]
+    assumptions: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready document."""
+        return asdict(self)
+
+
+def measure(load: Load) -> Pace:
+    """Time on this machine what the load is made of; takes a few seconds."""
+    import numpy as np
+
+    from scoring.engine import Unit
+    from scoring.local import LocalEngine, available_cores
+    from scoring.protocol import Recipe
+    from scoring.reading import read_submission
+    from scoring.rows import aligned
+    from scoring.warm import warm
+
+    warm()
+    generator = np.random.default_rng(0)
+    rows = aligned((load.samples, load.dim))
+    rows[:] = generator.standard_normal((load.samples, load.dim), dtype=np.float32)
+    targets = generator.random((2, load.samples), dtype=np.float32)
+    cores = available_cores()
+    seeds = generator.integers(0, 2**32, size=(2, 64 * cores), dtype=np.uint32)
+    unit = Unit(
+        rows=rows,
+        targets=targets,
+        classification=np.array([False, False]),
+        split_seeds=seeds[0],
+        training_seeds=seeds[1],
+        recipe=Recipe(epochs=load.epochs),
+    )
+    engine = LocalEngine(threads=cores)
+    folds, spent = cores, 0.0
+    while True:
+        begun = time.process_time()  # of all threads; what else runs on this machine does not count
+        engine.score(replace(unit, split_seeds=seeds[0][:folds], training_seeds=seeds[1][:folds]))
+        spent = time.process_time() - begun
+        if spent >= LEAST_S or 4 * folds > seeds.shape[1]:
+            break
+        folds *= 4
+    some = tuple(f"id_{row:08d}" for row in range(min(READ_ROWS, load.samples)))
+    share = load.samples / len(some)
+    with tempfile.TemporaryDirectory(prefix="neuco-plan-") as folder:
+        file = Path(folder) / "embeddings.csv"
+        content = _csv(some, rows[: len(some)].tolist())
+        file.write_bytes(content)
+        begun = time.process_time()
+        read_submission(file, some, load.dim, max_expanded_bytes=10 * len(content))
+        read_s = (time.process_time() - begun) * share
+    begun = time.perf_counter()
+    code = "import worker.evaluate_child, scoring.kernel, scoring.reading, scoring.evaluate"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return Pace(
+        probe_core_s=spent / (folds * len(targets)),
+        read_s=read_s,
+        start_s=time.perf_counter() - begun,
+        csv_bytes=round(len(content) * share),
+        kept_bytes=round(len(gzip.compress(content, 1)) * share),
+        cores=cores,
+    )
+
+
+def _csv(ids: Sequence[str], rows: Sequence[Sequence[float]]) -> bytes:
+    """Write rows with all the digits that float32 has."""
+    lines = [",".join(["id", *map(str, range(len(rows[0])))])]
+    lines += [
+        ",".join([name, *(f"{value:.9g}" for value in row)]) for name, row in zip(ids, rows, strict=True)
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def make_plan(load: Load, pace: Pace) -> Plan:
+    """Turn load and pace into machines, hours, disk, calls and waits; pure."""
+    training_s = load.tasks * load.folds * pace.probe_core_s / load.cores
+    evaluation_s = pace.start_s + pace.read_s + training_s
+    crowd = max(1, round(load.submissions * load.last_hour))
+    numbers = [2**power for power in range(int(math.log2(MOST_MACHINES)) + 1)]
+    tried = {number: simulate(load, pace, evaluation_s, crowd, number) for number in numbers}
+    machines = _fewest(load, pace, evaluation_s, crowd, tried)
+    shown = [number for number in numbers if number <= 2 * (machines or 4)]
+    calls_an_hour = load.calls_per_minute * 60 / CALLS_PER_SUBMISSION
+    scored_an_hour = (machines or MOST_MACHINES) * HOUR_S / evaluation_s
+    bound_by = "arrivals"
+    if crowd > min(calls_an_hour, scored_an_hour):
+        bound_by = "calls" if calls_an_hour <= scored_an_hour else "scoring"
+    return Plan(
+        load=load,
+        pace=pace,
+        evaluation_s=evaluation_s,
+        machines=machines,
+        machine_hours=load.submissions * evaluation_s / HOUR_S,
+        disk_bytes=load.submissions * pace.kept_bytes + pace.csv_bytes,
+        memory_bytes=pace.csv_bytes + 2 * 4 * load.samples * load.dim,
+        calls_in_all=round(load.submissions * CALLS_PER_SUBMISSION),
+        calls_per_minute=crowd * CALLS_PER_SUBMISSION / 60,
+        calls_limit_submissions=calls_an_hour,
+        bound_by=bound_by,
+        waits=tuple(tried[number] for number in shown),
+        assumptions=_assumptions(load, crowd),
+    )
+
+
+def simulate(load: Load, pace: Pace, evaluation_s: float, crowd: int, machines: int) -> Waits:
+    """Play the hour before the deadline some times over.
+
+    Submissions arrive at independent uniform moments of the hour and are taken first come, first served. Each takes its share of EvalAI's
+    calls from one server that lets through ``calls_per_minute`` (all of them before its evaluation: answers have a reserve of the
+    budget and do not queue), is downloaded, and occupies one machine for its evaluation.
+    """
+    random = Random(0)  # noqa: S311 - a simulation that gives the same plan twice
+    before_s = CALLS_PER_SUBMISSION / load.calls_per_minute * 60
+    transfer_s = pace.csv_bytes * 8 / (load.megabits * 1e6)
+    waits = []
+    for _ in range(ROUNDS):
+        api_free = 0.0
+        free = [0.0] * machines
+        for arrival in sorted(random.uniform(0, HOUR_S) for _ in range(crowd)):
+            api_free = max(api_free, arrival) + before_s
+            begun = max(api_free + transfer_s, heapq.heappop(free))
+            heapq.heappush(free, begun + evaluation_s)
+            waits.append(begun + evaluation_s - arrival)
+    waits.sort()
+    return Waits(
+        machines=machines,
+        median_s=waits[len(waits) // 2],
+        most_s=waits[min(len(waits) - 1, int(PATIENCE * len(waits)))],
+        longest_s=waits[-1],
+    )
+
+
+def _fewest(load: Load, pace: Pace, evaluation_s: float, crowd: int, tried: dict[int, Waits]) -> int | None:
+    """Find the fewest machines that keep the patience, by halving between the powers of two."""
+    enough = next((number for number in sorted(tried) if tried[number].most_s <= load.patience_s), None)
+    if enough is None:
+        return None
+    low, high = enough // 2, enough
+    while high - low > 1:
+        middle = (low + high) // 2
+        if simulate(load, pace, evaluation_s, crowd, middle).most_s <= load.patience_s:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _assumptions(load: Load, crowd: int) -> tuple[str, ...]:
+    return (
+        f"{load.last_hour:.0%} of all submissions ({crowd}) arrive in the last hour, at random moments of it.",
+        f"A submission takes {CALLS_PER_SUBMISSION:g} calls to EvalAI, which allows {EVALAI_CALLS_PER_MINUTE} a minute for an account;"
+        f" we use {load.calls_per_minute:g}.",
+        f"Every task uses all {load.samples:,} ids; submissions are plain CSV, downloaded at {load.megabits:g} Mbit/s.",
+        f"A machine has {load.cores} cores like those of this one, and they work side by side without loss.",
+        "Machines evaluate one submission each at a time; several share the work on PostgreSQL, or one lends cores from a Ray cluster.",
+    )

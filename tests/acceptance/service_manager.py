@@ -1,0 +1,130 @@
+"""What systemd does for our units, as far as a test needs it: a unit's own lines, run below a root directory.
+
+There is no systemd in a test's surroundings. Units are judged by `systemd-analyze` elsewhere; here their commands are run with the
+environment, the credentials, the folders and the notification socket that their lines ask for. Users and sandboxing are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+PLACES = re.compile(r"(?<![\w.])/(?=(?:opt|etc|var/lib|var/cache|var/backups)/neuco-worker)")
+"""Where a path of ours begins that stands below the root directory."""
+READY_WITHIN_S = 60.0
+
+
+class ServiceManager:
+    """Starts and stops what `systemctl` is asked to.
+
+    Args:
+        root: The root directory into which everything was installed.
+        runtime: Folder for sockets, credentials and logs.
+    """
+
+    def __init__(self, root: Path, runtime: Path) -> None:
+        self._root = root
+        self._runtime = runtime
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def below(self, text: str) -> str:
+        """Move our absolute paths below the root directory."""
+        return PLACES.sub(f"{self._root}/", text)
+
+    def control(self, *arguments: str) -> None:
+        """Do what ``systemctl`` does with these arguments.
+
+        Raises:
+            AssertionError: If the unit does not exist, fails, or does not do what it says.
+        """
+        verb, *rest = [argument for argument in arguments if argument != "--now"]
+        (name,) = rest
+        unit = name if name.endswith((".timer", ".service")) else f"{name}.service"
+        template = re.sub(r"@[^.]*", "@", unit)
+        file = self._root / "etc/systemd/system" / template
+        if not file.is_file():
+            raise AssertionError(f"there is no unit {template}")
+        if unit.endswith(".timer"):
+            if not file.with_suffix(".service").is_file():
+                raise AssertionError(f"{template} starts nothing")
+            return
+        if verb in ("start", "enable"):
+            self._start(unit, file)
+        elif verb in ("stop", "disable"):
+            self._stop(unit)
+        elif verb == "reload":
+            self._running[unit].send_signal(signal.SIGHUP)
+        elif verb == "status":
+            if self._running[unit].poll() is not None:
+                raise AssertionError(f"{unit} has ended:\n{self.log(unit)}")
+        else:
+            raise AssertionError(f"unknown: systemctl {verb}")
+
+    def log(self, unit: str) -> str:
+        """Return what a service wrote."""
+        return (self._runtime / f"{unit}.log").read_text()
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        for process in self._running.values():
+            process.kill()
+            process.wait()
+
+    def _start(self, unit: str, file: Path) -> None:
+        instance = re.sub(r".*@|\.service$", "", unit)
+        lines = [line.partition("=") for line in file.read_text().splitlines() if not line.startswith("#")]
+        pairs = [(key, self.below(value.replace("%i", instance))) for key, sign, value in lines if sign]
+        settings = dict(pairs)
+        credentials = self._runtime / f"{unit}.credentials"
+        shutil.rmtree(credentials, ignore_errors=True)
+        credentials.mkdir(mode=0o700)
+        for key, value in pairs:
+            if key == "LoadCredential":
+                name, _, place = value.partition(":")
+                shutil.copy(place, credentials / name)
+        environment = {
+            "PATH": os.environ["PATH"],
+            "CREDENTIALS_DIRECTORY": str(credentials),
+            "JOURNAL_STREAM": "1:1",
+        }
+        environment |= dict(value.split("=", 1) for key, value in pairs if key == "Environment")
+        folder = Path(settings["WorkingDirectory"])
+        folder.mkdir(parents=True, exist_ok=True)
+        with (self._runtime / f"{unit}.log").open("ab") as log:
+            command = settings["ExecStartPre"].lstrip("-").split()
+            subprocess.run(command, env=environment, cwd=folder, stdout=log, stderr=log, check=True)
+            command = settings["ExecStart"].split()
+            if settings["Type"] == "oneshot":
+                ended = subprocess.run(
+                    command, env=environment, cwd=folder, stdout=log, stderr=log, check=False
+                )
+                if ended.returncode != 0:
+                    raise AssertionError(f"{unit} failed:\n{self.log(unit)}")
+                return
+            place = self._runtime / "notify"
+            place.unlink(missing_ok=True)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+                channel.bind(str(place))
+                channel.settimeout(READY_WITHIN_S)
+                environment["NOTIFY_SOCKET"] = str(place)
+                self._running[unit] = subprocess.Popen(
+                    command, env=environment, cwd=folder, stdout=log, stderr=log
+                )
+                try:
+                    while channel.recv(4096) != b"READY=1":
+                        pass
+                except TimeoutError:
+                    raise AssertionError(f"{unit} was never ready:\n{self.log(unit)}") from None
+
+    def _stop(self, unit: str) -> None:
+        process = self._running.pop(unit, None)
+        if process is None:
+            return
+        process.terminate()
+        if process.wait(timeout=30) != 0:
+            raise AssertionError(f"{unit} did not end well:\n{self.log(unit)}")

@@ -1,0 +1,249 @@
+"""Following deploy/README.md line by line ends with a worker that scores submissions, a backup that lives, and nothing left over."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.acceptance.service_manager import PLACES, ServiceManager
+from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
+from worker.scaffold import set_value
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "deploy" / "README.md"
+ELSEWHERE = {
+    "openstack": "there is no cloud here",
+    "git clone": "there is no network here; the clone is this checkout",
+    "docker": "there is no container engine here; test_deploy_formats.py checks its files",
+    "NEUCO_CHALLENGE=": "as docker",
+    "sudo chown": "for the container's user",
+}
+"""What cannot be run here, and why."""
+JUDGES = {"promtool", "systemd-analyze"}
+"""Programs that may be absent; other tests run them with these files."""
+SCRIPT = [str(ROOT / "deploy" / "install.sh")]
+
+
+def commands() -> list[str]:
+    """Read the commands of the page in order."""
+    blocks = re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return [
+        line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")
+    ]
+
+
+def names(folder: Path) -> set[str]:
+    """List every file below a folder, links too."""
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def software(root: Path) -> set[str]:
+    """List what belongs to the installation, compiled files left out."""
+    return {
+        name
+        for name in names(root)
+        if name.startswith(("opt", "usr", "etc/systemd")) and "__pycache__" not in name
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The software as a file."""
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
+    subprocess.run([*command, "--no-build-isolation", "--wheel-dir", str(target), str(ROOT)], check=True)
+    return next(target.glob("*.whl"))
+
+
+def options(root: Path, wheel: Path) -> list[str]:
+    """Say where to install, and where libraries are that need no download."""
+    libraries = sysconfig.get_path("purelib")
+    return ["--root", str(root), "--source", str(wheel), "--libraries", libraries, "--python", sys.executable]
+
+
+class Reader:
+    """Somebody who follows the page, in a clone, with a root directory of their own and the sandbox for EvalAI."""
+
+    def __init__(self, folder: Path, wheel: Path, evalai: Sandbox) -> None:
+        self.root, self.clone, self._wheel, self._evalai = folder / "root", folder / "clone", wheel, evalai
+        for place in (self.root, self.clone, folder / "run"):
+            place.mkdir()
+        shutil.copytree(ROOT / "deploy", self.clone / "deploy")
+        shutil.copy(ROOT / "constraints.txt", self.clone)
+        self.manager = ServiceManager(self.root, folder / "run")
+        self.submitted: list[int] = []
+        (self.clone / "token.txt").write_text(evalai.token("host"))
+
+    def follow(self, line: str) -> str:
+        """Do what a line says."""
+        words = shlex.split(line)
+        words = words[words[0] == "sudo" :]
+        if words[0] == "systemctl":
+            self.manager.control(*words[1:])
+            return ""
+        command = self.manager.below(line.removeprefix("sudo "))
+        if words[0] == "deploy/install.sh":
+            command += " " + shlex.join(options(self.root, self._wheel))
+        tools = [self.root / "usr/local/bin", ROOT / ".cache/tools/usr/bin", Path(sys.executable).parent]
+        path = os.pathsep.join([*map(str, tools), os.environ["PATH"]])
+        if shutil.which(words[0], path=path) is None and words[0] in JUDGES:
+            return ""
+        told = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.clone,
+            env={"PATH": path, "HOME": str(self.clone), "LANG": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+        accepted = {0, 1} if words[0] == "journalctl" else {0}  # there is no journal here
+        assert told.returncode in accepted, f"{line}\n{told.stdout}{told.stderr}"
+        assert "unrecognized option" not in told.stderr
+        return told.stdout
+
+    def judge(self) -> None:
+        """Let systemd judge the installed units, which find their program below the root directory."""
+        if shutil.which("systemd-analyze") is None:
+            return
+        targets = self.root / "usr/lib/systemd/system"
+        targets.mkdir(parents=True)
+        for path in Path("/usr/lib/systemd/system").glob("*.target"):
+            shutil.copy(path, targets)
+        (self.root / "lib").symlink_to("usr/lib")
+        (self.root / "bin").mkdir()
+        shutil.copy("/bin/kill", self.root / "bin/kill")
+        units = sorted(f"/etc/systemd/system/{path.name}" for path in (ROOT / "deploy/systemd").iterdir())
+        told = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", f"--root={self.root}", *units],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (told.returncode, told.stderr) == (0, "")
+        for place in ("usr/lib", "bin"):
+            shutil.rmtree(self.root / place)
+        (self.root / "lib").unlink()
+
+    def edit(self) -> None:
+        """Do what the page says in words after `init`: number, queue, repository; and make the challenge small."""
+        path = self.clone / "my-challenge" / "challenge.yaml"
+        board = self.clone / "board.git"
+        subprocess.run(["git", "init", "--quiet", "--bare", str(board)], check=True)
+        text = path.read_text()
+        values: dict[str, object] = {
+            "evalai.server": self._evalai.url,
+            "evalai.challenge": self._evalai.challenge,
+            "evalai.queue": self._evalai.queue,
+            "evalai.poll_every": 1,
+            "evalai.media_hosts": [self._evalai.media_host],
+            "phases.dev.folds": 4,
+            "phases.eval.folds": 4,
+            "scoring.epochs": 2,
+            "submission.answer_grid": 0,
+            "submission.disk_reserve_gigabytes": 0,
+            "leaderboard.repository": str(board),
+            "leaderboard.publish_every": 0,
+        }
+        for key, value in values.items():
+            text = set_value(text, tuple(key.split(".")), value)
+        path.write_text(text)
+
+    def submit(self) -> None:
+        """Send a good submission to phase dev."""
+        ids = (self.clone / "my-challenge" / "ids" / "dev.txt").read_text().split()
+        matrix = np.random.default_rng(len(self.submitted)).normal(size=(len(ids), 64))
+        rows = [f"{name}," + ",".join(f"{x:.4f}" for x in row) for name, row in zip(ids, matrix, strict=True)]
+        content = "\n".join(["id," + ",".join(map(str, range(64))), *rows]) + "\n"
+        self.submitted.append(self._evalai.submit("Team Earth", "dev", content.encode()))
+
+    def answered(self) -> list[str]:
+        """Return EvalAI's word on every submission so far."""
+        return [str(self._evalai.submission(pk)["status"]) for pk in self.submitted]
+
+
+@pytest.fixture
+def reader(tmp_path: Path, wheel: Path) -> Iterator[Reader]:
+    """A reader at the beginning of the page."""
+    phases = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
+    with Sandbox(SandboxSettings(throttle_per_minute=1_000_000, phases=phases)) as evalai:
+        reader = Reader(tmp_path, wheel, evalai)
+        yield reader
+        reader.manager.close()
+
+
+@pytest.mark.timeout(300)
+def test_following_the_page_leads_to_a_running_challenge(reader: Reader) -> None:
+    """Every command does what the page says: from nothing to scored submissions, backup, restore, upgrade, and away again."""
+    started = "sudo systemctl start neuco-worker-once@earth"
+    installed: set[str] | None = None
+    for line in commands():
+        if any(line.startswith(prefix) for prefix in ELSEWHERE):
+            continue
+        if line == started:
+            reader.submit()
+        told = reader.follow(line)
+        if " init my-challenge " in line:
+            reader.edit()
+        elif line.endswith("install.sh --dry-run"):
+            assert names(reader.root) == set()
+            assert "neuco-challenge" in told
+        elif line.endswith("install.sh") and installed is None:
+            reader.judge()
+            installed = software(reader.root)
+        elif line.endswith("install.sh"):
+            assert software(reader.root) == installed
+        elif line.endswith(" adopt my-challenge"):
+            written = yaml.safe_load((reader.root / "etc/neuco-worker/earth/challenge.yaml").read_text())
+            assert written["evalai"]["token"] == "credential:evalai.token"
+            assert written["challenge"]["secret"] == "credential:challenge.secret"
+        elif line == started:
+            assert reader.answered() == ["finished"]
+            board = subprocess.run(
+                ["git", "-C", str(reader.clone / "board.git"), "show", "main:README.md"],
+                capture_output=True,
+                text=True,
+            )
+            assert "Team Earth" in board.stdout
+        elif line.endswith("earth doctor"):
+            assert " 0 failed" in told
+        elif line.endswith("earth2 status"):
+            assert "1 published" in told
+    left = {name.split("/")[0] for name in names(reader.root)}
+    assert left == {"etc", "var"}
+    assert not [name for name in names(reader.root) if name.startswith(("etc/systemd", "var/cache"))]
+    assert (reader.root / "etc/neuco-worker/earth/challenge.yaml").is_file()
+    assert (reader.root / "var/lib/neuco-worker/earth/worker.db").is_file()
+
+
+def test_every_excuse_is_needed() -> None:
+    """What is not run is on the page; what is on the page and not excused is run."""
+    for prefix in ELSEWHERE:
+        assert any(line.startswith(prefix) for line in commands()), prefix
+    assert len(commands()) > 25
+
+
+def test_paths_of_the_page_are_the_units_paths() -> None:
+    """Page, units and scripts mean the same folders."""
+    assert PLACES.search("ExecStart=/opt/neuco-worker/bin/neuco-worker") is not None
+    for path in ("/etc/neuco-worker/", "/var/lib/neuco-worker/", "/opt/neuco-worker"):
+        assert path in PAGE.read_text()
+        assert path in (ROOT / "deploy/systemd/neuco-worker@.service").read_text()
+
+
+def test_wrong_options_are_refused(tmp_path: Path) -> None:
+    """A misspelt option changes nothing and says so."""
+    told = subprocess.run([*SCRIPT, "--rot", str(tmp_path)], capture_output=True, text=True)
+    assert (told.returncode, names(tmp_path)) == (2, set())
+    assert "unknown option --rot" in told.stderr

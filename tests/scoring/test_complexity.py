@@ -1,0 +1,93 @@
+"""What an embedding and its probe cost."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.geobench_export import rows_of_phase
+from leaderboard.neurobench import documents
+from leaderboard.snapshot import Entry, PhaseSnapshot, Rules
+from scoring.complexity import probe_complexity, sparsity
+from scoring.embeddings import Embeddings
+from scoring.evaluate import score_embeddings
+from scoring.local import LocalEngine
+from scoring.protocol import Protocol, Recipe, ids_hash
+from scoring.scorecard import Scorecard
+from scoring.tasks import TaskType, make_task
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.floats(0, 1))
+def test_sparsity_is_the_share_of_zeros(rows: int, columns: int, share: float) -> None:
+    """Counted, whatever the shape; dense and effective operations differ by it."""
+    matrix = (np.random.RandomState(rows).random_sample((rows, columns)) >= share).astype(np.float32)
+    assert sparsity(matrix) == pytest.approx(float((matrix == 0).mean()))
+    cost = probe_complexity(
+        matrix, parameters=columns + 1, multiply_accumulates=columns, linear=True, seconds_per_fold=0.5
+    )
+    assert cost.effective_multiply_accumulates == pytest.approx(
+        float((matrix != 0).mean()) * columns, abs=0.501
+    )
+    assert cost.embedding_bytes == 4 * columns
+    assert cost.latency_ms == 500.0
+
+
+def test_a_challenges_scorecard_carries_it(tmp_path: Path) -> None:
+    """Every scorecard says what its probe costs, survives JSON, and goes out in NeuroBench's layout; an older one reads too."""
+    ids = tuple(f"s{number:02}" for number in range(40))
+    generator = np.random.RandomState(0)
+    matrix = np.maximum(generator.standard_normal((40, 6)), 0).astype(np.float32)
+    rows = [(n, i, float(matrix[n].sum() + 0.1 * n)) for n, i in enumerate(ids)]
+    task = make_task("sum", TaskType.REGRESSION, rows, frozenset(ids), source="here")
+    protocol = Protocol(
+        phase="dev",
+        folds=2,
+        embedding_dim=6,
+        ids_hash=ids_hash(ids),
+        secret_commitment="0" * 64,
+        recipe=Recipe(epochs=1),
+    )
+    card = score_embeddings(
+        Embeddings.from_rows(ids, matrix), [task], protocol, b"k" * 32, engine=LocalEngine(threads=1)
+    )
+    assert card.complexity["probe_parameters"] == 7
+    assert card.complexity["activation_sparsity"] == pytest.approx(float((matrix == 0).mean()))
+    assert Scorecard.from_json(card.to_json()) == card
+    older = card.to_json()
+    del older["complexity"]
+    assert Scorecard.from_json(older).complexity == {}
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps(card.to_json()))
+    [found] = documents(path)
+    assert (found["task"], found["model"]) == ("sum", "card")
+    assert found["metrics"]["complexity"]["total_parameters"] == 7
+    assert found["metrics"]["correctness"]["r2"] == card.tasks[0].mean
+
+
+def test_only_public_submissions_leave_a_challenge() -> None:
+    """The export of a phase has a row per public entry and task."""
+    entries = tuple(
+        Entry(
+            submission=number,
+            team_key=number,
+            team="Team",
+            method="mine",
+            submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
+            public=number == 1,
+            baseline=False,
+            scores={"a": (0.5, 0.6), "b": (0.1, 0.2)},
+        )
+        for number in (1, 2)
+    )
+    phase = PhaseSnapshot(
+        codename="dev", title="dev", rules=Rules(), row_sets={"a": "x", "b": "y"}, entries=entries
+    )
+    rows = rows_of_phase(phase, {"a": "regr", "b": "cls"}, epochs=20, batch_size=64, learning_rate=0.001)
+    assert [(row.task, row.metric) for row in rows] == [("a", "R2_Score"), ("b", "F1_Score")]
+    assert {row.backbone for row in rows} == {"Team – mine (1)"}

@@ -1,0 +1,225 @@
+"""The standalone benchmark's own readers and rules, beneath the command."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.errors import NeucoError, OrganizerError, ParticipantError
+from scoring.probes.probe import TaskKind
+from scoring.standalone.configuration import SWITCHES, parse_settings
+from scoring.standalone.labels import read_annotations, read_labels
+from scoring.standalone.reading import read_embeddings, read_excluded
+from scoring.standalone.results import finite, make_run_folder
+from scoring.standalone.run import Inputs, narrowed, read_material, score_run
+
+IDS = [f"a{number:02}" for number in range(30)]
+
+
+def write_csv(path: Path, header: list[object], rows: object) -> Path:
+    """Write a table."""
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])  # type: ignore[misc]
+    return path
+
+
+def test_embeddings_read_alike_from_every_form(tmp_path: Path) -> None:
+    """CSV, gzip, Parquet and NPZ give the same matrix; digit-named columns go by number, others are left out."""
+    values = np.random.RandomState(0).standard_normal((30, 12)).astype(np.float32)
+    columns = [str(number) for number in range(12)]
+    frame = pd.DataFrame(values, columns=columns)
+    frame.insert(0, "id", IDS)
+    shuffled = frame[["11", "id", *columns[:11]]].assign(comment="text")
+    shuffled.to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "table.csv.gz").write_bytes(gzip.compress((tmp_path / "table.csv").read_bytes()))
+    frame.to_parquet(tmp_path / "table.parquet")
+    np.savez(tmp_path / "table.npz", ids=np.array(IDS), embeddings=values)
+    for name in ("table.csv", "table.csv.gz", "table.parquet", "table.npz"):
+        read = read_embeddings(tmp_path / name, IDS)
+        assert read.ids == tuple(IDS)
+        np.testing.assert_array_equal(read.matrix, values)
+        assert read.warnings == ()
+
+
+def test_without_digit_names_all_columns_count(tmp_path: Path) -> None:
+    """A table whose columns are named otherwise is taken as it stands, as NeuCo-Bench does."""
+    path = write_csv(tmp_path / "t.csv", ["id", "x", "y"], [["a", 1, 2], ["b", 3, 4]])
+    np.testing.assert_array_equal(read_embeddings(path, ["a", "b"]).matrix, [[1, 2], [3, 4]])
+
+
+def test_what_is_no_number_counts_as_zero(tmp_path: Path) -> None:
+    """Empty cells, text and nan become 0 with one warning that counts them."""
+    rows = [["a", "", "1"], ["b", "word", "2"], ["c", "nan", "3"], ["d", "4", "5"]]
+    read = read_embeddings(write_csv(tmp_path / "t.csv", ["id", "0", "1"], rows), "abcd")
+    np.testing.assert_array_equal(read.matrix, [[0, 1], [0, 2], [0, 3], [4, 5]])
+    assert read.warnings == (
+        "3 cells are no numbers and count as 0 (before the embeddings are standardised).",
+    )
+
+
+def test_ids_stay_text_and_lose_their_suffix(tmp_path: Path) -> None:
+    """Leading zeros survive, .zarr and .zarr.zip go, repeated ids stay with a warning, excluded and strange ones go."""
+    rows = [["007", 1], ["b.zarr", 2], ["c.zarr.zip", 3], ["b", 4], ["strange", 5], ["bad", 6]]
+    path = write_csv(tmp_path / "t.csv", ["id", "0"], rows)
+    read = read_embeddings(path, ["007", "b", "c", "bad"], exclude=["bad"])
+    assert read.ids == ("007", "b", "c", "b")
+    assert [warning.split(" ", 1)[0] for warning in read.warnings] == ["1"]
+    (tmp_path / "bad.txt").write_text("bad.zarr\n\n")
+    assert read_excluded(tmp_path / "bad.txt") == {"bad"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ([["id", "0"], ["a", "inf"]], "standalone.infinite"),
+        ([["id", "0"], ["a", "1e39"]], "standalone.infinite"),
+        ([["name", "0"], ["a", "1"]], "standalone.no_id"),
+        ([["id", "0"], ["z", "1"]], "standalone.no_ids"),
+        ([["id"], ["a"]], "standalone.no_columns"),
+        ([["id", "0", "1", "2"], ["a", 1, 2, 3]], "standalone.too_wide"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(tmp_path: Path, rows: list[list[str]], code: str) -> None:
+    """Leniency ends where the numbers would say nothing."""
+    with pytest.raises(ParticipantError) as caught:
+        read_embeddings(write_csv(tmp_path / "t.csv", rows[0], rows[1:]), ["a"], embedding_dim=2)
+    assert caught.value.code == code
+
+
+def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
+    """Empty labels shrink a task with a warning; text is refused."""
+    path = write_csv(tmp_path / "t__regr.csv", ["id", "label"], [["a", 1], ["b", ""], ["c", 2]])
+    task, warnings = read_labels(path, "t", "regr")
+    assert task.ids == ("a", "c")
+    assert warnings == ("t: 1 rows without a label were left out.",)
+    write_csv(path, ["id", "label"], [["a", 1], ["b", "high"], ["c", 2]])
+    with pytest.raises(OrganizerError, match="high"):
+        read_labels(path, "t", "regr")
+
+
+def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:
+    """Types have their short and their long names; an unknown one is refused with the known ones."""
+    rows = [[identifier, number % 2] for number, identifier in enumerate(IDS)]
+    for kind in ("cls", "classification"):
+        assert (
+            read_labels(write_csv(tmp_path / "x.csv", ["id", "label"], rows), "x", kind)[0].kind
+            is TaskKind.BINARY
+        )
+    write_csv(tmp_path / "x__class.csv", ["id", "label"], rows)
+    (tmp_path / "x.csv").unlink()
+    with pytest.raises(OrganizerError, match="class"):
+        read_annotations(tmp_path)
+
+
+@given(st.permutations(range(30)))
+def test_the_order_of_a_submission_does_not_matter(order: list[int]) -> None:
+    """Rows are joined to labels in the order of the label file, so scores do not depend on the submission's."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "labels").mkdir()
+        values = np.random.RandomState(2).randint(-50, 50, (30, 3))
+        write_csv(
+            folder / "labels" / "t__regr.csv", ["id", "label"], zip(IDS, values.sum(axis=1), strict=True)
+        )
+        settings = parse_settings({"k_folds": 2, "epochs": 1, "enable_plots": False})
+        scores = []
+        for rows in (range(30), order):
+            write_csv(folder / "e.csv", ["id", 0, 1, 2], ([IDS[row], *values[row]] for row in rows))
+            material = read_material(
+                Inputs(submission=folder / "e.csv", annotations=folder / "labels"), settings
+            )
+            scores.append(score_run(material, settings).tasks[0].quality.mean)
+        assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+
+
+def test_narrowing_takes_the_first_dimensions(tmp_path: Path) -> None:
+    """A size study never asks for more than there is."""
+    write_csv(tmp_path / "e.csv", ["id", 0, 1, 2], ([i, 1, 2, n] for n, i in enumerate(IDS)))
+    (tmp_path / "labels").mkdir()
+    write_csv(tmp_path / "labels" / "t__regr.csv", ["id", "label"], ([i, n] for n, i in enumerate(IDS)))
+    inputs = Inputs(submission=tmp_path / "e.csv", annotations=tmp_path / "labels")
+    material = read_material(inputs, parse_settings({"k_folds": 1}))
+    assert narrowed(material, 2).embeddings.matrix.shape == (30, 2)
+    with pytest.raises(OrganizerError):
+        narrowed(material, 4)
+
+
+@pytest.mark.parametrize("labels", [[1] * 30, [0, 1] * 5])
+def test_tasks_that_say_nothing_are_refused_before_training(tmp_path: Path, labels: list[int]) -> None:
+    """Constant labels and a handful of samples end the run with their name."""
+    write_csv(tmp_path / "e.csv", ["id", 0, 1], ([i, n, n * n] for n, i in enumerate(IDS)))
+    (tmp_path / "labels").mkdir()
+    write_csv(tmp_path / "labels" / "poor__regr.csv", ["id", "label"], zip(IDS, labels, strict=False))
+    settings = parse_settings({"k_folds": 1, "epochs": 1})
+    material = read_material(Inputs(submission=tmp_path / "e.csv", annotations=tmp_path / "labels"), settings)
+    with pytest.raises(OrganizerError, match="poor"):
+        score_run(material, settings)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*SWITCHES, "epochs", "k_folds", "probe_params", "task_filter", "typo"]),
+        st.one_of(
+            st.booleans(),
+            st.integers(-3, 300),
+            st.text(max_size=5),
+            st.none(),
+            st.lists(st.text(max_size=3), max_size=2),
+        ),
+    )
+)
+def test_any_configuration_is_taken_or_named(document: dict[str, object]) -> None:
+    """Whatever YAML holds, settings come out or an error of the tree; what is taken keeps its meaning."""
+    settings, fault = None, None
+    try:
+        settings = parse_settings(document)
+    except NeucoError as error:
+        fault = error
+    if settings is None:
+        assert fault is not None
+        assert fault.exit_code == 2
+        assert fault.cure
+        return
+    assert settings.k_folds == document["k_folds"] >= 1  # type: ignore[operator]
+    for switch, default in SWITCHES.items():
+        assert getattr(settings, switch) == (default if document.get(switch) is None else document[switch])
+    assert any("typo" in warning for warning in settings.warnings) == ("typo" in document)
+
+
+def test_unknown_keys_name_the_nearest() -> None:
+    """A typing error is warned about with what was meant; the older name of store_probes still counts."""
+    settings = parse_settings({"k_fold": 3, "k_folds": 2, "epochs": 1, "store_models": True})
+    assert settings.warnings == (
+        "The configuration's key 'k_fold' is unknown and has no effect; did you mean k_folds?",
+    )
+    assert settings.store_probes
+
+
+def test_two_runs_in_a_second_have_folders_of_their_own(tmp_path: Path) -> None:
+    """Nothing is overwritten, and names cannot leave the output folder."""
+    now = datetime(2026, 3, 2, 9, 5, 7, tzinfo=UTC)
+    names = [make_run_folder(tmp_path, phase="p", method="m", now=now).name for _ in range(3)]
+    assert names == ["m_20260302_090507", "m_20260302_090507_2", "m_20260302_090507_3"]
+    for phase, method in (("..", "m"), ("p", "a/b"), ("", "m")):
+        with pytest.raises(OrganizerError):
+            make_run_folder(tmp_path, phase=phase, method=method, now=now)
+
+
+@given(
+    st.recursive(
+        st.one_of(st.floats(), st.integers(), st.text(), st.none(), st.booleans(), st.dates()), st.lists
+    )
+)
+def test_any_result_is_json(value: object) -> None:
+    """What YAML and arithmetic can give is written as strict JSON, with null for what is no number."""
+    json.dumps(finite({"value": value}), allow_nan=False)

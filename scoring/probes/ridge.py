@@ -10,7 +10,8 @@ The penalty is chosen per fold on the training part alone, by generalised cross-
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +89,17 @@ class RidgeProbe:
         cancelled: Callable[[], bool] = never,
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors by penalty, least first."""
+        with single_threaded_blas():
+            return self._train(exercise, folds, details, progress, cancelled)
+
+    def _train(
+        self,
+        exercise: Exercise,
+        folds: int,
+        details: bool,
+        progress: Callable[[int], None],
+        cancelled: Callable[[], bool],
+    ) -> Training:
         parts = decompose(exercise.rows)
         targets = signed_targets(exercise)
         projected = parts.basis.T @ targets
@@ -123,6 +135,21 @@ class RidgeProbe:
     def multiply_accumulates(self, dim: int, outputs: int) -> int:
         """Count one per weight."""
         return dim * outputs
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep matrix products to one thread: folds have threads already, and BLAS's own would wait for theirs (ten times slower, measured).
+
+    Without threadpoolctl, which comes with scikit-learn, OPENBLAS_NUM_THREADS=1 does the same.
+    """
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        yield
+        return
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def decompose(rows: NDArray[np.float32]) -> Decomposition:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +103,7 @@ def read_features(files: Sequence[Path]) -> dict[str, NDArray[np.float64]]:
     for file in files:
         try:
             ids, rows = _npz(file) if file.suffix == ".npz" else _csv(file)
-        except (OSError, ValueError, KeyError, StopIteration, csv.Error) as error:
+        except (OSError, ValueError, LookupError, StopIteration, csv.Error, BadZipFile, zlib.error) as error:
             raise OrganizerError(
                 f"{file} cannot be read as public data ({type(error).__name__}).",
                 cure="Give an NPZ with ids and one array of numbers, a sample in a row, or a CSV with the column id and numbers.",
@@ -120,7 +122,7 @@ def covering(features: Features, ids: Sequence[str]) -> Features | None:
 
 
 def _npz(file: Path) -> tuple[list[str], NDArray[np.float64]]:
-    with np.load(file, allow_pickle=False) as archive:
+    with file.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
         ids = [str(name) for name in archive["ids"]]
         (other,) = [name for name in archive.files if name != "ids"]
         rows = archive[other]

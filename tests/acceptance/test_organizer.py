@@ -1,0 +1,329 @@
+"""The organizer's whole way on one machine: init, doctor, rehearse, run, submissions, rescore, freeze, report, awards.
+
+Nothing of ours is imported: every step is the command that a person types, participants submit over HTTP, and what came out is read where
+anybody reads it: at EvalAI, in the repository, on the screen.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import requests
+import yaml
+
+COMMAND = str(Path(sys.executable).with_name("neuco-worker"))
+PHASES = ("dev", "eval")
+TEAMS = ("Ada", "Bo", "Cy")
+DIM, FOLDS = 16, 10
+LIMIT_S = 90.0  # of real time for what a daemon does; reached only when something is wrong
+STOP_S = 12
+ADDED = "unheardof"  # a hidden task that comes later; a word that stands nowhere else
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+class Organizer:
+    """A person at a terminal, with a folder, and what that person can look into."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.challenge = folder / "challenge"
+        self.config = self.challenge / "challenge.yaml"
+        self.board = folder / "board.git"
+        self.facts: dict[str, Any] = {}
+        self.environment = {
+            key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "PYTEST_", "COV_"))
+        } | {"GIT_CONFIG_GLOBAL": os.devnull}
+
+    def type(self, *arguments: str, expect: int = 0, config: bool = True) -> str:
+        """Run a command and return what it prints."""
+        where = ["--config", str(self.config)] if config else []
+        done = subprocess.run(
+            [COMMAND, *arguments, *where],
+            env=self.environment,
+            cwd=self.folder,
+            text=True,
+            capture_output=True,
+            timeout=150,
+            check=False,
+        )
+        assert done.returncode == expect, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done.stdout
+
+    def start(self, *arguments: str, log: str) -> subprocess.Popen[bytes]:
+        """Start a command that stays."""
+        with (self.folder / log).open("wb") as file:
+            return subprocess.Popen(
+                [COMMAND, *arguments], env=self.environment, cwd=self.folder, stdout=file, stderr=file
+            )
+
+    def edit(self, changes: dict[str, dict[str, Any]]) -> None:
+        """Change the configuration with an editor."""
+        document = yaml.safe_load(self.config.read_text())
+        for section, values in changes.items():
+            for key, value in values.items():
+                if isinstance(value, dict):
+                    document[section][key] |= value
+                else:
+                    document[section][key] = value
+        self.config.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def git(self, *arguments: str) -> str:
+        """Ask the public repository."""
+        command = ["git", "--git-dir", str(self.board), *arguments]
+        return subprocess.run(
+            command, env=self.environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    def public(self, phase: str) -> dict[str, float]:
+        """Return team and mean Q as the public board shows them, best first."""
+        try:
+            document = json.loads(self.git("show", f"main:leaderboard/{phase}.json"))
+        except subprocess.CalledProcessError:  # nothing was pushed yet
+            return {}
+        return {entry["team"]: entry["q_mean"] for entry in document["entries"]}
+
+    def embeddings(self, phase: str, team: str) -> str:
+        """Write a submission: the better the team, the more it knows of what the samples show."""
+        ids = (self.challenge / "ids" / f"{phase}.txt").read_text().split()
+        rng = np.random.default_rng([TEAMS.index(team), PHASES.index(phase)])
+        known = np.zeros((len(ids), DIM))
+        place = {name: row for row, name in enumerate(ids)}
+        for column, file in enumerate(sorted((self.challenge / "tasks" / phase).glob("*__*.csv"))):
+            for row in csv.DictReader(io.StringIO(file.read_text())):
+                known[place[row["id"]], column] = float(row["label"])
+        known /= known.std(axis=0) + 1e-9
+        matrix = known + (0.5 + 2 * TEAMS.index(team)) * rng.normal(size=known.shape)
+        lines = [f"{name},{','.join(f'{x:.5g}' for x in row)}" for name, row in zip(ids, matrix, strict=True)]
+        return "id," + ",".join(map(str, range(DIM))) + "\n" + "\n".join(lines) + "\n"
+
+    def submit(self, team: str, phase: str, content: str, *, public: bool = True) -> int:
+        """Submit as a participant does, and return the submission's number."""
+        pk = self.facts["phases"][phase]["pk"]
+        answer = requests.post(
+            f"{self.facts['url']}/api/jobs/challenge/{self.facts['challenge']}/challenge_phase/{pk}/submission/",
+            headers=self._bearer(self._member(team)),
+            data={"status": "submitting", "method_name": f"{team}'s", "is_public": str(public).lower()},
+            files={"input_file": ("embeddings.csv", content.encode())},
+            timeout=30,
+        )
+        assert answer.status_code == 201, answer.text
+        return int(answer.json()["id"])
+
+    def seen(self, pk: int) -> dict[str, Any]:
+        """Return a submission as EvalAI shows it to its host."""
+        answer = requests.get(
+            f"{self.facts['url']}/api/jobs/submission/{pk}", headers=self._bearer("host"), timeout=30
+        )
+        document: dict[str, Any] = answer.json()
+        return document
+
+    def read(self, pk: int, stream: str) -> str:
+        """Return what a participant reads of a submission."""
+        return requests.get(self.seen(pk)[stream], timeout=30).text
+
+    def _member(self, team: str) -> str:
+        return next(user for user in self.facts["tokens"] if user.startswith(team.lower()))
+
+    def _bearer(self, user: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.facts['tokens'][user]['bearer']}"}
+
+    def wait(self, done: Callable[[], bool], what: str) -> None:
+        """Wait for what the daemon does by itself."""
+        ends = time.monotonic() + LIMIT_S
+        while not done():
+            assert time.monotonic() < ends, f"{what}\n{(self.folder / 'worker.log').read_text()[-3000:]}"
+            time.sleep(0.25)
+
+
+@pytest.fixture
+def organizer(tmp_path: Path) -> Organizer:
+    """An organizer in an empty folder."""
+    return Organizer(tmp_path)
+
+
+def test_from_an_empty_folder_to_the_awards(organizer: Organizer) -> None:
+    """Every step of a challenge works with the one before it, and no hidden task ever becomes public."""
+    _prepare(organizer)
+    sandbox = _open_evalai(organizer)
+    daemon = None
+    try:
+        _check(organizer)
+        daemon = organizer.start("run", "--config", str(organizer.config), log="worker.log")
+        answered = _take_submissions(organizer)
+        _rescore(organizer, answered)
+        _freeze(organizer)
+        _report(organizer)
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(timeout=STOP_S) == 0
+        _nothing_hidden_is_public(organizer, answered)
+    finally:
+        for process in (daemon, sandbox):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _prepare(organizer: Organizer) -> None:
+    """`init`, then the editor."""
+    organizer.type(
+        *("init", str(organizer.challenge), "--title", "The way", "--dim", str(DIM)),
+        *("--folds", str(FOLDS), "--yes"),
+        config=False,
+    )
+    subprocess.run(["git", "init", "-q", "--bare", str(organizer.board)], check=True)
+    organizer.edit(
+        {
+            "evalai": {
+                "challenge": 31,
+                "queue": "the-way-queue",
+                "token": "file:evalai.token",
+                "poll_every": 0.5,
+            },
+            "submission": {"answer_grid": 0, "disk_reserve_gigabytes": 0.01, "max_megabytes": 10},
+            "scoring": {"epochs": 3, "learning_rate": 0.02},
+            "leaderboard": {"repository": str(organizer.board), "publish_every": 0.5},
+        }
+    )
+
+
+def _open_evalai(organizer: Organizer) -> subprocess.Popen[bytes]:
+    """Let EvalAI create the challenge that the configuration describes."""
+    options = ["--port", "0", "--throttle", "100000", "--json", "--config", str(organizer.config)]
+    teams = [word for team in TEAMS for word in ("--team", team)]
+    sandbox = organizer.start("sandbox", *options, *teams, log="evalai.json")
+    path = organizer.folder / "evalai.json"
+    organizer.folder.joinpath("worker.log").touch()
+    organizer.wait(lambda: path.read_text().endswith("}\n"), "the sandbox did not start")
+    organizer.facts = json.loads(path.read_text())
+    token = organizer.challenge / "evalai.token"
+    token.touch(mode=0o600)
+    token.write_text(organizer.facts["tokens"]["host"]["bearer"])
+    media = organizer.facts["media_url"].removeprefix("http://")
+    organizer.edit({"evalai": {"server": organizer.facts["url"], "media_hosts": [media]}})
+    return sandbox
+
+
+def _check(organizer: Organizer) -> None:
+    """`doctor` finds nothing that must be mended, and `rehearse` comes out as it should."""
+    document = json.loads(organizer.type("doctor", "--json"))
+    assert document["counts"]["fail"] == 0
+    warned = {check["id"] for check in document["checks"] if check["result"] == "warn"}
+    assert {"cost.answer_grid", "alerts.webhook"} == warned
+    rehearsal = json.loads(organizer.type("rehearse", "--folds", "2", "--json"))
+    assert rehearsal["result"] == "ok"
+    assert set(rehearsal["phases"]) == set(PHASES)
+    assert organizer.git("for-each-ref") == ""  # neither has touched the repository
+
+
+def _take_submissions(organizer: Organizer) -> dict[tuple[str, str], int]:
+    """Teams submit in both phases; all is answered and the boards stand in the repository."""
+    answered = {
+        (team, phase): organizer.submit(team, phase, organizer.embeddings(phase, team))
+        for phase in PHASES
+        for team in TEAMS[:2]
+    }
+    broken = organizer.submit("Cy", "dev", "id,0\nnobody,1\n")
+    hidden = organizer.submit("Cy", "dev", organizer.embeddings("dev", "Cy"), public=False)
+    everybody = [*answered.values(), broken, hidden]
+
+    def over() -> bool:
+        return all(organizer.seen(pk)["status"] in ("finished", "failed") for pk in everybody)
+
+    organizer.wait(over, "not everything was answered")
+    organizer.wait(
+        lambda: all(set(organizer.public(phase)) == set(TEAMS[:2]) for phase in PHASES),
+        "the boards lack teams",
+    )
+    assert organizer.seen(broken)["status"] == "failed"
+    assert "id" in organizer.read(broken, "stderr_file")
+    assert organizer.seen(hidden)["status"] == "finished"
+    for phase in PHASES:
+        shown = organizer.public(phase)
+        assert list(shown) == ["Ada", "Bo"]
+        for team in TEAMS[:2]:
+            told = json.loads(organizer.read(answered[team, phase], "stdout_file"))
+            assert told["q_mean"] == shown[team]
+    status = json.loads(organizer.type("status", "--json"))
+    assert (status["waiting"], status["owed"], status["alerts"]) == (0, 0, [])
+    return answered
+
+
+def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
+    """A hidden task is added while the daemon runs: the plan is shown, then it is done, and answers and board follow."""
+    before = organizer.public("eval")
+    names = (organizer.challenge / "ids" / "eval.txt").read_text().split()
+    rng = np.random.default_rng(5)
+    rows = "".join(
+        f"{name},{value:.4f}\n" for name, value in zip(names, rng.normal(size=len(names)), strict=True)
+    )
+    (organizer.challenge / "tasks" / "eval" / f"{ADDED}__regr.csv").write_text("id,label\n" + rows)
+    planned = organizer.type("challenge", "rescore", "--phase", "eval")
+    assert "1 tasks new or changed" in planned
+    assert "Nothing was done" in planned
+    assert organizer.public("eval") == before
+    organizer.type("challenge", "rescore", "--phase", "eval", "--yes")
+
+    def followed() -> bool:
+        after = organizer.public("eval")
+        return all(
+            after.get(team) not in (None, before[team])
+            and json.loads(organizer.read(answered[team, "eval"], "stdout_file"))["q_mean"] == after[team]
+            for team in TEAMS[:2]
+        )
+
+    organizer.wait(followed, "the board did not follow the rescore")
+
+
+def _freeze(organizer: Organizer) -> None:
+    """After the freeze a better submission is answered, but the board stands."""
+    before = organizer.git("show", "main:leaderboard/dev.csv")
+    organizer.type("board", "freeze", "--phase", "dev")
+    late = organizer.submit("Cy", "dev", organizer.embeddings("dev", "Ada"))
+    organizer.wait(
+        lambda: organizer.seen(late)["status"] == "finished", "the late submission was not answered"
+    )
+    organizer.type("board", "publish")
+    assert organizer.git("show", "main:leaderboard/dev.csv") == before
+
+
+def _report(organizer: Organizer) -> None:
+    """The private report, the awards and the audit trail."""
+    folder = organizer.folder / "report"
+    organizer.type("board", "report", "--phase", "eval", "--out", str(folder))
+    for name in ("eval.html", "eval.json"):
+        assert ADDED in (folder / name).read_text()
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    awards = organizer.type("board", "awards", "--phase", "eval")
+    assert "Ada" in awards
+    assert ADDED not in awards
+    trail = [json.loads(line) for line in organizer.type("challenge", "audit").splitlines()]
+    assert len(trail) >= len(TEAMS)
+
+
+def _nothing_hidden_is_public(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
+    """The added task's name stands in no file of any commit, in no commit message, and in nothing that EvalAI shows."""
+    commits = organizer.git("rev-list", "--all").split()
+    assert commits
+    found = subprocess.run(
+        ["git", "--git-dir", str(organizer.board), "grep", "-q", "-i", ADDED, *commits], check=False
+    )
+    assert found.returncode == 1
+    assert ADDED not in organizer.git("log", "--all", "--format=%B")
+    for pk in answered.values():
+        shown = json.dumps(organizer.seen(pk)) + organizer.read(pk, "stdout_file")
+        assert ADDED not in shown

@@ -1,0 +1,250 @@
+"""The rehearsal, run as an organizer runs it, without a network; and the judgement of what comes out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.errors import OrganizerError
+from tests.worker.doctor_faults import PHASES, label_rows, public_ids, write_healthy
+from tests.worker.stage import ROOT, clean_environment
+from worker.rehearsal.entries import covering, pooled_means, read_features
+from worker.rehearsal.verdict import PhaseReport, Played, Rehearsal
+
+DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3
+
+
+@pytest.fixture
+def challenge(tmp_path: Path) -> Path:
+    """A challenge whose EvalAI, repository, token and webhook cannot be reached."""
+    write_healthy(tmp_path)
+    document = {
+        "challenge": {"title": "Rehearsed"},
+        "evalai": {
+            "server": "https://evalai.invalid",
+            "challenge": 2465,
+            "queue": "the-real-queue",
+            "token": "file:nowhere",
+            "requests_per_minute": 50,
+        },
+        "phases": {
+            phase: {
+                "split": f"{phase}_split",
+                "tasks": f"./tasks/{phase}",
+                "ids": f"./{phase}.txt",
+                "folds": CONFIGURED_FOLDS,
+            }
+            for phase in PHASES
+        },
+        "submission": {"embedding_dim": DIM},
+        "scoring": {"epochs": 10, "learning_rate": 0.05, "threads": 1},
+        "leaderboard": {"repository": "git@github.invalid:a/b.git", "token": "file:nowhere"},
+        "alerts": {"webhook": "file:nowhere"},
+    }
+    path = tmp_path / "challenge.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def rehearse(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    return subprocess.run(
+        [sys.executable, "-m", "worker.cli", "rehearse", "--config", str(path), *arguments],
+        env=clean_environment(),
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=110,
+        check=False,
+    )
+
+
+def write_public_data(folder: Path) -> list[str]:
+    """Write public data that show what the labels are: NPZ for dev, CSV for eval; return the arguments."""
+    names = {phase: public_ids(phase) for phase in PHASES}
+    seen = {}
+    for phase in PHASES:
+        known = {name: dict(rows) for name, rows in label_rows(phase).items()}
+        columns = [[float(rows.get(i, 0)) for i in names[phase]] for rows in known.values()]
+        seen[phase] = np.array(columns).T
+    np.savez(folder / "dev.npz", ids=np.array(names["dev"]), images=seen["dev"].reshape(-1, 3, 1))
+    lines = [
+        f"{name}.zarr,{','.join(map(str, row))}"
+        for name, row in zip(names["eval"], seen["eval"], strict=True)
+    ]
+    (folder / "eval.csv").write_text("id,a,b,c\n" + "\n".join(lines) + "\n")
+    return ["--data", str(folder / "dev.npz"), "--data", str(folder / "eval.csv")]
+
+
+@pytest.mark.slow
+def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
+    challenge: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Baselines are scored and ranked, a malformed file is refused, a private one stays off the board; the folder is as before."""
+    arguments = write_public_data(tmp_path_factory.mktemp("public"))
+    before = {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")}
+    done = rehearse(challenge, "--folds", str(FOLDS), "--json", *arguments)
+    assert done.returncode == 0, done.stderr + done.stdout
+    document = json.loads(done.stdout)
+    assert document["result"] == "ok"
+    assert document["faults"] == document["remarks"] == []
+    assert list(document["phases"]) == list(PHASES)
+    for phase in document["phases"].values():
+        assert (phase["folds"], phase["configured_folds"]) == (FOLDS, CONFIGURED_FOLDS)
+        outcomes = {one["method"]: one for one in phase["submissions"]}
+        assert {name: one["status"] for name, one in outcomes.items()} == {
+            "pooled mean": "finished",
+            "random embeddings": "finished",
+            "a private file": "finished",
+            "a malformed file": "failed",
+        }
+        assert "NaN" in outcomes["a malformed file"]["message"]
+        assert outcomes["pooled mean"]["q_mean"] > outcomes["random embeddings"]["q_mean"]
+        assert [(row["team"], row["rank"]) for row in phase["board"]] == [
+            ("Rehearsal: pooled mean", 1),
+            ("Rehearsal: random", 2),
+        ]
+        assert 0 < phase["submissions_per_hour"] <= document["evalai"]["submissions_per_hour"]
+        assert outcomes["pooled mean"]["full_seconds"] > outcomes["pooled mean"]["seconds"] > 0
+    assert document["evalai"]["calls_per_submission"] >= 3
+    assert {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")} == before
+
+
+@pytest.mark.slow
+def test_what_does_not_come_out_as_it_should_ends_with_1(challenge: Path) -> None:
+    """Settings under which nothing can be scored are found out before the launch."""
+    document = yaml.safe_load(challenge.read_text())
+    del document["phases"]["eval"]
+    document["submission"]["deadline"] = 0.02
+    challenge.write_text(yaml.safe_dump(document))
+    done = rehearse(challenge, "--folds", "1")
+    assert done.returncode == 1
+    assert "Did not come out as it should" in done.stdout
+    assert "dev: random embeddings should have been scored" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_public_data_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    """What is no table of numbers by id is named, with the forms that are."""
+    wrong = {
+        "no_ids.csv": b"name,a\nx,1\n",
+        "text.csv": b"id,a\nx,tall\n",
+        "empty.csv": b"",
+        "ragged.csv": b"id,a,b\nx,1,2\ny,1\n",
+        "damaged.npz": b"PK\x03\x04 no zip",
+    }
+    for name, content in wrong.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(OrganizerError, match=name):
+            read_features([tmp_path / name])
+
+
+def test_public_data_must_cover_every_id(tmp_path: Path) -> None:
+    """With one id missing there is no pooled mean, rather than one with a hole."""
+    (tmp_path / "data.csv").write_text("id,a\nx,1\ny,2\n")
+    features = read_features([tmp_path / "data.csv"])
+    assert covering(features, ["y", "x"]) is not None
+    assert covering(features, ["x", "y", "z"]) is None
+
+
+@given(rows=st.integers(1, 5), width=st.integers(1, 40), dim=st.integers(1, 40))
+def test_pooled_means_use_every_number_once(rows: int, width: int, dim: int) -> None:
+    """Blocks of neighbours cover the data without gap or overlap; too few numbers are repeated in their order."""
+    data = np.arange(rows * width, dtype=np.float64).reshape(rows, width)
+    pooled = pooled_means(data, dim)
+    assert pooled.shape == (rows, dim)
+    if width >= dim:
+        cuts = [place * width // dim for place in range(dim)] + [width]
+        for place in range(dim):
+            block = data[:, cuts[place] : cuts[place + 1]]
+            assert np.allclose(pooled[:, place], block.mean(axis=1))
+    else:
+        assert np.array_equal(pooled, np.concatenate([data] * dim, axis=1)[:, :dim])
+
+
+GOOD = Played(
+    phase="dev",
+    team="A",
+    method="random embeddings",
+    public=True,
+    good=True,
+    status="finished",
+    q_mean=1.5,
+    message="",
+    silent=True,
+    seconds=2.0,
+    full_seconds=4.0,
+    peak_memory_bytes=1,
+)
+REFUSED = replace(
+    GOOD, team="B", method="a malformed file", good=False, status="failed", q_mean=None, message="No."
+)
+PRIVATE = replace(GOOD, team="C", method="a private file", public=False)
+
+
+def report(*played: Played, board: tuple[str, ...] = ("A",), **changes: Any) -> PhaseReport:
+    """Make a phase's report; by default a good one."""
+    entries = tuple({"team": team, "rank": 1, "q_mean": 1.0} for team in board)
+    base = PhaseReport(
+        codename="dev",
+        folds=2,
+        configured_folds=4,
+        shows_all=True,
+        played=played or (GOOD, REFUSED, PRIVATE),
+        entries=entries,
+    )
+    return replace(base, **changes)
+
+
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [
+        (report(replace(GOOD, status="running"), board=()), "should have been scored"),
+        (report(replace(GOOD, q_mean=None)), "not one number"),
+        (report(replace(GOOD, q_mean=float("nan"))), "not one number"),
+        (report(replace(GOOD, silent=False)), "not one number"),
+        (report(GOOD, replace(REFUSED, status="finished")), "should have been refused"),
+        (report(GOOD, replace(REFUSED, message="")), "without a word"),
+        (report(board=()), "but not on the board"),
+        (report(board=("A", "C")), "does not belong"),
+        (report(board=("A", "B")), "does not belong"),
+    ],
+)
+def test_each_deviation_is_told(phase: PhaseReport, words: str) -> None:
+    """Whatever differs from what should have come out is a fault, told in words."""
+    assert [fault for fault in phase.faults if words in fault]
+
+
+def test_a_good_phase_has_no_fault_and_a_chosen_one_no_board() -> None:
+    """As it should be is no fault; where the organizer chooses, an empty board is as it should be."""
+    assert list(report().faults) == []
+    assert list(report(board=(), shows_all=False).faults) == []
+
+
+def test_a_pooled_mean_no_better_than_noise_is_remarked() -> None:
+    """Labels that do not belong to the ids show in the baselines."""
+    pooled = replace(GOOD, team="P", method="pooled mean", q_mean=1.0)
+    assert "no better than random" in next(report(GOOD, pooled, board=("A", "P")).remarks)
+    assert not list(report(GOOD, replace(pooled, q_mean=9.0), board=("A", "P")).remarks)
+
+
+def test_the_narrower_limit_decides_how_much_is_carried() -> None:
+    """An hour carries what both the machine and EvalAI's limit of calls allow."""
+    base = Rehearsal(
+        phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, troubles=(), seconds=1.0
+    )
+    (phase,) = base.phases
+    assert phase.per_hour == 900
+    assert base.calls_per_hour == 750
+    assert base.carried(phase) == 750
+    assert replace(base, calls_per_submission=1.0).carried(phase) == 900

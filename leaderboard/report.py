@@ -19,6 +19,7 @@ from leaderboard.names import display_name
 from leaderboard.replay import tally
 from leaderboard.snapshot import Board, PhaseSnapshot
 from leaderboard.uncertainty import REPLICATES
+from scoring.hierarchy import TaskPlace, group_scores
 
 SCHEMA = 1
 
@@ -47,6 +48,7 @@ def report(
     *,
     made_at: datetime,
     ceilings: Mapping[str, float] | None = None,
+    places: Sequence[TaskPlace] = (),
     replicates: int = REPLICATES,
 ) -> Report:
     """Write the private report of a phase.
@@ -56,6 +58,7 @@ def report(
         boards: Its history, for weights over time and moves.
         made_at: Time of making, aware.
         ceilings: Best quality score known to be possible, per task; tasks may be missing.
+        places: Where task packages stand in the tree of groups, with the ceilings of their mean scores.
         replicates: Of the bootstrap.
     """
     assessment = assess(phase, replicates=replicates)
@@ -72,6 +75,7 @@ def report(
         "ceilings": {task: float(known[task]) for task in sorted(phase.row_sets) if task in known},
         "figures": {},
         "folds": {},
+        "groups": [],
         "history": _history(boards),
         "duplicates": [_duplicate(phase, duplicate) for duplicate in find_duplicates(phase.entries)],
         "activity": [asdict(team) | {"probing": team.probing} for team in activity(phase)],
@@ -93,6 +97,9 @@ def report(
     }
     if assessment is not None:
         document |= _assessed(phase, assessment, replicates)
+        document["groups"] = _groups(
+            document, [place for place in places if place.identifier in phase.row_sets]
+        )
     return Report(document=document, html=_html(document))
 
 
@@ -125,6 +132,25 @@ def _assessed(phase: PhaseSnapshot, assessment: Assessment, replicates: int) -> 
             for task in assessment.tasks
         },
     }
+
+
+def _groups(document: Mapping[str, Any], places: Sequence[TaskPlace]) -> list[dict[str, Any]]:
+    """Sum mean scores up by group of tasks, as they are and as shares of their ceilings, one list over the teams in board order each."""
+    if not places:
+        return []
+    teams = range(len(document["standings"]))
+    scores = [{task: cells[team]["mean"] for task, cells in document["folds"].items()} for team in teams]
+    trees = [group_scores(each, places) for each in scores]
+    return [
+        {
+            "group": groups[0].group,
+            "depth": groups[0].depth,
+            "tasks": list(groups[0].tasks),
+            "scores": [group.score for group in groups],
+            "ceiled": [group.ceiled for group in groups],
+        }
+        for groups in zip(*trees, strict=True)
+    ]
 
 
 def _spread(folds: Sequence[float]) -> dict[str, float | int]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 
 from scoring.errors import OrganizerError
 from scoring.hierarchy import TaskPlace
-from scoring.packages import TaskPackage
+from scoring.packages import TaskPackage, find_packages
 from scoring.probes.measures import score
 from scoring.probes.probe import TaskKind
-from scoring.standalone.labels import LabelledTask
+from scoring.standalone.labels import LabelledTask, read_labels
 from scoring.tasks import label_rows
 
 
@@ -35,6 +36,17 @@ def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabelledTask]) 
         for package in packages
         if package.identifier in labelled
     )
+
+
+def places_of(folder: Path) -> tuple[TaskPlace, ...]:
+    """Return where the packages of a tasks folder stand; plain label files have no place.
+
+    Raises:
+        OrganizerError: If a package cannot be read or its ceiling not be estimated.
+    """
+    packages = find_packages(folder)
+    tasks = [read_labels(package.labels, package.identifier, package.type)[0] for package in packages]
+    return task_places(packages, tasks)
 
 
 def estimate_ceiling(package: TaskPackage, task: LabelledTask) -> float:

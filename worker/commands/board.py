@@ -70,6 +70,7 @@ def report(
     """
     from leaderboard.board import from_json
     from leaderboard.report import report as make_report
+    from scoring.standalone.ceilings import places_of
     from worker.office import opened
     from worker.publishing import snapshot
 
@@ -78,7 +79,8 @@ def report(
         with office.store.read() as tx:
             state = snapshot(tx, office.configuration, setup)
             boards = [from_json(text) for text in tx.boards(phase)]
-        made = make_report(state, boards, made_at=office.now)
+        places = places_of(office.configuration.path(setup.settings.tasks))
+        made = make_report(state, boards, made_at=office.now, places=places)
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, content in ((f"{phase}.html", made.html), (f"{phase}.json", made.json)):
         (out / name).write_text(content, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.doctor_faults import FAULTS, SECRET_LABEL, SHADES, Clinic, Fault, write_healthy
+from tests.worker.doctor_faults import FAULTS, SECRET_LABEL, SHADES, Clinic, Fault, public_ids, write_healthy
 from tests.worker.stage import ROOT, clean_environment, git
 from worker.doctor import CHECKS, Level
 
@@ -77,6 +78,14 @@ def test_a_check_finds_its_fault(clinic: Clinic, identifier: str, fault: Fault) 
     assert all(finding.sentence.endswith((".", "?")) and finding.cure for finding in found)
     assert "itself broke" not in str(found)
     assert SECRET_LABEL not in json.dumps(report.to_json())
+
+
+def test_three_letters_of_a_hash_are_no_name(clinic: Clinic) -> None:
+    """A task called like a part of an id that nobody would read as a word is no finding."""
+    folder = clinic.folder / "tasks" / "dev"
+    some_id = next(name for name in public_ids("dev") if re.match(r"img_[a-f]{3}", name))
+    (folder / "alpha__regr.csv").rename(folder / f"{some_id[4:7]}__regr.csv")
+    assert clinic.examine("ids.neutral").level is Level.OK
 
 
 def test_what_depends_on_a_failed_check_is_skipped(clinic: Clinic) -> None:

@@ -71,7 +71,12 @@ def _sorted(exam: Examination) -> Iterator[Finding]:
 def _neutral(exam: Examination) -> Iterator[Finding]:
     for codename, ids in exam.ids.items():
         tasks = exam.tasks(codename)
-        words = {word.casefold() for identifier in ids for word in re.findall(r"[^\W\d_]+", identifier)}
+        # Whole words but for a number at their end: three letters of a hash are no name.
+        words = {
+            word.rstrip("0123456789").casefold()
+            for identifier in ids
+            for word in re.findall(r"[^\W_]+", identifier)
+        }
         for name in tasks:
             if len(name) >= SHORTEST_NAME and name.casefold() in words:
                 yield fail(

@@ -55,12 +55,11 @@ class Cells(Tables):
     def cells(self, content_hash: str, protocol_hash: str) -> list[dict[str, Any]]:
         """Return one row of the score matrix."""
         table = schema.cells
-        query = (
-            sa.select(table)
-            .where(table.c.content_hash == content_hash, table.c.protocol_hash == protocol_hash)
-            .order_by(table.c.task)
+        query = sa.select(table).where(
+            table.c.content_hash == content_hash, table.c.protocol_hash == protocol_hash
         )
-        return [_cell(row) for row in self._connection.execute(query)]
+        cells = [_cell(row) for row in self._connection.execute(query)]
+        return sorted(cells, key=lambda cell: str(cell["task"]))  # a server's order may follow a language
 
     def all_cells(self) -> list[dict[str, Any]]:
         """Return the whole score matrix, oldest cells first."""

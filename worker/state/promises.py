@@ -39,7 +39,9 @@ class Promises(Tables):
         """Return the commitments that no batch has published."""
         table = schema.receipts
         return list(
-            self._connection.execute(sa.select(table.c.commitment).where(table.c.batch.is_(None))).scalars()
+            self._connection.execute(
+                sa.select(table.c.commitment).where(table.c.batch.is_(None)).order_by(table.c.id)
+            ).scalars()
         )
 
     def receipts(self) -> list[dict[str, Any]]:

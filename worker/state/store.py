@@ -1,7 +1,7 @@
 """The durable state: every fact that must survive a crash, and the only code that writes it.
 
-Work happens in transactions: ``with store.write() as tx`` takes the write lock at once (BEGIN IMMEDIATE), so a conditional update inside
-it is decided by what is there, not by what was read a moment ago.
+Work happens in transactions: ``with store.write() as tx`` takes the write lock at once (BEGIN IMMEDIATE on SQLite, one advisory lock on
+PostgreSQL), so a conditional update inside it is decided by what is there, not by what was read a moment ago.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from scoring.errors import InfrastructureError
+from worker.state import servers
 from worker.state.attempts import Attempts
 from worker.state.boards import Boards
 from worker.state.cells import Cells
@@ -48,15 +50,35 @@ class Store:
         prefix = "sqlite:///"
         if url.startswith(prefix):
             Path(url.removeprefix(prefix)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._engine = sa.create_engine(
-            url, connect_args={"timeout": BUSY_TIMEOUT_S} if url.startswith("sqlite") else {}
-        )
         self._checkpoint = checkpoint
+        self._reading: dict[str, Any] = {}
         if url.startswith("sqlite"):
+            self._engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
             event.listen(self._engine, "connect", _prepare_sqlite)
             event.listen(self._engine, "begin", _begin_sqlite)
-        with _typed():
-            bring_up_to_date(self._engine)
+        else:
+            self._engine = servers.make_engine(url, busy_timeout_s=BUSY_TIMEOUT_S)
+            self._reading = servers.READING
+        self._posts: list[servers.Post] = []
+        try:
+            with _typed():
+                if self.shared:
+                    servers.check_version(self._engine)
+                bring_up_to_date(self._engine)
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    @property
+    def shared(self) -> bool:
+        """Whether several daemons may work on this state: it is on a database server."""
+        return self._engine.dialect.name != "sqlite"
+
+    def post(self, name: str) -> servers.Post:
+        """Return a post that one daemon at a time can hold; on a database server only."""
+        post = servers.Post(self._engine, name)
+        self._posts.append(post)
+        return post
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -80,11 +102,17 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """Open a transaction that sees one state of the database and changes nothing."""
-        with _typed(), self._engine.connect() as connection, connection.begin():
+        with (
+            _typed(),
+            self._engine.connect().execution_options(**self._reading) as connection,
+            connection.begin(),
+        ):
             yield Transaction(connection)
 
     def close(self) -> None:
         """Close all connections."""
+        for post in self._posts:
+            post.leave()
         self._engine.dispose()
 
 

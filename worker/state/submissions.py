@@ -40,7 +40,7 @@ class Submissions(Tables):
     def submissions(self, states: Iterable[State] | None = None) -> list[Tracked]:
         """Return the submissions in some states, oldest first."""
         table = schema.submissions
-        query = sa.select(table).order_by(table.c.submitted_at, table.c.pk)
+        query = sa.select(table).order_by(table.c.submitted_at.nulls_first(), table.c.pk)
         if states is not None:
             query = query.where(table.c.state.in_([state.value for state in states]))
         return [_tracked(row) for row in self._connection.execute(query)]

@@ -1,0 +1,139 @@
+"""The state on a database server: PostgreSQL, shared by several daemons.
+
+Three of the server's locks carry everything: one advisory lock of a transaction is the write lock, so that the verbs of the store decide
+as they do on SQLite; advisory locks of a session are posts that one daemon at a time holds (they end with its connection, however it
+ends); and the rows of the attempts carry leases, see :mod:`worker.sharing`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from scoring.errors import OrganizerError
+
+LEAST_VERSION = 15
+CONNECT_WITHIN_S = 10
+DEAD_AFTER_S = (
+    20  # a connection whose other end does not answer: a machine without power gives its posts back so soon
+)
+WRITE_LOCK = 0x6E6575637772  # "neucwr"
+READING: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+"""Execution options of a transaction that sees one state of the database and changes nothing."""
+
+
+def make_engine(url: str, *, busy_timeout_s: float) -> sa.Engine:
+    """Make the engine for a server.
+
+    Args:
+        url: ``postgresql+psycopg://…``
+        busy_timeout_s: How long to wait for a lock.
+
+    Raises:
+        OrganizerError: If the URL is wrong, or the driver is not installed. The URL, which may hold a password, is in no message.
+    """
+    alive = {
+        "keepalives_idle": DEAD_AFTER_S // 2,
+        "keepalives_interval": DEAD_AFTER_S // 4,
+        "keepalives_count": 2,
+    }
+    try:
+        engine = sa.create_engine(
+            url,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            connect_args={"connect_timeout": CONNECT_WITHIN_S, "application_name": "neuco-worker", **alive},
+        )
+    except ModuleNotFoundError as missing:
+        raise OrganizerError(
+            "The state is on PostgreSQL, and the driver psycopg is not installed.",
+            cure="Install it with `pip install neuco-worker[postgres]`.",
+            code="state.driver",
+        ) from missing
+    except ArgumentError:
+        raise OrganizerError(
+            "The value of `state` is not a database URL.",
+            cure="It looks like postgresql+psycopg://USER@HOST/DATABASE; a password may stand in ~/.pgpass.",
+            code="state.url",
+        ) from None
+    settings = {
+        "lock_timeout": f"{busy_timeout_s:g}s",
+        "idle_in_transaction_session_timeout": "60s",
+        "tcp_keepalives_idle": str(DEAD_AFTER_S // 2),
+        "tcp_keepalives_interval": str(DEAD_AFTER_S // 4),
+        "tcp_keepalives_count": "2",
+        "timezone": "UTC",
+    }
+
+    def prepare(connection: Any, _: object) -> None:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            for name, value in settings.items():
+                cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
+        connection.autocommit = False
+
+    def begin(connection: sa.Connection) -> None:
+        if connection.get_execution_options().get("neuco_write", False):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
+
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def check_version(engine: sa.Engine) -> None:
+    """Refuse a server that is too old.
+
+    Raises:
+        OrganizerError: If it is.
+    """
+    with engine.connect():
+        major = int((engine.dialect.server_version_info or (0,))[0])
+    if major < LEAST_VERSION:
+        raise OrganizerError(
+            f"The state's server runs PostgreSQL {major}; {LEAST_VERSION} or newer is needed.",
+            cure="Upgrade it.",
+            code="state.server_old",
+        )
+
+
+class Post:
+    """Something that one daemon at a time does: a session's advisory lock on a connection of its own.
+
+    Args:
+        engine: Of the server.
+        name: What the post is called; equal names are equal posts.
+    """
+
+    def __init__(self, engine: sa.Engine, name: str) -> None:
+        self._engine = engine
+        self._key = int.from_bytes(
+            hashlib.sha256(f"neuco-worker/{name}".encode()).digest()[:8], "big", signed=True
+        )
+        self._connection: sa.Connection | None = None
+
+    def take(self) -> bool:
+        """Take the post, or keep it; tell whether it is ours."""
+        try:
+            if self._connection is not None:
+                self._connection.exec_driver_sql("SELECT 1")  # the lock lasts as long as the session
+                return True
+            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            if connection.execute(sa.select(sa.func.pg_try_advisory_lock(self._key))).scalar():
+                self._connection = connection
+                return True
+            connection.close()
+        except DBAPIError:
+            self.leave()
+        return False
+
+    def leave(self) -> None:
+        """Give the post back; the session ends, and with it the lock."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()

@@ -103,7 +103,8 @@ if [ -z "$root" ]; then
     else
         echo "    all there: ${packages[*]}"
     fi
-    if [ -n "$version" ] && [ -z "$python" ]; then python=python$version; fi
+    # By its full path: another one may come first on root's PATH, in a folder that the service's user may not enter.
+    if [ -n "$version" ] && [ -z "$python" ]; then python=/usr/bin/python$version; fi
 fi
 python=${python:-$(newest_python)}
 if [ -z "$python" ]; then
@@ -131,6 +132,10 @@ run install -d -m 0700 "${owner[@]}" "$root/var/cache/neuco-worker" "$root/var/b
 say "Software into $prefix"
 pip=("$prefix/bin/python" -m pip --disable-pip-version-check --quiet)
 if [ ! -x "$prefix/bin/python" ]; then run "$python" -m venv "$prefix"; fi
+if [ -z "$root" ] && [ -z "$dry" ] && ! setpriv --reuid "$user" --regid "$user" --init-groups "$prefix/bin/python" -c ''; then
+    echo "install.sh: the user $user cannot run $(readlink -f "$prefix/bin/python"); run --uninstall, then again with another --python" >&2
+    exit 1
+fi
 if [ -n "$libraries" ]; then
     run "${pip[@]}" install --no-index --no-deps --force-reinstall "$source"
     echo "    $prefix: libraries from $libraries"

@@ -24,20 +24,15 @@ RUNBOOK = ROOT / "deploy" / "RUNBOOK.md"
 RULES = ROOT / "deploy" / "prometheus" / "rules.yml"
 CODE = re.compile(r"[a-z]+(\.[a-z_]+)?")
 PARTICIPANT = {"ParticipantError", "Cancelled"}
-COMMANDS_ONLY = {
-    *("worker/commands", "worker/demo", "worker/sandbox", "worker/doctor", "worker/fairness/verify.py"),
-    *("worker/fairness/public.py", "worker/scaffold.py", "worker/bundle.py", "worker/bundle_check.py"),
-    *("worker/adoption.py", "worker/archiving.py", "worker/office.py", "worker/rescoring.py"),
-    *("scoring/standalone", "scoring/reading"),
-}
-"""What no daemon runs, or what a participant is told."""
-PUBLISHING = {
-    f"leaderboard/{name}.py"
-    for name in ("assessment", "board", "files", "gitprocess", "publisher", "repository")
-}
-"""Of the leaderboard's room, what the daemon runs; the rest are the researcher's commands."""
-ONCE_ONLY = {"once.stopped", "once.undone"}
-"""How a drain ends is its exit status, no alert."""
+BEGINNINGS = (
+    "worker/running.py",
+    "worker/child_main.py",
+    "worker/evaluate_child.py",
+    "worker/fetch_child.py",
+)
+"""Where the daemon and its children begin; what they import, at any depth, is what a daemon runs."""
+ONCE_ONLY = {"once.stopped", "once.undone", "phase.unknown", "submission.unknown"}
+"""No alerts: how a drain ends is its exit status, and an unknown name is told to the person who typed it."""
 NO_ERROR = {"tasks.none", "scores.not_finite", "values.constant"}
 """Raised by the scoring core to whoever calls it; the child that evaluates gives them as a participant's or another error."""
 
@@ -47,6 +42,29 @@ def sources() -> tuple[tuple[str, ast.Module], ...]:
     """Parse every module of the three packages."""
     paths = [path for room in ("worker", "scoring", "leaderboard") for path in (ROOT / room).rglob("*.py")]
     return tuple((path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())) for path in sorted(paths))
+
+
+@cache
+def daemon() -> frozenset[str]:
+    """Follow the imports from the beginnings; a package stands for its ``__init__``."""
+    modules = dict(sources())
+    found: set[str] = set()
+    waiting = list(BEGINNINGS)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for node in ast.walk(modules[name]):
+            imported: list[str] = []
+            if isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                imported = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for module in imported:
+                path = module.replace(".", "/")
+                waiting += [place for place in (f"{path}.py", f"{path}/__init__.py") if place in modules]
+    return frozenset(found)
 
 
 def literals(node: ast.AST) -> Iterator[str]:
@@ -60,10 +78,7 @@ def codes(*, alerts: bool) -> set[str]:
     """Collect the codes of errors, holds and alerts: all of them, or those that a running daemon can raise as an alert."""
     found: set[str] = set()
     for name, module in sources():
-        room = name.split("/")[0]
-        if alerts and (
-            name.startswith(tuple(COMMANDS_ONLY)) or (room == "leaderboard" and name not in PUBLISHING)
-        ):
+        if alerts and name not in daemon():
             continue
         for node in ast.walk(module):
             if isinstance(node, ast.Call):

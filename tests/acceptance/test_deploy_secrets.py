@@ -1,0 +1,125 @@
+"""Secrets and archives cross the border between machines and services without getting out."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scoring.errors import OrganizerError
+from worker.adoption import adopt
+from worker.archiving import FORMAT, MANIFEST, read_backup
+from worker.configuration import load
+from worker.secrets import read_challenge_secret
+
+EXAMPLE = Path(__file__).parents[2] / "config" / "challenge.yaml"
+
+
+def archive(path: Path, spoil: Callable[[tarfile.TarInfo], None]) -> Path:
+    """Write a backup with one more member, made wrong."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in (
+            (MANIFEST, json.dumps({"format": FORMAT}).encode()),
+            ("challenge.secret", b"x"),
+        ):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+        member = tarfile.TarInfo("extra")
+        member.size = 1
+        spoil(member)
+        tar.addfile(member, io.BytesIO(b"x"))
+    return path
+
+
+def outside(member: tarfile.TarInfo) -> None:
+    """Leave the folder."""
+    member.name = "../escaped"
+
+
+def absolute(member: tarfile.TarInfo) -> None:
+    """Name a place of its own."""
+    member.name = "/tmp/neuco-worker-escaped"
+
+
+def link(member: tarfile.TarInfo) -> None:
+    """Point elsewhere."""
+    member.type, member.linkname = tarfile.SYMTYPE, "/etc"
+
+
+def twice(member: tarfile.TarInfo) -> None:
+    """Overwrite what was there."""
+    member.name = "challenge.secret"
+
+
+@pytest.mark.parametrize("spoil", [outside, absolute, link, twice])
+def test_a_strange_archive_is_refused(spoil: Callable[[tarfile.TarInfo], None], tmp_path: Path) -> None:
+    """A member that is no plain file of the folder ends the restore, and nothing lies outside."""
+    path = archive(tmp_path / "backup.tar.gz", spoil)
+    with pytest.raises(OrganizerError) as refused:
+        read_backup(path, tmp_path / "restored")
+    assert refused.value.code == "restore.damaged"
+    assert {entry.name for entry in tmp_path.iterdir()} <= {"backup.tar.gz", "restored"}
+    assert not Path("/tmp/neuco-worker-escaped").exists()
+
+
+def test_a_secret_that_systemd_hands_over_may_show_an_access_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There the mode's group bits are the service's own right to read; anywhere else they are a fault."""
+    secret = tmp_path / "challenge.secret"
+    secret.write_text("5a" * 32)
+    secret.chmod(0o440)
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    with pytest.raises(OrganizerError, match="can be read by others"):
+        read_challenge_secret(secret)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert read_challenge_secret(secret) == b"\x5a" * 32
+
+
+def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference cannot leave the folder that systemd hands over, and without that folder it says what to do."""
+    (tmp_path / "token").write_text("t")
+    (tmp_path / "given").mkdir()
+    configuration = load(EXAMPLE)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "given"))
+    with pytest.raises(OrganizerError, match="was not given it"):
+        configuration.secret("credential:../token", "evalai.token")
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY")
+    with pytest.raises(OrganizerError) as refused:
+        configuration.secret("credential:token", "evalai.token")
+    assert "neuco-challenge" in refused.value.cure
+
+
+def test_adoption_hands_secrets_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every secret that the old configuration finds becomes a credential, also for a key that the file leaves out; comments stay."""
+    source, folder = tmp_path / "source", tmp_path / "folder"
+    for place in (source, folder):
+        for phase in ("dev", "eval"):
+            (place / "tasks" / phase).mkdir(parents=True)
+        (place / "ids").mkdir()
+        for phase in ("dev", "eval"):
+            (place / "ids" / f"{phase}.txt").write_text("a\n")
+    (folder / "credentials").mkdir()
+    (source / "hook").write_text("https://hooks.example/T")
+    lines = EXAMPLE.read_text().replace("  webhook: null ", "  webhook: file:hook ").splitlines()
+    text = "\n".join(line for line in lines if not line.startswith(("  token: env:EVALAI", "state:"))) + "\n"
+    for place in (source, folder):
+        (place / "challenge.yaml").write_text(text)
+    monkeypatch.setenv("EVALAI_TOKEN", "the-token")
+    adopt(source, folder, tmp_path / "worker.db")
+    new = load(folder / "challenge.yaml")
+    assert (new.evalai.token, new.alerts.webhook) == ("credential:evalai.token", "credential:alerts.webhook")
+    assert new.database_url == f"sqlite:///{tmp_path / 'worker.db'}"
+    assert (folder / "credentials" / "evalai.token").read_text() == "the-token\n"
+    assert (folder / "credentials" / "alerts.webhook").read_text() == "https://hooks.example/T\n"
+    assert "# the challenge's primary key" in (folder / "challenge.yaml").read_text()
+    (folder / "ids" / "dev.txt").unlink()
+    (folder / "challenge.yaml").write_text(text)
+    with pytest.raises(OrganizerError) as lost:
+        adopt(source, folder, tmp_path / "worker.db")
+    assert lost.value.code == "adopt.missing"

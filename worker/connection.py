@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from scoring.errors import OrganizerError
 from worker.configuration import Configuration
 from worker.evalai import Client
 
 
-def read_phases(client: Client, configuration: Configuration) -> dict[int, str]:
-    """Return EvalAI's phases, pk to codename, after checking that challenge, splits and metrics are the configured ones.
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """What EvalAI says of our challenge; read at start and after a reload.
+
+    Attributes:
+        phases: Phase pk to codename, of all its phases.
+        silent: Phases whose logs the host has disabled; EvalAI stores logs all the same, so it is ours to send none.
+    """
+
+    phases: Mapping[int, str]
+    silent: frozenset[int]
+
+
+def read_remote(client: Client, configuration: Configuration) -> Remote:
+    """Return what EvalAI says of our challenge, after checking that pk, splits and metrics are the configured ones.
 
     Several calls, at start and after a reload.
 
@@ -26,9 +40,10 @@ def read_phases(client: Client, configuration: Configuration) -> dict[int, str]:
             cure="Correct evalai.challenge or evalai.queue.",
             code="evalai.challenge_differs",
         )
-    phases = {phase.pk: phase.codename for phase in client.phases()}
+    listed = client.phases()
+    phases = {phase.pk: phase.codename for phase in listed}
     check_splits(configuration, phases, client.learn_labels())
-    return phases
+    return Remote(phases=phases, silent=frozenset(phase.pk for phase in listed if phase.disable_logs))
 
 
 def check_splits(

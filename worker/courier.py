@@ -58,7 +58,7 @@ class Courier:
         self._stale = False  # the configuration was read again: token and phases may be others
         self._budget = budget
         self._lane: Lane[Any] = Lane("evalai", context.wake)
-        self.remote: dict[int, str] | None = None  # phase pk to codename, of all phases of the challenge
+        self.remote: connection.Remote | None = None
         self.fatal: NeucoError | None = None
         self.reconciled_at: datetime | None = None
         self.polled_at: datetime | None = None
@@ -106,11 +106,11 @@ class Courier:
             return False
         if self.remote is None:
             return self._due("connect", now) and self._start(
-                "connect", self._read_phases, self._connected, now
+                "connect", self._read_remote, self._connected, now
             )
         if self._stale and self._due("reconnect", now):
             self._renew_client()
-            return self._start("reconnect", self._read_phases, self._reconnected, now)
+            return self._start("reconnect", self._read_remote, self._reconnected, now)
         return (
             self._answers(now)
             or self._running(now)
@@ -154,17 +154,19 @@ class Courier:
             tx.sending(owed.id, now=now)
         phase_pk = known.phase_pk
 
+        silent = self.remote is not None and phase_pk in self.remote.silent
+
         def call() -> None:
             if answer.status == "finished" and answer.value is not None:
                 self._client.finish(
                     known.pk,
                     phase_pk,
-                    stdout=answer.stdout,
+                    stdout="" if silent else answer.stdout,
                     split=setup.split,
                     result={setup.metric: answer.value},
                 )
             else:
-                self._client.fail(known.pk, phase_pk, stderr=answer.stderr)
+                self._client.fail(known.pk, phase_pk, stderr="" if silent else answer.stderr)
 
         def done(_: object, at: datetime) -> None:
             with self._context.store.write() as tx:
@@ -374,20 +376,20 @@ class Courier:
 
     # what the errands share
 
-    def _read_phases(self) -> dict[int, str]:
-        return connection.read_phases(self._client, self._context.configuration)
+    def _read_remote(self) -> connection.Remote:
+        return connection.read_remote(self._client, self._context.configuration)
 
-    def _connected(self, phases: dict[int, str], at: datetime) -> None:
-        error = connection.unknown_phases(self._context.configuration, phases)
+    def _connected(self, remote: connection.Remote, at: datetime) -> None:
+        error = connection.unknown_phases(self._context.configuration, remote.phases)
         if error is not None:
             raise error
-        self.remote, self._stale = phases, False
+        self.remote, self._stale = remote, False
         self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=at.isoformat())
 
-    def _reconnected(self, phases: dict[int, str], at: datetime) -> None:
-        self.remote, self._stale = phases, False
+    def _reconnected(self, remote: connection.Remote, at: datetime) -> None:
+        self.remote, self._stale = remote, False
         self.reconciled_at = None  # what was held for its phase may be taken up now
-        error = connection.unknown_phases(self._context.configuration, phases)
+        error = connection.unknown_phases(self._context.configuration, remote.phases)
         if error is None:
             self._context.over("evalai.phases", now=at)
         else:  # a slip in a reload must not end a daemon that runs
@@ -409,7 +411,7 @@ class Courier:
 
     def _take(self, tx: Any, facts: Submission, at: datetime) -> None:
         ours = self._context.configuration.phases
-        theirs = self.remote or {}
+        theirs = self.remote.phases if self.remote is not None else {}
         phases = {pk: name for pk, name in theirs.items() if name in ours}
         challenge = self._context.configuration.evalai.challenge
         intake.take_facts(tx, facts, challenge=challenge, phases=phases, now=at)

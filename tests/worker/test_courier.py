@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.worker.stage import Play, Stage, embeddings
-from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock
+from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
 from worker.states import Errand, State
 
 
@@ -266,3 +266,17 @@ def test_a_reload_with_an_unknown_phase_does_not_end_the_worker(stage: Stage, pl
     assert play.worker.fatal is None
     assert stage.status(pk) == "finished"
     assert play.alerts() == {"evalai.phase_unknown"}
+
+
+def test_disabled_logs_are_not_sent(tmp_path: Path, cells: Path) -> None:
+    """EvalAI stores logs even where the host disabled them, so none are sent: the score arrives, the words do not."""
+    phases = (PhaseSettings(codename="dev", disable_logs=True), PhaseSettings(codename="eval"))
+    with (
+        Stage(tmp_path, clock=ManualClock(), cells=cells, settings={"phases": phases}) as stage,
+        stage.play() as play,
+    ):
+        good, bad = stage.submit("A", embeddings(1)), stage.submit("B", b"id,0\nx,1\n")
+        play.drive()
+        assert (stage.status(good), stage.status(bad)) == ("finished", "failed")
+        assert stage.evalai.text(good, "stdout_file") == ""
+        assert stage.stderr(bad) == ""

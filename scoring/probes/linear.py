@@ -89,12 +89,11 @@ class LinearProbe:
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`."""
         if exercise.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}:
-            from scoring.probes.torch_loop import train_folds
+            from scoring.probes.several import train_several
 
-            results = train_folds(
+            results = train_several(
                 exercise,
                 self._parameters,
-                hidden=(),
                 folds=folds,
                 settings=self._settings,
                 details=details,

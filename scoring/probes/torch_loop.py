@@ -1,11 +1,10 @@
-"""Probes that PyTorch trains: several outputs, hidden layers. The recipe is the linear probe's: AdamW, mini-batches, the best epoch kept.
+"""Probes that PyTorch trains: hidden layers. The recipe is the linear probe's: AdamW, mini-batches, the best epoch kept.
 
 Each fold starts from a seed of its own, drawn from the run's seed, the task's name and the fold, so no task changes another's numbers.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from scoring.errors import Cancelled
 from scoring.probes.measures import score
 from scoring.probes.probe import Exercise, FoldResult, ProbeSettings, TaskKind, parted, shuffle_splits
+from scoring.probes.several import fold_seed
 
 if TYPE_CHECKING:
     import torch
@@ -101,12 +101,6 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def fold_seed(seed: int, task: str, fold: int) -> int:
-    """Return a fold's 32-bit seed."""
-    digest = hashlib.sha256(f"neuco-worker probe 1\0{seed}\0{task}\0{fold}".encode()).digest()
-    return int.from_bytes(digest[:4], "big")
 
 
 def network(dim: int, hidden: Sequence[int], outputs: int, generator: torch.Generator) -> torch.nn.Sequential:

@@ -28,6 +28,7 @@ from scoring.probes.measures import confusion, measures, roc_curve, score
 from scoring.probes.probe import Exercise, ProbeSettings, TaskKind, shuffle_splits
 from scoring.probes.registry import make_probe, probe_names
 from scoring.probes.ridge import RidgeProbe
+from scoring.probes.several import fold_seed
 from scoring.protocol import Recipe
 
 KINDS = tuple(TaskKind)
@@ -155,6 +156,43 @@ def test_losses_are_those_of_the_batches_as_trained(kind: TaskKind) -> None:
             curve.append(float(np.mean(losses)))
     assert fold.train_losses == pytest.approx(curves[0], abs=1e-5)
     assert fold.test_losses == pytest.approx(curves[1], abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", [TaskKind.MULTICLASS, TaskKind.MULTILABEL])
+def test_several_outputs_are_trained_as_torch_would(kind: TaskKind) -> None:
+    """From the same start and in the same order, torch's layer, loss and AdamW give the same losses and the same score."""
+    exercise = make_exercise(kind)
+    [fold] = (
+        make_probe("linear", ProbeSettings(params=QUICK["linear"]))
+        .train(exercise, folds=1, details=True)
+        .folds
+    )
+    generator = np.random.RandomState(fold_seed(42, exercise.name, 0))
+    rows = torch.from_numpy(exercise.rows)
+    targets = torch.as_tensor(exercise.targets)
+    layer = torch.nn.Linear(5, 3)
+    start = torch.from_numpy(generator.uniform(-(5**-0.5), 5**-0.5, (3, 6)).astype(np.float32))
+    with torch.no_grad():
+        layer.weight.copy_(start[:, :-1])
+        layer.bias.copy_(start[:, -1])
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.02)
+    loss_function = (
+        torch.nn.CrossEntropyLoss() if kind is TaskKind.MULTICLASS else torch.nn.BCEWithLogitsLoss()
+    )
+    curve, scores = [], []
+    for _ in range(3):
+        losses = []
+        for batch in torch.split(torch.from_numpy(generator.permutation(fold.train).astype(np.int64)), 16):
+            optimizer.zero_grad()
+            loss = loss_function(layer(rows[batch]), targets[batch])
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        curve.append(float(np.mean(losses)))
+        outputs = layer(rows[torch.from_numpy(fold.test.astype(np.int64))]).detach().numpy()
+        scores.append(score(kind, outputs.astype(np.float64), exercise.targets[fold.test]))
+    assert fold.train_losses == pytest.approx(curve, abs=1e-5)
+    assert fold.history == pytest.approx(scores, abs=1e-6)
 
 
 @pytest.mark.parametrize(("samples", "dim"), [(60, 5), (40, 70)])

@@ -1,0 +1,158 @@
+"""Linear probes with several outputs, for several classes or labels: the linear probe's recipe in numpy, without torch.
+
+AdamW as torch has it (betas 0.9 and 0.999, weight decay 0.01), cross entropy for classes, binary cross entropy for labels. Each fold starts
+from a seed of its own, drawn from the run's seed, the task's name and the fold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.probes.crew import train_in_order
+from scoring.probes.measures import score
+from scoring.probes.probe import Exercise, FoldResult, ProbeSettings, TaskKind, parted, shuffle_splits
+
+if TYPE_CHECKING:
+    from scoring.probes.linear import TrainingParameters
+
+Matrix = NDArray[np.float32]
+
+
+def fold_seed(seed: int, task: str, fold: int) -> int:
+    """Return a fold's 32-bit seed."""
+    digest = hashlib.sha256(f"neuco-worker probe 1\0{seed}\0{task}\0{fold}".encode()).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
+def train_several(
+    exercise: Exercise,
+    parameters: TrainingParameters,
+    *,
+    folds: int,
+    settings: ProbeSettings,
+    details: bool,
+    progress: Callable[[int], None],
+    cancelled: Callable[[], bool],
+) -> tuple[FoldResult, ...]:
+    """Train a linear probe with one output per class or label on every fold; see :meth:`scoring.probes.probe.Probe.train`."""
+    stop = np.zeros(1, dtype=np.uint8)
+    wanted = exercise.targets
+    if exercise.kind is TaskKind.MULTICLASS:
+        wanted = np.asarray(wanted[:, np.newaxis] == np.arange(exercise.outputs))
+    truth = wanted.astype(np.float32)
+
+    def train(job: tuple[int, NDArray[np.int32]]) -> FoldResult | None:
+        fold, split = job
+        generator = np.random.RandomState(fold_seed(settings.seed, exercise.name, fold))
+        return _fold(exercise, truth, parameters, split, generator, stop=stop, details=details)
+
+    return train_in_order(
+        train,
+        iter(enumerate(shuffle_splits(len(exercise.rows), folds, settings.seed))),
+        threads=settings.threads,
+        stop=stop,
+        progress=progress,
+        cancelled=cancelled,
+    )
+
+
+class _Layer:
+    """Weights of all outputs, the bias as their last column, and AdamW's memory of them."""
+
+    def __init__(self, dim: int, outputs: int, generator: np.random.RandomState) -> None:
+        bound = dim**-0.5
+        self.weights: Matrix = generator.uniform(-bound, bound, (outputs, dim + 1)).astype(np.float32)
+        self._first = np.zeros_like(self.weights)
+        self._second = np.zeros_like(self.weights)
+        self._steps = 0
+
+    def outputs(self, rows: Matrix) -> Matrix:
+        return np.asarray(rows @ self.weights[:, :-1].T + self.weights[:, -1])
+
+    def step(self, rows: Matrix, slopes: Matrix, rate: float) -> None:
+        gradient = np.concatenate([slopes.T @ rows, slopes.sum(axis=0)[:, np.newaxis]], axis=1)
+        self._steps += 1
+        self._first += np.float32(0.1) * (gradient - self._first)
+        self._second *= np.float32(0.999)
+        self._second += np.float32(0.001) * gradient**2
+        scale = np.float32((1 - 0.999**self._steps) ** 0.5)
+        self.weights *= np.float32(1 - rate * 0.01)
+        self.weights -= (
+            np.float32(rate / (1 - 0.9**self._steps))
+            * self._first
+            / (np.sqrt(self._second) / scale + np.float32(1e-8))
+        )
+
+
+def _fold(
+    exercise: Exercise,
+    truth: Matrix,
+    parameters: TrainingParameters,
+    split: NDArray[np.int32],
+    generator: np.random.RandomState,
+    *,
+    stop: NDArray[np.uint8],
+    details: bool,
+) -> FoldResult | None:
+    train, test = parted(split)
+    layer = _Layer(exercise.rows.shape[1], exercise.outputs, generator)
+    best, kept, predictions = float("-inf"), layer.weights, np.full((len(test), exercise.outputs), np.nan)
+    history, train_losses, test_losses = [], [], []
+    for _ in range(parameters.epochs):
+        order = generator.permutation(train)
+        losses = []
+        for begin in range(0, len(order), parameters.batch_size):
+            if stop[0]:
+                return None
+            batch = order[begin : begin + parameters.batch_size]
+            loss, slopes = loss_and_slopes(exercise.kind, layer.outputs(exercise.rows[batch]), truth[batch])
+            layer.step(exercise.rows[batch], slopes, parameters.learning_rate)
+            losses.append(loss)
+        outputs = layer.outputs(exercise.rows[test])
+        reached = score(exercise.kind, outputs.astype(np.float64), exercise.targets[test])
+        history.append(reached)
+        if details:
+            train_losses.append(float(np.mean(losses)))
+            test_losses.append(loss_and_slopes(exercise.kind, outputs, truth[test])[0])
+        if reached > best:
+            best, kept, predictions = reached, layer.weights.copy(), outputs.astype(np.float64)
+    layer.weights = kept
+    trained = train if details else train[:0]
+    return FoldResult(
+        score=best if best > float("-inf") else float("nan"),
+        test=test,
+        predictions=predictions,
+        train=trained,
+        train_predictions=layer.outputs(exercise.rows[trained]).astype(np.float64),
+        history=tuple(history),
+        train_losses=tuple(train_losses),
+        test_losses=tuple(test_losses),
+    )
+
+
+def loss_and_slopes(kind: TaskKind, outputs: Matrix, truth: Matrix) -> tuple[float, Matrix]:
+    """Return the mean loss of a batch and its derivative by the outputs.
+
+    Args:
+        kind: Several classes or several labels.
+        outputs: B x C logits.
+        truth: B x C zeros and ones.
+    """
+    if kind is TaskKind.MULTICLASS:
+        shifted = outputs - outputs.max(axis=1, keepdims=True)
+        total = np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        loss = float((total[:, 0] - (shifted * truth).sum(axis=1)).mean())
+        return loss, _shared(np.exp(shifted - total) - truth, len(outputs))
+    loss = float((np.maximum(outputs, 0) - outputs * truth + np.log1p(np.exp(-np.abs(outputs)))).mean())
+    with np.errstate(over="ignore"):
+        probability = 1 / (1 + np.exp(-outputs))
+    return loss, _shared(probability - truth, outputs.size)
+
+
+def _shared(slopes: NDArray[Any], count: int) -> Matrix:
+    return np.asarray(slopes / np.float32(count), dtype=np.float32)

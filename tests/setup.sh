@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Install what the tests need from the system: a browser for the leaderboard's page, and the checkers of the deployment's formats.
-# Quick when they are there. Without the right to install, or without network, the checkers are left out and their tests are skipped.
+# Install what the tests need from the system: a browser for the leaderboard's page, a PostgreSQL server, and the checkers of the deployment's formats.
+# Quick when they are there. Without the right to install, or without network, all but the browser is left out and their tests are skipped.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -10,6 +10,7 @@ needed=()
 command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || needed+=(chromium)
 optional=()
 command -v systemd-analyze >/dev/null || optional+=(systemd)
+compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null || command -v initdb >/dev/null || optional+=(postgresql)
 unpacked=()
 [ -e "$tools/usr/bin/promtool" ] || unpacked+=(prometheus)
 [ -e "$tools/usr/lib/python3/dist-packages/cloudinit" ] || unpacked+=(cloud-init)

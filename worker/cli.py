@@ -36,7 +36,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (warm, validate, demo, init, doctor, rehearse, plan, run, once, status, rank, score, summarize, sandbox):
+for command in (
+    warm,
+    validate,
+    demo,
+    init,
+    doctor,
+    rehearse,
+    plan,
+    run,
+    once,
+    status,
+    rank,
+    score,
+    summarize,
+    sandbox,
+):
     app.command()(command)
 for group in (board, challenge, task, import_results, export_results):
     app.add_typer(group)

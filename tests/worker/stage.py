@@ -283,6 +283,15 @@ class Stage:
         """Open the database beside the worker."""
         return Store(load(self.path).database_url)
 
+    def states(self) -> dict[int, str]:
+        """Return where the worker has all submissions, read beside it without any lock."""
+        address = f"file:{self.state / 'worker.db'}?mode=ro"
+        try:
+            with closing(sqlite3.connect(address, uri=True, timeout=10)) as database:
+                return dict(database.execute("SELECT pk, state FROM submissions").fetchall())
+        except sqlite3.OperationalError:  # no worker has made it yet
+            return {}
+
     # processes of their own
 
     def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

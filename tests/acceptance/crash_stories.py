@@ -1,0 +1,364 @@
+"""The table of kill points, and a story for each of them: what must happen so that a worker comes to that point."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import worker
+from tests.worker.stage import NEW, Stage, embeddings
+from worker.evalai import Client
+from worker.states import TRANSITIONS, State
+
+ENOUGH = 5  # waiting submissions; no more than two are fetched ahead
+BAD = b"id,0,1\nimg_000,1,2\n"
+SOURCES = sorted(Path(worker.__file__).parent.glob("*.py"))
+
+ERRANDS = {
+    "challenge": "connect",
+    "phases": "connect",
+    "receive": "poll",
+    "submission": "read",
+    "submissions": "reconcile",
+    "set_running": "running",
+    "finish": "post",
+    "fail": "post",
+    "delete_message": "delete",
+}
+"""Which errand of the courier makes a call of the client; ``listing`` is a second way to ``submissions``."""
+MORE_ERRANDS = frozenset({"listing", "reconnect"})
+NOT_CALLED = frozenset(
+    {"close", "expiry", "phase_splits", "dataset_split", "learn_labels", "leaderboard", "all_entries"}
+)
+"""What the daemon does not use of the client; it changes nothing at EvalAI."""
+
+
+def client_methods() -> set[str]:
+    """Return the public names of the client."""
+    return {name for name, _ in inspect.getmembers(Client) if not name.startswith("_")}
+
+
+def errands() -> set[str]:
+    """Return the errands that stand in the courier's code."""
+    text = next(path for path in SOURCES if path.name == "courier.py").read_text()
+    return set(re.findall(r'_start\(\s*"(\w+)"', text))
+
+
+def kill_points() -> list[str]:
+    """Generate every kill point: before and after each transition, each call, each child, each file and push."""
+    moves = [f"new>{State.RECEIVED}"]
+    moves += [f"{source}>{target}" for source, targets in TRANSITIONS.items() for target in targets]
+    calls = [f"call {name}" for name in sorted(errands())]
+    points = {f"{when} {what}" for when in ("before", "after") for what in (*moves, *calls)}
+    for path in SOURCES:
+        points |= set(re.findall(r'checkpoint\("([^"{]+)"\)', path.read_text()))
+    return sorted(points)
+
+
+class Plot:
+    """What a story needs: the stage, a way to let workers live and die, and numbers that count up."""
+
+    def __init__(self, stage: Stage, live: Callable[..., None], finish: Callable[[], None]) -> None:
+        self.stage = stage
+        self.finish = finish  # lets a worker do all that is left
+        self.live = live  # live(at=..., until=..., meanwhile=...)
+        self.count = 0
+
+    def submit(self, content: bytes | None = None, *, team: str | None = None) -> int:
+        """Submit the next file: teams in turn, contents in turn."""
+        self.count += 1
+        name = team or "ABCD"[self.count % 4]
+        return self.stage.submit(name, embeddings(self.count % 6) if content is None else content)
+
+    def known(self, pk: int) -> str | None:
+        """Return where the worker has a submission."""
+        return self.stage.states().get(pk)
+
+    def bring(self, state: State, content: bytes | None = None) -> int:
+        """Bring a new submission into a state, with no worker left alive and nothing older left to do."""
+        self.finish()
+        if state is State.RECEIVED:  # the listing would know its facts at once; a message does not
+            seen, brought = len(self.stage.evalai.journal), list[int]()
+            self.live(
+                at="after new>received",
+                meanwhile=lambda: brought.append(self.submit(content, team="Z")),
+                when=lambda: listed(self.stage, seen),
+            )
+            return brought[0]
+        pk = self.submit(content, team="Z")
+        ways = {
+            State.ACKNOWLEDGED: "after received>acknowledged",
+            State.FETCHED: "after acknowledged>fetched",
+            State.SCORING: "after fetched>scoring",
+            State.SCORED: "after scoring>scored",
+            State.REJECTED: "after scoring>rejected",
+            State.POSTED: "after scored>posted",
+            State.FAILED: "after rejected>failed",
+        }
+        if state in ways:
+            self.live(at=ways[state])
+        else:
+            self.live(until=lambda: self.known(pk) == state.value)
+        return pk
+
+
+Story = Callable[[Plot, str], None]
+
+
+@contextmanager
+def fetching_stopped(stage: Stage) -> Iterator[None]:
+    """Let nothing be fetched, as below the disk reserve, so that what is known stays in its state."""
+    stage.configure({"submission": {"disk_reserve_gigabytes": 10**9}})
+    try:
+        yield
+    finally:
+        stage.configure({"submission": {"disk_reserve_gigabytes": 0}})
+
+
+def arriving(plot: Plot, point: str) -> None:
+    """A good file comes."""
+    plot.submit()
+    plot.live(at=point)
+
+
+def scoring(plot: Plot, point: str) -> None:
+    """Good files are worked on; so many wait that one is in every stage."""
+    while sum(s["status"] in ("submitted", "running") for s in plot.stage.evalai.submissions()) < ENOUGH:
+        plot.submit()
+    plot.live(at=point)
+
+
+def answering(plot: Plot, point: str) -> None:
+    """Good files are answered and published."""
+    scoring(plot, point)
+
+
+def scored_anew(plot: Plot, point: str) -> None:
+    """A good file comes whose score is not known yet."""
+    plot.count += 1
+    plot.stage.submit("D", embeddings(NEW + plot.count))
+    plot.live(at=point)
+
+
+def read_alone(plot: Plot, point: str) -> None:
+    """A file comes while the worker has nothing to do: it is read by its own address."""
+    seen = len(plot.stage.evalai.journal)
+    plot.live(at=point, meanwhile=lambda: plot.submit(), when=lambda: listed(plot.stage, seen))
+
+
+def read_together(plot: Plot, point: str) -> None:
+    """Many files come while the worker works: they are read with one listing."""
+    seen = len(plot.stage.evalai.journal)
+
+    def many() -> None:
+        for _ in range(5):
+            plot.submit()
+
+    plot.live(at=point, meanwhile=many, when=lambda: listed(plot.stage, seen))
+
+
+def listed(stage: Stage, since: int) -> bool:
+    """Tell whether a worker has compared the listing."""
+    return any(
+        entry.number >= since and entry.path.endswith("/submission/")
+        for entry in stage.evalai.journal.requests("GET")
+    )
+
+
+def bad_file(plot: Plot, point: str) -> None:
+    """A malformed file comes."""
+    plot.submit(BAD)
+    plot.live(at=point)
+
+
+def too_large(plot: Plot, point: str) -> None:
+    """A file comes that is larger than allowed."""
+    plot.stage.configure({"submission": {"max_megabytes": 0.0001}})
+    plot.submit()
+    plot.live(at=point)
+    plot.stage.configure({"submission": {"max_megabytes": 10}})
+
+
+def file_gone(plot: Plot, point: str) -> None:
+    """The stored file of a fetched one disappears."""
+    plot.bring(State.FETCHED, embeddings(NEW + 50 + plot.count))
+    for path in plot.stage.state.glob("files/*/*"):
+        path.unlink()
+    plot.live(at=point)
+
+
+def ended_in(state: State, content: bytes | None = None) -> Story:
+    """Make a story: a submission is cancelled when the worker has it in a state."""
+
+    def story(plot: Plot, point: str) -> None:
+        pk = plot.bring(state, content)
+        plot.stage.evalai.cancel(pk)
+        with fetching_stopped(plot.stage):
+            plot.live(at=point)
+
+    return story
+
+
+def rerun_in(state: State, content: bytes | None = None) -> Story:
+    """Make a story: a submission is run again when the worker has it in a state."""
+
+    def story(plot: Plot, point: str) -> None:
+        pk = plot.bring(state, content)
+        plot.stage.evalai.rerun(pk)
+        with fetching_stopped(plot.stage):
+            plot.live(at=point)
+
+    return story
+
+
+def while_scoring(end: str) -> Story:
+    """Make a story: a submission is ended while its child scores it, and the listing is compared meanwhile."""
+
+    def story(plot: Plot, point: str) -> None:
+        evalai = plot.stage.evalai
+        plot.stage.configure({"evalai": {"reconcile_every": 0.3}, "phases": {"dev": {"folds": 30_000}}})
+        pk = plot.stage.submit("Y", embeddings(NEW + 90 + plot.count))
+        plot.live(
+            at=point,
+            meanwhile=lambda: evalai.cancel(pk) if end == "cancel" else evalai.rerun(pk) and None,
+            when=lambda: bool(evalai.journal.effects("running", pk)),
+        )
+        if end == "rerun":  # nobody wants to wait for the long one
+            evalai.cancel(max(known["id"] for known in evalai.submissions()))
+        plot.stage.configure({"evalai": {"reconcile_every": 600}, "phases": {"dev": {"folds": 4}}})
+
+    return story
+
+
+def revived(plot: Plot, point: str) -> None:
+    """A cancelled one is set to be done after all."""
+    pk = _cancelled(plot)
+    plot.stage.evalai.edit(pk, status="submitted")
+    plot.live(at=point)
+
+
+def _cancelled(plot: Plot) -> int:
+    pk = plot.bring(State.ACKNOWLEDGED)
+    plot.stage.evalai.cancel(pk)
+    plot.live(until=lambda: plot.known(pk) == State.CANCELLED.value)
+    return pk
+
+
+def rerun_of_cancelled(plot: Plot, point: str) -> None:
+    """A cancelled one is run again, and the new one answered."""
+    plot.stage.evalai.rerun(_cancelled(plot))
+    plot.live(at=point)
+
+
+def resumed(plot: Plot, point: str) -> None:
+    """A host resumes a failed one."""
+    plot.stage.evalai.resume(plot.bring(State.FAILED, BAD))
+    plot.live(at=point)
+
+
+def set_back(state: State, content: bytes | None = None) -> Story:
+    """Make a story: a participant sets an answered one back."""
+
+    def story(plot: Plot, point: str) -> None:
+        pk = plot.bring(state, content)
+        plot.stage.evalai.edit(pk, status="submitted")
+        plot.live(at=point)
+
+    return story
+
+
+def hidden(plot: Plot, point: str) -> None:
+    """A published one is flagged and shown again."""
+    pk = plot.bring(State.PUBLISHED)
+    plot.stage.evalai.edit(pk, is_flagged=True)
+    plot.live(at=point)
+    plot.stage.evalai.edit(pk, is_flagged=False)
+
+
+def rerun_of_failed(plot: Plot, point: str) -> None:
+    """What failed is run again and succeeds, because the organizer mended the configuration meanwhile."""
+    plot.stage.configure({"submission": {"max_megabytes": 0.0001}})
+    pk = plot.submit(team="X")
+    plot.live(at="after rejected>failed")
+    plot.stage.configure({"submission": {"max_megabytes": 10}})
+    plot.stage.evalai.rerun(pk)
+    plot.live(at=point)
+
+
+def rerun_of_published(plot: Plot, point: str) -> None:
+    """What stands on the board is run again; the answer comes when the board has already been looked through."""
+    pk = plot.bring(State.PUBLISHED)
+    plot.stage.configure({"submission": {"answer_grid": 2}})
+    plot.stage.evalai.rerun(pk)
+    plot.live(at=point)
+    plot.stage.configure({"submission": {"answer_grid": 0}})
+
+
+def rerun_of_posted(plot: Plot, point: str) -> None:
+    """What is answered but not yet on the board is run again."""
+    pk = plot.bring(State.POSTED)
+    away = plot.stage.board.with_name("away.git")
+    plot.stage.board.rename(away)
+    plot.stage.evalai.rerun(pk)
+    try:
+        plot.live(at=point)
+    finally:
+        away.rename(plot.stage.board)
+
+
+def reloaded(plot: Plot, point: str) -> None:
+    """The configuration is read again by a worker that runs."""
+    plot.submit()
+    seen = len(plot.stage.evalai.journal)
+    plot.live(at=point, meanwhile="reload", when=lambda: listed(plot.stage, seen))
+
+
+def _both(*whats: str) -> list[str]:
+    return [f"{when} {what}" for what in whats for when in ("before", "after")]
+
+
+STORIES: dict[Story, list[str]] = {
+    arriving: [
+        *_both("call connect", "call reconcile", "new>received", "received>acknowledged", "call poll"),
+        *("before message taken",),
+        *_both("call delete"),
+    ],
+    scoring: [
+        *_both("child fetch", "file kept", "acknowledged>fetched", "call running", "fetched>scoring"),
+        *_both("child evaluate", "scoring>fetched", "result stored", "scoring>scored"),
+    ],
+    answering: ["before post intent", *_both("call post", "scored>posted", "call push", "posted>published")],
+    scored_anew: _both("child evaluate", "result stored"),
+    read_alone: _both("call read"),
+    read_together: _both("call listing"),
+    bad_file: [*_both("scoring>rejected", "call post", "rejected>failed"), "before attempt ends"],
+    too_large: _both("acknowledged>rejected"),
+    file_gone: _both("fetched>acknowledged"),
+    ended_in(State.RECEIVED): _both("received>cancelled"),
+    ended_in(State.ACKNOWLEDGED): _both("acknowledged>cancelled"),
+    ended_in(State.FETCHED): _both("fetched>cancelled"),
+    ended_in(State.SCORED): _both("scored>cancelled"),
+    ended_in(State.REJECTED, BAD): _both("rejected>cancelled"),
+    while_scoring("cancel"): _both("scoring>cancelled"),
+    while_scoring("rerun"): _both("scoring>superseded"),
+    rerun_in(State.RECEIVED): _both("received>superseded"),
+    rerun_in(State.ACKNOWLEDGED): _both("acknowledged>superseded"),
+    rerun_in(State.FETCHED): _both("fetched>superseded"),
+    rerun_in(State.SCORED): _both("scored>superseded"),
+    rerun_in(State.REJECTED, BAD): _both("rejected>superseded"),
+    rerun_of_cancelled: _both("cancelled>superseded"),
+    rerun_of_failed: _both("failed>superseded"),
+    rerun_of_posted: _both("posted>superseded"),
+    rerun_of_published: _both("published>superseded"),
+    revived: _both("cancelled>acknowledged"),
+    resumed: _both("failed>acknowledged"),
+    set_back(State.FAILED, BAD): _both("failed>rejected"),
+    set_back(State.POSTED): _both("posted>scored"),
+    set_back(State.PUBLISHED): _both("published>scored"),
+    hidden: _both("published>posted"),
+    reloaded: _both("call reconnect"),
+}
+"""Which story leads to which points; a point may stand in several."""

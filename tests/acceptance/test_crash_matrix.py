@@ -1,0 +1,196 @@
+"""Killed at every transition and every effect, the worker loses nothing and says nothing twice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.crash_stories import (
+    ERRANDS,
+    MORE_ERRANDS,
+    NOT_CALLED,
+    STORIES,
+    Plot,
+    Story,
+    client_methods,
+    errands,
+    kill_points,
+)
+from tests.worker.killing import Nursery
+from tests.worker.stage import LIMIT_S, Stage
+
+QUICK = {"evalai": {"poll_every": 0.3, "reconcile_every": 600}}
+SANDBOX = {"visibility_timeout_s": 1.0}
+ENDED = {"published", "failed", "cancelled", "superseded"}
+
+
+def test_every_kill_point_has_a_row() -> None:
+    """The table is generated from transitions, client and checkpoints; none is left out, none invented."""
+    rows = {point for points in STORIES.values() for point in points}
+    assert sorted(rows) == kill_points()
+
+
+def test_every_call_of_the_client_is_an_errand() -> None:
+    """A new method of the client must be given a kill point, or be named as one the daemon does not use."""
+    assert client_methods() == set(ERRANDS) | NOT_CALLED
+    assert errands() == set(ERRANDS.values()) | MORE_ERRANDS
+
+
+class Theatre:
+    """Lets workers live and die on a stage."""
+
+    def __init__(self, stage: Stage, nursery: Nursery) -> None:
+        self.stage = stage
+        self._nursery = nursery
+        self.kills = 0
+
+    def live(
+        self,
+        *,
+        at: str | None = None,
+        until: Callable[[], bool] | None = None,
+        meanwhile: Callable[[], Any] | str | None = None,
+        when: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Start a worker and see it die at a point, or end it in good order when a condition holds."""
+        begun = self._began()
+        pid = self._nursery.start(self.stage.path, at=at)
+        try:
+            if meanwhile is not None:
+                self._wait(lambda: when() or _gone(pid))
+                if meanwhile == "reload":
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGHUP)
+                elif callable(meanwhile):
+                    meanwhile()
+            if until is not None:
+                self._wait(lambda: self._began() > begun and until())
+        finally:
+            if at is None:
+                os.kill(pid, signal.SIGTERM)
+            status = self._nursery.end()
+        if at is None:
+            assert status == 0, self.stage.log[-3000:]
+        else:
+            assert status == -signal.SIGKILL, f"not killed {at!r}:\n{self.stage.log[-3000:]}"
+            self.kills += 1
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        ends = time.monotonic() + LIMIT_S
+        while not condition():
+            assert time.monotonic() < ends, f"it did not come: {self.states()}\n{self.stage.log[-3000:]}"
+            threading.Event().wait(0.02)
+
+    def _began(self) -> int:
+        path = self.stage.folder / "daemon.log"
+        return path.read_text().count("run.start") if path.exists() else 0
+
+    def states(self) -> dict[int, str]:
+        """Return where the worker has all submissions."""
+        return self.stage.states()
+
+    def finish(self, *, at_any_rate: bool = False) -> None:
+        """Let a worker do all that is left, undisturbed."""
+
+        def done() -> bool:
+            evalai = self.stage.evalai
+            wanted = [
+                s["id"]
+                for s in evalai.submissions()
+                if not s["ignore_submission"] and s["status"] != "cancelled"
+            ]
+            states = self.states()
+            return (
+                evalai.queue_length() == 0
+                and set(wanted) <= set(states)
+                and set(states.values()) <= ENDED
+                and not any(s["status"] in ("submitted", "running", "resuming") for s in evalai.submissions())
+            )
+
+        if at_any_rate or not done():
+            self.live(until=done)
+
+
+def _gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def expected_rows(stage: Stage) -> set[tuple[str, int]]:
+    """Return what must stand on the board: for each team its last public finished submission."""
+    names = {team.pk: team.name for team in stage.evalai.world.teams.values()}
+    rows: dict[str, tuple[str, int]] = {}
+    for submission in sorted(stage.evalai.submissions(), key=lambda s: (s["submitted_at"], s["id"])):
+        shown = (
+            submission["status"] == "finished" and submission["is_public"] and not submission["is_flagged"]
+        )
+        if shown and not submission["ignore_submission"]:
+            team = names[submission["participant_team"]]
+            rows[team] = (team, submission["id"])
+    return set(rows.values())
+
+
+def check(stage: Stage) -> None:
+    """Check the invariants against the sandbox's journal and the repository."""
+    for submission in stage.evalai.submissions():
+        assert submission["status"] in ("finished", "failed", "cancelled"), submission
+    for pk in stage.evalai.journal.posts():
+        posts = stage.posts(pk)
+        assert all(post == posts[0] for post in posts), f"{pk} was told different things"
+    assert stage.evalai.queue_length() == 0
+    assert {(row["team"], row["submission"]) for row in stage.boards()} == expected_rows(stage)
+    assert not list((stage.state / "tmp").iterdir())
+
+
+@pytest.mark.parametrize(
+    "story",
+    STORIES,
+    ids=lambda story: f"{story.__qualname__.split('.')[0]}-{STORIES[story][0].split(' ', 1)[1]}",
+)
+def test_killed_anywhere_nothing_is_lost_or_said_twice(
+    story: Story, tmp_path: Path, cells: Path, nursery: Nursery
+) -> None:
+    """After kills at every point of a story all is answered, with one distinct result each, and the board is right."""
+    with Stage(tmp_path, cells=cells, settings=SANDBOX, changes=QUICK) as stage:
+        theatre = Theatre(stage, nursery)
+        plot = Plot(stage, theatre.live, theatre.finish)
+        for point in STORIES[story]:
+            story(plot, point)
+        theatre.finish(at_any_rate=True)
+        check(stage)
+
+
+def test_killed_often_the_board_equals_an_undisturbed_one(
+    tmp_path: Path, cells: Path, nursery: Nursery
+) -> None:
+    """The same submissions through one worker that never dies make the same board, rank by rank."""
+    boards = []
+    for name, points in (
+        ("killed", [f"after {what}" for what in ("call post", "scoring>scored", "call push", "call poll")]),
+        ("calm", []),
+    ):
+        (tmp_path / name).mkdir()
+        with Stage(tmp_path / name, cells=cells, settings=SANDBOX, changes=QUICK) as stage:
+            theatre = Theatre(stage, nursery)
+            plot = Plot(stage, theatre.live, theatre.finish)
+            for _ in range(6):
+                plot.submit()
+            for point in points:
+                theatre.live(at=point)
+            theatre.finish(at_any_rate=True)
+            check(stage)
+            keys = ("position", "rank", "rank_by_mean", "team", "q_mean", "submission", "group")
+            boards.append([{key: row[key] for key in keys} for row in stage.boards()])
+    assert boards[0] == boards[1]
+    assert len(boards[0]) == 4

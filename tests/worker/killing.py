@@ -1,0 +1,140 @@
+"""Workers that are killed at a named moment.
+
+Starting Python and importing the worker takes a second; a crash matrix starts it some hundred times. So one process imports everything
+once, and forks for each worker (:class:`Nursery`). A fork of a process with one thread is a fresh start for all that matters: it opens its
+own database, lock, connections and children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.worker.stage import ROOT, clean_environment
+
+LIMIT_S = 75.0  # for one worker; reached only when something is wrong
+
+
+def kill_at(name: str | None) -> Callable[[str], None]:
+    """Return a checkpoint that kills this process, as a power cut would, when it is called with a name."""
+
+    def checkpoint(here: str) -> None:
+        if here == name:
+            os.kill(os.getpid(), signal.SIGKILL)
+            threading.Event().wait()  # never goes on, whatever thread this is
+
+    return checkpoint
+
+
+def kill_after(seconds: float) -> None:
+    """Kill this process at a random moment: after so many seconds."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
+
+
+class Nursery:
+    """A process that starts workers quickly; a context manager."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.worker.killing"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=clean_environment(),
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait(timeout=10)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def start(self, config: Path, *, at: str | None = None, after_s: float | None = None) -> int:
+        """Start a worker that dies at a checkpoint, or after some seconds; return its process id."""
+        return int(self._exchange({"config": str(config), "at": at, "after_s": after_s})["pid"])
+
+    def end(self) -> int:
+        """Wait until the worker has ended; return its exit status, negative for a signal."""
+        return int(self._answer()["status"])
+
+    def _exchange(self, order: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+
+def _serve() -> None:
+    from worker import running  # everything a worker needs is imported before the first fork
+
+    for line in sys.stdin:
+        order = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            _work(order, running.run)
+        _say(pid=pid)
+        ends = time.monotonic() + LIMIT_S
+        while True:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                break
+            if time.monotonic() > ends:
+                os.kill(pid, signal.SIGABRT)
+            time.sleep(0.003)
+        _say(status=os.waitstatus_to_exitcode(status))
+
+
+def _work(order: dict[str, Any], run: Callable[..., None]) -> None:
+    from scoring.errors import NeucoError
+
+    os.setsid()
+    log = os.open(Path(order["config"]).with_name("daemon.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    if order["after_s"] is not None:
+        kill_after(order["after_s"])
+    status = 0
+    try:
+        run(Path(order["config"]), checkpoint=kill_at(order["at"]))
+    except NeucoError as error:
+        os.write(2, f"{error.message}\n".encode())
+        status = error.exit_code
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        status = 99
+    os._exit(status)
+
+
+def _say(**answer: int) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()

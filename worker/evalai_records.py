@@ -15,6 +15,7 @@ from typing import Any
 
 from worker.evalai_errors import Unintelligible
 
+LARGEST_INTEGER = 2**63 - 1  # what a database column holds
 _DIGITS = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -148,7 +149,7 @@ class Fields:
     def optional_integer(self, name: str) -> int | None:
         """Return an integer, also when it comes as a string of digits; None when it is neither."""
         value = self._document.get(name)
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER:
             return value
         if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
             return int(value)

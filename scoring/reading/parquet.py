@@ -89,6 +89,10 @@ def _judge_schema(table: Any, intake: Intake, max_expanded_bytes: int) -> Column
     columns = resolve_columns([str(name) for name in schema.names], intake.dim, faults)
     intake.extra_columns = columns.extra
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    if any(group.num_rows < 0 for group in groups) or sum(g.num_rows for g in groups) != metadata.num_rows:
+        raise faults.fatal(
+            "parquet.damaged", "its row groups do not add up"
+        )  # Arrow reserves what they claim
     claimed = max(
         metadata.num_rows * intake.dim * 4,  # runs of equal values take next to nothing in the file
         sum(max(0, group.total_byte_size) for group in groups),

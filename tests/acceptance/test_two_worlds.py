@@ -1,0 +1,136 @@
+"""Nothing of the hidden tasks is seen from outside: the same story in two worlds looks the same.
+
+The worlds have other numbers, names, types and labels of tasks; everything else is equal. What looks different anywhere is a leak.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.acceptance.two_worlds import LEFT, RIGHT, WorldPlay, differences, look, opened
+from tests.scoring.reading_tables import as_npz, as_parquet, zipped
+from tests.worker.stage import DIM, IDS, ROWS, WARM_CACHE, embeddings
+
+Kind = Callable[[WorldPlay], int]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm_kernels() -> Iterator[None]:
+    """Let the children share the cache of compiled kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", str(WARM_CACHE)))
+        yield
+
+
+def matrix(seed: int = 0) -> np.ndarray:
+    """Return the values of a good submission."""
+    return np.loadtxt(
+        io.BytesIO(embeddings(seed)), delimiter=",", skiprows=1, usecols=range(1, DIM + 1), dtype=np.float32
+    )
+
+
+def lines(change: Callable[[list[str]], list[str]]) -> bytes:
+    """Return a good file whose lines were changed."""
+    return ("\n".join(change(embeddings().decode().splitlines())) + "\n").encode()
+
+
+def with_columns(names: list[str], values: np.ndarray) -> bytes:
+    """Return a table with these columns."""
+    rows = (f"{name},{','.join(map(repr, row))}" for name, row in zip(IDS, values.tolist(), strict=True))
+    return ("id," + ",".join(names) + "\n" + "\n".join(rows) + "\n").encode()
+
+
+GOOD: dict[str, bytes] = {
+    "plain": embeddings(0),
+    "gzip": embeddings(1, packed=True),
+    "npz": as_npz(ids=np.array(IDS), embeddings=matrix()),
+    "parquet": as_parquet({"id": list(IDS), **{str(column): matrix()[:, column] for column in range(DIM)}}),
+    "zip with shuffled rows": zipped(("table.csv", embeddings(0, shuffled=True))),
+    "zarr suffix, extra ids and columns, BOM, CRLF": b"\xef\xbb\xbf"
+    + lines(
+        lambda table: [
+            f"{table[0]},note",
+            *(row.replace(",", ".zarr.zip,", 1) + ",1" for row in table[1:]),
+            "another," + ",".join("1" * (DIM + 1)),
+        ]
+    ).replace(b"\n", b"\r\n"),
+    "huge values": with_columns([str(column) for column in range(DIM)], matrix() * np.float32(1e37)),
+}
+REFUSED: dict[str, bytes] = {
+    "wrong dimension": b"id,0,1\nimg_000,1,2\n",
+    "not a number": lines(lambda table: [*table[:3], table[3].rsplit(",", 1)[0] + ",NaN", *table[4:]]),
+    "text": lines(lambda table: [*table[:3], table[3].rsplit(",", 1)[0] + ",<b>quercus", *table[4:]]),
+    "constant": with_columns([str(column) for column in range(DIM)], np.ones((ROWS, DIM))),
+    "cut off": gzip.compress(embeddings(0), mtime=0)[:400],
+    "pickled": as_npz(ids=np.array(IDS, dtype=object), embeddings=matrix()),
+    "bomb": gzip.compress(b"id,0\n" + b"\n" * 2_000_000, mtime=0),
+}
+
+
+def tell(play: WorldPlay) -> dict[str, int]:
+    """Play the story: every form, every refusal, and what happens around submissions. Returns what was sent."""
+    stage = play.stage
+    sent: dict[str, int] = {}
+    play.drive()
+    for number, (name, content) in enumerate(GOOD.items()):
+        sent[name] = stage.submit(f"team {number}", content)
+        play.drive()
+    for name, content in REFUSED.items():
+        sent[name] = stage.submit("refused", content)
+    sent["too large"] = stage.submit("refused", b"x" * 300_000)
+    sent["private"] = stage.submit("private", embeddings(2), is_public=False)
+    sent["cancelled"] = stage.submit("cancelled", embeddings(3))
+    stage.evalai.cancel(sent["cancelled"])
+    sent["deleted"] = stage.submit("cancelled", embeddings(3))
+    stage.evalai.delete(sent["deleted"])
+    play.drive()
+    sent["wrong phase"] = stage.submit("wrong", embeddings(4))
+    stage.evalai.edit(sent["wrong phase"], phase="eval")
+    play.drive(
+        lambda: sent["wrong phase"] in play.states() and play.known(sent["wrong phase"]).hold is not None
+    )
+    sent["baseline"] = stage.submit("Baseline random embeddings", embeddings(5, noise=9.0))
+    play.drive()
+    sent["other phase"] = stage.submit("team 0", embeddings(1), phase="eval")
+    play.drive()
+    sent["run again"] = stage.evalai.rerun(sent["gzip"])
+    play.drive()
+    stage.evalai.send_again(sent["plain"])
+    stage.evalai.edit(sent["private"], is_public=True)
+    stage.evalai.edit(sent["npz"], status="submitted")  # set back by its team
+    play.drive()
+    play.clock.advance(3600)  # a batch of receipts
+    play.drive()
+    return sent
+
+
+def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
+    """Texts, records, execution times, file names, boards, commits and their files are equal in both worlds but for the allowed fields."""
+    looks, sent = [], {}
+    for world in (LEFT, RIGHT):
+        with opened(tmp_path / world.name, world) as play:
+            sent = tell(play)
+            looks.append(look(play))
+    left, right = looks
+    assert "\n".join(differences(left, right)) == ""
+    ended = {name: left.submissions[str(pk)]["record"]["status"] for name, pk in sent.items()}
+    assert {ended[name] for name in (*GOOD, "private", "baseline", "other phase", "run again")} <= {
+        "finished",
+        "cancelled",
+    }
+    assert {ended[name] for name in (*REFUSED, "too large")} == {"failed"}
+    assert (ended["cancelled"], ended["wrong phase"]) == ("cancelled", "submitted")
+    assert len(sent) >= 22
+    assert len(left.commits) > len(GOOD)
+    assert {seen["record"]["execution_time"] for seen in left.submissions.values()} == {
+        30,
+        "repeated",
+        "None",
+    }

@@ -1,0 +1,259 @@
+"""Nothing of the hidden tasks is seen when something goes wrong half-way, and a worker that leaks is found out.
+
+The faults are real: a label file that is gone, a disk that hangs (a pipe that nobody writes to), a child that is stopped or killed.
+The leaks are planted one by one in the worker; the comparison that finds no difference in an honest worker finds each of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leaderboard import files
+from leaderboard.snapshot import Site
+from scoring.errors import ParticipantError
+from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differences, look, opened
+from tests.worker.stage import WARM_CACHE, embeddings
+from worker import answers
+from worker.states import State
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm_kernels() -> Iterator[None]:
+    """Let the children share the cache of compiled kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", str(WARM_CACHE)))
+        yield
+
+
+@contextmanager
+def hanging(path: Path) -> Iterator[None]:
+    """Let a file hang whoever reads it."""
+    aside = path.with_name(f"{path.name}.aside")
+    path.rename(aside)
+    os.mkfifo(path)
+    try:
+        yield
+    finally:
+        path.unlink()
+        aside.rename(path)
+
+
+def reach(play: WorldPlay, stage: str) -> None:
+    """Go on until the child is reading or scoring, and keep it there."""
+    play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == stage)
+    child = play.child()
+    assert child is not None
+    child.suspend()  # while it scores; while it reads it hangs already
+
+
+def answered(play: WorldPlay, pk: int) -> None:
+    """Go on until a submission that was tried again stands on the board."""
+    play.drive(lambda: play.state(pk) is State.PUBLISHED)
+    play.drive()
+
+
+def out_of_time(play: WorldPlay) -> None:
+    """Let time pass until the child's deadline."""
+    while play.worker.evaluation.busy:
+        play.clock.advance(5)
+        play.step()
+
+
+def out_of_memory(play: WorldPlay) -> None:
+    """Let the child have more memory than it may."""
+    play.stage.configure({"submission": {"memory_gigabytes": 0.001}})
+    play.reload()
+    while play.worker.evaluation.busy:
+        play.step()
+    play.stage.configure({"submission": {"memory_gigabytes": 8}})
+    play.reload()
+
+
+def killed(play: WorldPlay) -> None:
+    """Kill the child as the kernel does."""
+    child = play.child()
+    assert child is not None
+    child.kill()
+    while play.worker.evaluation.busy:
+        play.step()
+
+
+ENDS: dict[str, Callable[[WorldPlay], None]] = {
+    "deadline": out_of_time,
+    "memory": out_of_memory,
+    "killed": killed,
+    "restart": WorldPlay.restart,
+}
+
+
+def trouble(play: WorldPlay) -> dict[str, int]:
+    """Play the story of everything that goes wrong in the middle."""
+    stage = play.stage
+    sent: dict[str, int] = {}
+    play.drive()
+    labels = stage.labels()
+    for seed, (name, end) in enumerate(ENDS.items()):
+        sent[f"{name} while scoring"] = stage.submit(f"team {seed}", embeddings(seed))
+        reach(play, "scoring")
+        end(play)
+        answered(play, sent[f"{name} while scoring"])
+    for name in ("deadline", "memory"):
+        pk = sent[f"{name} while reading"] = stage.submit("hostile", embeddings(9))
+        with ExitStack() as obstacles:
+
+            def hang(pk: int = pk, obstacles: ExitStack = obstacles) -> None:
+                stored = play.worker.files.find(play.known(pk).file_hash or "")
+                assert stored is not None
+                obstacles.enter_context(hanging(stored))
+
+            play.before_child = hang
+            reach(play, "reading")
+            play.before_child = lambda: None
+            ENDS[name](play)
+        play.drive()
+    aside = stage.folder / "aside"
+    labels.rename(aside)
+    sent["labels gone"] = stage.submit("team 9", embeddings(5))
+    play.drive(
+        lambda: (
+            play.known(sent["labels gone"]).hold is not None
+            if sent["labels gone"] in play.states()
+            else False
+        )
+    )
+    aside.rename(labels)
+    answered(play, sent["labels gone"])
+    for name, pk in sent.items():
+        expected = {
+            "deadline": "deadline",
+            "memory": "memory",
+            "killed": "signal",
+            "restart": "shutdown",
+            "labels": "organizer",
+        }
+        first, *rest = play.outcomes(pk)
+        assert (name, first) == (name, expected[name.split()[0]])
+        assert rest == (["done"] if "scoring" in name else []) or name == "labels gone"
+    return sent
+
+
+def in_both(
+    folder: Path, story: Callable[[WorldPlay], Any], changes: Any = None
+) -> tuple[list[str], list[Any]]:
+    """Play a story in both worlds; return the differences and what the stories returned."""
+    looks, told = [], []
+    for world in (LEFT, RIGHT):
+        with opened(folder / world.name, world, changes) as play:
+            told.append(story(play))
+            looks.append(look(play))
+    return differences(*looks), [looks[0], *told]
+
+
+def test_trouble_in_the_middle_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
+    """Deadlines, memory, killed children, restarts and lost labels show nothing of the tasks; only limits in reading end a submission."""
+    found, (left, sent, _) = in_both(tmp_path, trouble, {"scoring": {"epochs": 1500}})
+    assert "\n".join(found) == ""
+    ended = {name: left.submissions[str(pk)] for name, pk in sent.items()}
+    for name, seen in ended.items():
+        expected = "failed" if "reading" in name else "finished"
+        assert (name, seen["record"]["status"], seen["posts"]) == (name, expected, 1)
+        assert seen["record"]["execution_time"] % 30 == 0
+
+
+# leaks
+
+
+def leak_a_task_name(patch: pytest.MonkeyPatch, world: World) -> None:
+    """A message names a label file."""
+    honest = answers.failed
+
+    def failed(error: ParticipantError) -> answers.Answer:
+        answer = honest(error)
+        return replace(answer, stderr=f"{answer.stderr} (at {min(world.tasks['dev'])})")
+
+    patch.setattr("worker.evaluation.answers.failed", failed)
+
+
+def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
+    """The board shows the weighted rank, a sum over as many ranks as there are tasks."""
+    honest = files._entry
+
+    def render(site: Site, **options: Any) -> dict[str, bytes]:
+        ranks = {
+            row["submission"]: row["weighted_rank"]
+            for phase in site.phases
+            for board in phase.history[-1:]
+            for row in board.private.get("rows", ())
+        }
+        patch.setattr(
+            files, "_entry", lambda row: {**honest(row), "weighted_rank": ranks.get(row.submission)}
+        )
+        return files.render(site, **options)
+
+    patch.setattr("worker.publishing.render", render)
+
+
+def leak_the_time(patch: pytest.MonkeyPatch, world: World) -> None:
+    """Answers leave when they are ready."""
+    patch.setattr("worker.evaluation.answers.release_at", lambda now, **_: now)
+
+
+def leak_the_number_of_tasks(patch: pytest.MonkeyPatch, world: World) -> None:
+    """A note counts tasks."""
+    honest = answers.finished
+
+    def finished(q_mean: float, *, notes: tuple[str, ...], **options: Any) -> answers.Answer:
+        return honest(q_mean, notes=(*notes, f"Scored on {len(world.tasks['dev'])} tasks."), **options)
+
+    patch.setattr("worker.evaluation.answers.finished", finished)
+
+
+def leak_digits(patch: pytest.MonkeyPatch, world: World) -> None:
+    """The repository shows mean Q with more digits than EvalAI."""
+    honest = files._entry
+    patch.setattr(files, "_entry", lambda row: honest(row))
+
+    def render(site: Site, **options: Any) -> dict[str, bytes]:
+        made = files.render(site, **options)
+        for phase in site.phases:
+            for board in phase.history[-1:]:
+                made[f"leaderboard/{phase.codename}.csv"] += f"#{board.standings[0].q_mean!r}\n".encode()
+        return made
+
+    patch.setattr("worker.publishing.render", render)
+
+
+LEAKS = (leak_a_task_name, leak_weighted_ranks, leak_the_time, leak_the_number_of_tasks, leak_digits)
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_worker_that_leaks_is_found_out(leak: Callable[..., None], tmp_path: Path) -> None:
+    """The comparison that an honest worker passes fails for each planted leak."""
+
+    def story(play: WorldPlay) -> None:
+        if leak is leak_a_task_name:
+            play.stage.submit("A", b"id,0\nx,1\n")
+        else:
+            play.stage.submit("A", embeddings(0))
+        if leak is leak_weighted_ranks:  # with one entry it is 1 everywhere
+            play.stage.submit("B", embeddings(1))
+        play.drive()
+
+    looks = []
+    for world in (LEFT, RIGHT):
+        with pytest.MonkeyPatch.context() as patch:
+            leak(patch, world)
+            with opened(tmp_path / world.name, world) as play:
+                story(play)
+                looks.append(look(play))
+    found = differences(*looks)
+    assert found
+    for seen in looks:
+        assert {submission["posts"] for submission in seen.submissions.values()} == {1}

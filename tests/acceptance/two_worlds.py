@@ -1,0 +1,457 @@
+"""Two worlds that differ in nothing but their hidden tasks, and everything that a participant can see of each.
+
+A world is a whole challenge: sandbox, worker, repository. :func:`look` collects what anybody can see, :func:`differences` compares two
+looks except for an explicit list of fields (``ALLOWED``). To know whether something leaks, play the same in both and compare.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leaderboard.board import from_json
+from leaderboard.files import render
+from leaderboard.snapshot import Board, PhaseSite, Standing
+from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
+from worker.configuration import load
+from worker.fairness import commitments, receipts
+from worker.publishing import make_rules, make_site
+from worker.sandbox import ManualClock
+from worker.states import ACTIVE
+
+GRID_S = 30
+FOLD_COST_S = 0.25  # how long a fold of a task takes on the worlds' clock: scoring tells the number of tasks by its time
+FOLDS = 4
+AHEAD_S = 3.5  # before an answer leaves its submission is read anew
+
+ALLOWED = ("q_mean", "rank", "rank_by_mean", "group", "move", "move_kind", "position", "reliable")
+"""What may differ between worlds on the board: mean Q and what is computed from it. Besides: hashes, nonces and times of day."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A hidden task set: phase to file name to how many of the ids it uses."""
+
+    name: str
+    tasks: Mapping[str, Mapping[str, int]]
+    seed: int
+
+    def words(self) -> tuple[str, ...]:
+        """Return what must not be seen anywhere: names and stems of this world's label files."""
+        return tuple(sorted({name.split("__")[0] for files in self.tasks.values() for name in files}))
+
+
+LEFT = World(
+    name="left",
+    tasks={
+        "dev": {"quercus_height__regr.csv": ROWS, "quercus_oak__cls.csv": ROWS, "quercus_age__regr.csv": 45},
+        "eval": {"quercus_snow__cls.csv": ROWS},
+    },
+    seed=1,
+)
+RIGHT = World(
+    name="right",
+    tasks={
+        "dev": {
+            **{f"zyzzyva_{number:02d}__cls.csv": ROWS for number in range(4)},
+            "zyzzyva_with_a_very_long_name_that_would_change_sizes__regr.csv": 50,
+        },
+        "eval": {"zyzzyva_rain__regr.csv": 40, "zyzzyva_wind__regr.csv": ROWS, "zyzzyva_fog__cls.csv": ROWS},
+    },
+    seed=2,
+)
+
+
+class WorldStage(Stage):
+    """A stage with a world's own tasks."""
+
+    def __init__(self, folder: Path, world: World, **options: Any) -> None:
+        super().__init__(folder, **options)
+        self.world = world
+
+    def _write_challenge(self) -> None:
+        super()._write_challenge()
+        rng = np.random.default_rng(self.world.seed)
+        for phase, files in self.world.tasks.items():
+            folder = self.folder / "tasks" / phase
+            shutil.rmtree(folder)
+            folder.mkdir()
+            for name, rows in files.items():
+                values = rng.normal(size=rows)
+                labels = (values > 0).astype(int) if "__cls" in name else values
+                lines = (f"{name},{label}\n" for name, label in zip(IDS, labels, strict=False))
+                (folder / name).write_text("id,label\n" + "".join(lines))
+
+    def labels(self, phase: str = "dev") -> Path:
+        """Return the label file that is read last."""
+        return max((self.folder / "tasks" / phase).iterdir())
+
+
+class WorldPlay(Play):
+    """A worker under a clock on which scoring takes as long as there are folds and tasks."""
+
+    def __init__(self, stage: WorldStage, **options: Any) -> None:
+        self._costed = False
+        self._world = stage.world
+        self.before_child: Callable[[], None] = lambda: None
+        super().__init__(stage, checkpoint=self._passing, **options)
+
+    def _passing(self, checkpoint: str) -> None:
+        if checkpoint == "before child evaluate":
+            self.before_child()
+
+    def step(self) -> bool:
+        """Do one step; once per attempt, let pass what scoring costs."""
+        moved = super().step()
+        evaluation = self.worker.evaluation
+        if evaluation.stage != "scoring":
+            self._costed = False
+        elif not self._costed and evaluation.busy and evaluation.submission is not None:
+            self._costed = True
+            tasks = self._world.tasks[self.known(evaluation.submission).phase or "dev"]
+            self.clock.advance(len(tasks) * FOLDS * FOLD_COST_S)
+        return moved
+
+    def drive(self, until: Callable[[], bool] | None = None, *, limit_s: float = LIMIT_S) -> None:
+        """Step until a condition holds, by default until all is quiet; when nothing is under way, go to the next moment of interest."""
+        begun = self.clock.now()
+        ends = time.monotonic() + limit_s
+        while True:
+            moved = self.step()
+            if until() if until is not None else not moved and self.quiet(begun):
+                return
+            if time.monotonic() > ends:
+                raise AssertionError(f"it did not come: {self.worker.waiting(self.clock.now())}, {self.states()}")
+            if not moved and self.busy:
+                self._wake.wait(0.1)
+            elif not moved:
+                self.clock.advance(self._until_due())
+
+    def _until_due(self) -> float:
+        """Return seconds to the next answer or try, with a stop shortly before, when facts are read anew; at least half a second."""
+        now = self.clock.now()
+        with self.store.read() as tx:
+            moments = [owed.not_before for owed in tx.owed()]
+            moments += [known.not_before for known in tx.submissions(ACTIVE) if known.not_before is not None]
+        waits = [(moment - now).total_seconds() for moment in moments if moment > now]
+        if not waits:
+            return 1.0
+        return min(waits) - AHEAD_S if min(waits) > AHEAD_S + 0.5 else max(0.001, min(waits))
+
+
+@contextmanager
+def opened(folder: Path, world: World, changes: Mapping[str, Any] | None = None) -> Iterator[WorldPlay]:
+    """Open a world with a worker in it."""
+    base: dict[str, Any] = {
+        "submission": {"answer_grid": GRID_S, "max_megabytes": 0.2, "deadline": 12},
+        "leaderboard": {"receipts_every": 3600},
+    }
+    for section, values in (changes or {}).items():
+        base[section] = {**base.get(section, {}), **values}
+    folder.mkdir()
+    with WorldStage(folder, world, clock=ManualClock(), changes=base) as stage:
+        play = WorldPlay(stage)
+        try:
+            yield play
+        finally:
+            play.stop()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What can be seen of a world from outside, allowed fields masked.
+
+    Attributes:
+        submissions: Per submission what its team reads at EvalAI, and what happened to it in which order.
+        evalai_boards: EvalAI's own leaderboards.
+        commits: Per commit its message, its author and its files, oldest first.
+        derived: Whether the pages and figures of each commit are made of public rows alone.
+        foreign: Words of hidden tasks that stand anywhere, git's objects included.
+    """
+
+    submissions: Mapping[str, Any]
+    evalai_boards: Mapping[str, Any]
+    commits: Sequence[Mapping[str, Any]]
+    derived: Sequence[str]
+    foreign: Sequence[str]
+
+
+def look(play: WorldPlay) -> Look:
+    """Collect everything that can be seen."""
+    stage = play.stage
+    assert isinstance(stage, WorldStage)
+    submissions = {
+        str(shown["id"]): {
+            "record": _record(shown, repeated=len(stage.posts(shown["id"])) > 1),
+            "texts": {
+                name: _text(stage.evalai.text(shown["id"], name))
+                for name in (
+                    "stdout_file",
+                    "stderr_file",
+                    "submission_result_file",
+                    "submission_metadata_file",
+                )
+            },
+            "effects": [
+                effect.name
+                for effect in stage.evalai.journal.effects(submission=shown["id"])
+                if not effect.name.startswith(("message_", "delete_"))
+            ],
+            "posts": len(stage.posts(shown["id"])),
+        }
+        for shown in stage.evalai.submissions()
+    }
+    evalai_boards = {
+        phase: [
+            _shape(_untimed(row), ("result", "filtering_score", "id"))
+            for row in sorted(stage.evalai.leaderboard(phase), key=lambda row: int(row["submission__id"]))
+        ]
+        for phase in ("dev", "eval")
+    }
+    objects = _objects(stage.board)
+    commits = list(_commits(stage.board, objects))
+    return Look(
+        submissions=submissions,
+        evalai_boards=evalai_boards,
+        commits=[{**commit, "files": _masked_files(commit["files"])} for commit in commits],
+        derived=_not_derived(play, commits),
+        foreign=_foreign(stage, objects),
+    )
+
+
+def differences(left: Look, right: Look) -> list[str]:
+    """Say where two looks differ, and what one of them shows that it must not."""
+    found = [
+        f"{side}: {text}"
+        for side, seen in (("left", left), ("right", right))
+        for text in (*seen.derived, *seen.foreign)
+    ]
+    for part in ("submissions", "evalai_boards", "commits"):
+        found += _compare(part, getattr(left, part), getattr(right, part))
+    return found
+
+
+def _compare(path: str, left: Any, right: Any) -> list[str]:
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        keys = [*left, *(key for key in right if key not in left)]
+        return [
+            text
+            for key in keys
+            for text in _compare(f"{path}.{key}", left.get(key, "absent"), right.get(key, "absent"))
+        ]
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        return [
+            text
+            for place, pair in enumerate(zip(left, right, strict=True))
+            for text in _compare(f"{path}[{place}]", *pair)
+        ]
+    return [] if left == right else [f"{path}: {str(left)[:200]!r} is not {str(right)[:200]!r}"]
+
+
+# EvalAI
+
+
+def _record(shown: Mapping[str, Any], *, repeated: bool) -> dict[str, Any]:
+    """Return a submission's record; of addresses the end, of times the days they fall on, of the execution time the full seconds."""
+    record = dict(shown)
+    for name, value in shown.items():
+        if name.endswith("_file") and isinstance(value, str):
+            record[name] = re.sub(r"^http://[^/]+|[0-9a-f-]{36}", "", value)
+        elif name.endswith("_at") or name == "when_made_public":
+            record[name] = None if value is None else value[:10]
+    if isinstance(shown["execution_time"], float):
+        # an answer that its team made us repeat leaves when they did so
+        record["execution_time"] = "repeated" if repeated else math.floor(shown["execution_time"])
+    return record
+
+
+def _text(text: str) -> Any:
+    """Return a file that a participant reads; the value and the receipt's hashes masked, their form kept."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return re.sub(r"(?<='q_mean': )-?[0-9.]+(e-?\d+)?", "VALUE", text)
+    if "q_mean" in document:
+        document["q_mean"] = type(document["q_mean"]).__name__
+        document["receipt"] = {key: _shape(value) for key, value in document["receipt"].items()}
+    return document
+
+
+def _shape(value: Any, masked: tuple[str, ...] = ()) -> str:
+    """Write a value with hashes as their length and the named fields as their type."""
+    if isinstance(value, Mapping):
+        value = {key: type(item).__name__ if key in masked else item for key, item in value.items()}
+    return re.sub(r"\b[0-9a-f]{64}\b", "HASH", json.dumps(value, sort_keys=True, default=str))
+
+
+# the repository
+
+
+def _objects(repository: Path) -> dict[str, bytes]:
+    """Return everything that the repository holds, also what no branch shows: commits, trees with their names, file contents."""
+    said = subprocess.run(
+        ["git", "--git-dir", str(repository), "cat-file", "--batch", "--batch-all-objects"],
+        check=True,
+        capture_output=True,
+        env=clean_environment(),
+    ).stdout
+    objects, start = {}, 0
+    while start < len(said):
+        end = said.index(b"\n", start)
+        sha, _, size = said[start:end].split()
+        objects[sha.decode()] = said[end + 1 : end + 1 + int(size)]
+        start = end + 1 + int(size) + 1
+    return objects
+
+
+def _commits(repository: Path, objects: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+    for sha in git(repository, "rev-list", "--reverse", "--all").split():
+        header, _, message = objects[sha].decode().partition("\n\n")
+        files = {}
+        for line in git(repository, "ls-tree", "-r", "--full-tree", sha).splitlines():
+            facts, path = line.split("\t")
+            mode, _, blob = facts.split()
+            files[f"{mode} {path}"] = objects[blob].decode()
+        yield {
+            # how many rows moved follows from their ranks
+            "message": re.sub(r", \d+ (own|passive) moves?", "", message),
+            "header": [re.sub(r"[0-9a-f]{40}|\d{10} [+-]\d{4}", "", line) for line in header.splitlines()],
+            "files": files,
+        }
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z| UTC|\+00:00)?")
+_DERIVED = (
+    "README.md",
+    "index.html",
+    "badge.json",
+    ".svg",
+    ".csv",
+)  # compared by making them again, see _not_derived
+
+
+def _masked_files(files: Mapping[str, str]) -> dict[str, Any]:
+    masked: dict[str, Any] = {}
+    for path, text in files.items():
+        name = path.split(" ", 1)[1]
+        if name.endswith(_DERIVED):
+            masked[path] = "made of public rows"
+        elif name == "leaderboard/history.jsonl":
+            masked[path] = [_history_line(json.loads(line)) for line in text.splitlines()]
+        elif re.fullmatch(r"leaderboard/\w+\.json", name):
+            document = json.loads(text)
+            document["entries"] = sorted(
+                (_allowed(entry) for entry in document["entries"]), key=lambda entry: entry["submission"]
+            )
+            masked[path] = _untimed({key: value for key, value in document.items() if key != "link"})
+        else:
+            masked[path] = _TIME.sub("TIME", re.sub(r"\b[0-9a-f]{64}\b", "HASH", text))
+    return masked
+
+
+def _allowed(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: type(value).__name__ if key in ALLOWED else value for key, value in entry.items()}
+
+
+def _history_line(line: dict[str, Any]) -> Any:
+    """Return a line of the history; which other rows changed follows from their ranks, groups and values."""
+    triggers = set(line["triggers"])
+    line["changed"] = [
+        {key: value for key, value in _allowed(row).items() if key not in ("move", "kind")}
+        for row in sorted(line["changed"], key=lambda row: row["submission"])
+        if row["submission"] in triggers
+    ]
+    return _untimed(line)
+
+
+def _untimed(document: Any) -> Any:
+    return json.loads(_TIME.sub("TIME", json.dumps(document)))
+
+
+def _not_derived(play: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Make every commit's files again from the public rows alone, and tell which are not the same to the byte.
+
+    So pages and figures show nothing but what :func:`_masked_files` compares: no private figure, no digit beyond the rounded ones.
+    """
+    configuration = load(play.stage.path)
+    with play.store.read() as tx:
+        histories = {
+            phase: [_public(from_json(text), configuration.leaderboard.decimals) for text in tx.boards(phase)]
+            for phase in ("dev", "eval")
+        }
+    found = []
+    for commit in commits:
+        files = {path.split(" ", 1)[1]: text for path, text in commit["files"].items()}
+        sequences = {phase: json.loads(files[f"leaderboard/{phase}.json"])["sequence"] for phase in histories}
+        phases = tuple(
+            PhaseSite(
+                codename=phase,
+                title=phase,
+                rules=make_rules(configuration, phase, chosen={}),
+                history=tuple(boards[: sequences[phase]]),
+            )
+            for phase, boards in histories.items()
+        )
+        made = render(make_site(configuration, phases), readme=None)
+        for path, content in files.items():
+            if path not in (commitments.PATH, receipts.PATH) and made.get(path, b"").decode() != content:
+                found.append(f"{path} of sequence {sequences} is not made of public rows alone")
+    return found
+
+
+def _public(board: Board, decimals: int) -> Board:
+    """Keep of a board what its public rows say."""
+    names = (
+        "rank",
+        "rank_by_mean",
+        "team_key",
+        "team",
+        "submission",
+        "baseline",
+        "eligible",
+        "group",
+        "submissions",
+        "last_submitted_at",
+        "move",
+        "move_kind",
+        "method",
+    )
+    standings = tuple(
+        Standing(q_mean=round(standing.q_mean, decimals), **{name: getattr(standing, name) for name in names})
+        for standing in board.standings
+    )
+    return replace(board, standings=standings, private={})
+
+
+def _foreign(stage: WorldStage, objects: Mapping[str, bytes]) -> list[str]:
+    """Look for words of the hidden tasks in everything that EvalAI and git hold."""
+    shown = "".join(
+        stage.evalai.text(row["id"], name)
+        for row in stage.evalai.submissions()
+        for name in (
+            "stdout_file",
+            "stderr_file",
+            "submission_result_file",
+            "submission_metadata_file",
+            "environment_log_file",
+        )
+    )
+    held = b"".join(objects.values())
+    words = (*stage.world.words(), str(stage.folder), "Traceback")
+    return [
+        f"{word!r} stands in {place}"
+        for place, text in (("a text at EvalAI", shown), ("the repository", held.decode(errors="replace")))
+        for word in words
+        if word in text
+    ]

@@ -35,7 +35,7 @@ from worker.daemon import Worker, make_client
 from worker.evaluate_child import order_for
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store, Tracked
-from worker.states import State
+from worker.states import ACTIVE, State
 
 ROOT = Path(__file__).parents[2]
 ROWS, DIM = 60, 8
@@ -438,8 +438,10 @@ class Play:
             and courier.reconciled_at is not None
             and min(courier.polled_at, courier.reconciled_at) > since
         )
-        left = self.worker.waiting(self.clock.now())
-        return looked and courier.drained and not self.busy and not (left.active or left.owed or left.board)
+        with self.store.read() as tx:
+            left = [known for known in tx.submissions(ACTIVE) if known.hold is None]
+            owed = tx.owed()
+        return looked and courier.drained and not (self.busy or left or owed or self.worker.publishing.due())
 
     def known(self, pk: int) -> Tracked:
         """Return what the worker knows of a submission."""

@@ -1,0 +1,240 @@
+"""The child that reads and scores: how it may end, and who is blamed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.worker.stage import IDS, NEW, Play, Stage, embeddings
+from worker.children import Child
+from worker.states import State
+
+SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
+
+
+def long_file() -> bytes:
+    """Return a file that takes a while to read: many rows that nobody asked for."""
+    rows = "".join(f'"more_{row}",' + ",".join(["0.123456789"] * 8) + "\n" for row in range(250_000))
+    return embeddings(1) + rows.encode()
+
+
+def reach(play: Play, stage: str) -> None:
+    """Drive until the child is in a stage."""
+    play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == stage)
+
+
+@pytest.fixture
+def slow(stage: Stage) -> Stage:
+    """A stage on which scoring lasts."""
+    stage.configure(SLOW)
+    return stage
+
+
+@pytest.mark.parametrize("what", ["deadline", "memory"])
+def test_a_limit_hit_while_scoring_is_ours(slow: Stage, what: str) -> None:
+    """The submission waits, the organizer is told, and after the limit is raised it goes on by itself."""
+    with slow.play() as play:
+        pk = slow.submit("A", embeddings(NEW))
+        reach(play, "scoring")
+        tight = {"deadline": 0.001} if what == "deadline" else {"memory_gigabytes": 0.001}
+        slow.configure({"submission": tight})
+        play.reload()
+        play.drive(lambda: bool(play.alerts()))
+        assert play.outcomes(pk) == [what]
+        assert play.alerts() == {f"evaluate.{what}"}
+        assert slow.posts(pk) == []
+        assert slow.status(pk) == "running"
+        assert play.state(pk) is State.FETCHED
+
+
+@pytest.mark.parametrize("what", ["deadline", "memory"])
+def test_a_limit_hit_while_reading_is_the_files(stage: Stage, play: Play, what: str) -> None:
+    """A file that takes too much to read fails, in words about the file."""
+    pk = stage.submit("A", long_file())
+    reach(play, "reading")
+    tight = {"deadline": 0.001} if what == "deadline" else {"memory_gigabytes": 0.001}
+    stage.configure({"submission": tight})
+    play.reload()
+    play.drive(lambda: play.state(pk) is State.FAILED)
+    assert play.outcomes(pk) == [what]
+    assert stage.status(pk) == "failed"
+    assert "Reading the file took more" in stage.stderr(pk)
+    assert play.alerts() == set()
+
+
+@pytest.mark.parametrize("stage_name", ["reading", "scoring"])
+def test_a_killed_child_is_nobodys_fault(slow: Stage, stage_name: str) -> None:
+    """Death by signal is tried again; the participant never hears of it."""
+    with slow.play() as play:
+        pk = slow.submit("A", long_file() if stage_name == "reading" else embeddings(NEW))
+        reach(play, stage_name)
+        child = play.child()
+        assert child is not None
+        child.send_signal(signal.SIGKILL)
+        play.drive(lambda: not play.worker.evaluation.busy)
+        assert play.outcomes(pk)[0] == "signal"
+        assert "evaluate.died" in play.alerts()
+        assert slow.posts(pk) == []
+        play.drive(lambda: len(play.outcomes(pk)) == 2)
+
+
+def test_after_a_killed_child_the_answer_comes(stage: Stage, play: Play) -> None:
+    """One distinct result, and the alert is over."""
+    pk = stage.submit("A", embeddings(NEW))
+    reach(play, "scoring")
+    child = play.child()
+    assert child is not None
+    child.kill()
+    play.drive()
+    assert len(stage.posts(pk)) == 1
+    assert play.outcomes(pk) == ["signal", "done"]
+    assert play.alerts() == set()
+
+
+def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
+    """A defect ends the child with a status; what it printed stays in its stderr."""
+    woken = threading.Event()
+    child = Child("worker.evaluate_child", {"file": "/nowhere"}, folder=tmp_path / "child", wake=woken.set)
+    try:
+        ends = time.monotonic() + 20
+        while child.ended() is None and time.monotonic() < ends:
+            woken.wait(0.05)
+        assert child.ended() == 1
+        assert child.receive() is None
+        assert "KeyError" in child.errors()
+    finally:
+        child.close()
+    assert not (tmp_path / "child").exists()
+
+
+def test_a_child_is_humble_and_blind(slow: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has low priority, a group of its own, offers itself to the kernel, and sees no secret."""
+    monkeypatch.setenv("NEUCO_TEST_SECRET", "hush-hush")
+    with slow.play() as play:
+        slow.submit("A", embeddings(NEW))
+        reach(play, "scoring")
+        child = play.child()
+        assert child is not None
+        assert child.nice() > psutil.Process().nice()
+        assert os.getpgid(child.pid) == child.pid
+        assert int(Path(f"/proc/{child.pid}/oom_score_adj").read_text()) >= 500
+        seen = (
+            Path(f"/proc/{child.pid}/environ").read_bytes() + Path(f"/proc/{child.pid}/cmdline").read_bytes()
+        )
+        for secret in (b"hush-hush", slow.evalai.token("host").encode(), b"5a5a5a5a"):
+            assert secret not in seen
+
+
+def test_the_whole_group_is_gone_and_the_folder_too(slow: Stage) -> None:
+    """However an evaluation ends, no process and no temporary file stays."""
+    with slow.play() as play:
+        slow.submit("A", embeddings(NEW))
+        reach(play, "scoring")
+        child = play.child()
+        assert child is not None
+        play.stop()
+        assert not psutil.pid_exists(child.pid) or child.status() == psutil.STATUS_ZOMBIE
+        assert list((slow.state / "tmp").iterdir()) == []
+        play.start()
+        assert list(play.states().values()) == ["fetched"]
+
+
+def test_a_cancellation_while_scoring_ends_the_child(slow: Stage) -> None:
+    """When the listing shows the cancellation, nobody goes on scoring, and nothing is posted."""
+    with slow.play() as play:
+        pk = slow.submit("A", embeddings(NEW))
+        reach(play, "scoring")
+        slow.evalai.cancel(pk)
+        play.clock.advance(25)  # the listing is due
+        play.drive(lambda: not play.worker.evaluation.busy)
+        assert play.state(pk) is State.CANCELLED
+        assert play.outcomes(pk) == ["cancelled"]
+        assert slow.posts(pk) == []
+
+
+def test_a_changed_label_file_holds_and_goes_on_when_mended(stage: Stage, play: Play) -> None:
+    """Labels that changed under a running worker are the organizer's fault: alert, hold, and no number."""
+    first = stage.submit("A", embeddings(1))
+    play.drive()
+    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
+    good = file.read_text()
+    file.write_text(good.replace(good.splitlines()[1], f"{IDS[0]},17.5"))
+    pk = stage.submit("B", embeddings(NEW))
+    play.drive(lambda: "tasks.changed" in play.alerts())
+    assert stage.posts(pk) == []
+    assert play.known(pk).hold == "tasks.changed"
+    assert stage.status(pk) == "running"
+    file.write_text(good)
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+    assert len(stage.posts(first)) == 1
+
+
+def test_a_changed_label_file_at_start_holds_too(stage: Stage, play: Play) -> None:
+    """A restart on other labels than the scores stand on holds the phase's submissions until they are put back."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
+    good = file.read_text()
+    file.write_text(good.replace(good.splitlines()[1], f"{IDS[0]},17.5"))
+    play.restart()
+    pk = stage.submit("B", embeddings(2))
+    play.drive(lambda: "tasks.changed" in play.alerts())
+    assert stage.posts(pk) == []
+    file.write_text(good)
+    play.restart()
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+
+
+def test_a_held_phase_does_not_hold_up_another(stage: Stage, play: Play) -> None:
+    """Submissions that wait for the organizer keep nobody else from being fetched and scored."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
+    file.write_text(file.read_text().replace("img_000,", "img_000,9"))
+    for team in "ABC":
+        stage.submit(team, embeddings(NEW + ord(team)))
+    play.drive(lambda: "tasks.changed" in play.alerts())
+    pk = stage.submit("D", embeddings(1), phase="eval")
+    play.drive(lambda: stage.status(pk) == "finished")
+    assert stage.teams("eval") == [] or stage.teams("eval") == ["D"]
+
+
+def test_a_reload_under_way_mixes_no_protocols(slow: Stage) -> None:
+    """Cells that were computed under the old protocol are kept under the old one."""
+    slow.configure({"phases": {"dev": {"folds": 2000}}})
+    with slow.play() as play:
+        old = play.worker.context.phases["dev"].protocol.hash
+        pk = slow.submit("A", embeddings(NEW))
+        reach(play, "scoring")
+        slow.configure({"phases": {"dev": {"folds": 4}}})
+        play.reload()
+        play.drive(lambda: play.state(pk) not in (State.SCORING, State.FETCHED))
+        new = play.worker.context.phases["dev"].protocol.hash
+        assert new != old
+        with play.store.read() as tx:
+            content = play.known(pk).content_hash or ""
+            assert {len(cell["folds"]) for cell in tx.cells(content, old)} == {2000}
+            assert all(len(cell["folds"]) == 4 for cell in tx.cells(content, new))
+
+
+def test_no_process_to_be_had_is_tried_again(stage: Stage, play: Play) -> None:
+    """Without room for a child's folder the submission waits, and goes on when there is room."""
+    folder = stage.state / "tmp"
+    folder.rmdir()
+    folder.write_text("in the way")
+    pk = stage.submit("A", embeddings(1))
+    play.drive(lambda: "infrastructure" in play.outcomes(pk, "fetch") if pk in play.states() else False)
+    folder.unlink()
+    folder.mkdir()
+    play.drive()
+    assert stage.status(pk) == "finished"

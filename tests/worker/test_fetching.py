@@ -1,0 +1,103 @@
+"""Downloads: tried again for ever, never anybody's fault but for size, and never with our token."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.worker.stage import Play, Stage, embeddings
+from worker.sandbox import Fault, FaultPlan
+from worker.states import State
+
+
+def test_a_failed_download_is_tried_again(stage: Stage, play: Play) -> None:
+    """Faults of the file store cost time, never a submission."""
+    stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.TRUNCATED,)))
+    stage.evalai.faults.plan = FaultPlan(probability=0.0)
+    pk = stage.submit("A", embeddings(1))
+    play.drive(lambda: pk in play.states())
+    stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE, Fault.TRUNCATED)))
+    play.drive(lambda: len(play.outcomes(pk, "fetch")) >= 4)
+    assert set(play.outcomes(pk, "fetch")) - {None} == {"infrastructure"}
+    assert play.state(pk) is State.ACKNOWLEDGED
+    stage.evalai.set_faults(FaultPlan())
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+
+
+def test_an_expired_link_is_read_again(stage: Stage, play: Play) -> None:
+    """The submission's next reading brings a fresh address of the same file."""
+    stage.configure({"submission": {"disk_reserve_gigabytes": 10**9}})
+    play.reload()
+    pk = stage.submit("A", embeddings(1))
+    play.drive(lambda: pk in play.states() and play.state(pk) is State.ACKNOWLEDGED)
+    stage.evalai.expire_link(pk)
+    stage.configure({"submission": {"disk_reserve_gigabytes": 0}, "evalai": {"reconcile_every": 100_000}})
+    play.reload()
+    play.drive(lambda: play.state(pk) is State.PUBLISHED)
+    assert play.outcomes(pk, "fetch") == ["infrastructure", "done"]
+    assert play.known(pk).hold is None
+
+
+def test_too_large_a_file_fails_with_its_limit(stage: Stage, play: Play) -> None:
+    """The one fault of a download that is its author's."""
+    stage.configure({"submission": {"max_megabytes": 0.001}})
+    play.reload()
+    pk = stage.submit("A", embeddings(1))
+    play.drive()
+    assert play.state(pk) is State.FAILED
+    assert "0.001 MB" in stage.stderr(pk)
+    assert stage.evalai.text(pk, "stdout_file") == ""
+    assert stage.evalai.queue_length() == 0
+
+
+def test_the_token_never_reaches_the_file_store(stage: Stage, play: Play) -> None:
+    """No request to the other origin carries an Authorization header."""
+    for seed, team in enumerate("ABC"):
+        stage.submit(team, embeddings(seed))
+    play.drive()
+    media = [entry for entry in stage.evalai.journal.requests() if entry.origin == "media"]
+    assert len(media) == 3
+    assert not any(entry.detail["authorization"] for entry in media)
+    api = [entry for entry in stage.evalai.journal.requests() if entry.origin == "api"]
+    assert all(entry.detail["authorization"] for entry in api)
+
+
+@pytest.mark.parametrize("hosts", [[], ["example.org"]])
+def test_a_file_elsewhere_is_not_fetched(stage: Stage, hosts: list[str]) -> None:
+    """Only the server and the configured hosts are asked; the organizer is told which host is missing."""
+    stage.configure({"evalai": {"media_hosts": hosts}})
+    with stage.play() as play:
+        pk = stage.submit("A", embeddings(1))
+        play.drive(lambda: "download.host" in play.alerts())
+        assert not [entry for entry in stage.evalai.journal.requests() if entry.origin == "media"]
+        assert play.state(pk) is State.ACKNOWLEDGED
+        stage.configure({"evalai": {"media_hosts": [stage.evalai.media_host]}})
+        play.reload()
+        play.drive()
+        assert stage.status(pk) == "finished"
+        assert play.alerts() == set()
+
+
+def test_below_the_disk_reserve_nothing_is_fetched(stage: Stage, play: Play) -> None:
+    """The worker stops fetching, tells the organizer, and goes on when there is room."""
+    stage.configure({"submission": {"disk_reserve_gigabytes": 10**9}})
+    play.reload()
+    pk = stage.submit("A", embeddings(1))
+    play.drive(lambda: "disk.reserve" in play.alerts())
+    play.wait(30)
+    assert play.state(pk) is State.ACKNOWLEDGED
+    stage.configure({"submission": {"disk_reserve_gigabytes": 0}})
+    play.reload()
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+
+
+def test_equal_files_are_stored_once(stage: Stage, play: Play) -> None:
+    """Files are named by what is in them."""
+    for team in "ABC":
+        stage.submit(team, embeddings(1))
+    play.drive()
+    assert len(list(play.worker.files.stored())) == 1
+    assert list((stage.state / "tmp").iterdir()) == []

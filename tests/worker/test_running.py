@@ -1,0 +1,341 @@
+"""The worker as a process: signals, exit codes, the lock, secrets, and what is wrong with what it was given."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.worker.stage import NEW, SECRET, Stage, embeddings
+from worker.sandbox import Fault, FaultPlan
+
+SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
+LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, and can be waited for
+
+
+def descendants(pid: int, word: str) -> list[psutil.Process]:
+    """Return the processes below one whose command line holds a word."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            if any(word in part for part in process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> float:
+    """End a daemon with a signal and return how long that took; it must be less than twelve seconds."""
+    begun = time.monotonic()
+    process.send_signal(number)
+    assert process.wait(timeout=12) == 0
+    return time.monotonic() - begun
+
+
+def scored(stage: Stage, pk: int) -> bool:
+    """Tell whether a submission is answered and on the board."""
+    return stage.states().get(pk) == "published"
+
+
+def test_once_does_everything_and_ends_with_zero(live: Stage) -> None:
+    """`once` drains: all answered, board pushed, queue empty."""
+    pks = [live.submit("A", embeddings(1)), live.submit("B", b"id,0\nx,1\n")]
+    result = live.once()
+    assert result.returncode == 0, result.stderr
+    assert [live.status(pk) for pk in pks] == ["finished", "failed"]
+    assert live.teams() == ["A"]
+    assert live.evalai.queue_length() == 0
+    assert live.once().returncode == 0
+
+
+def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Stage) -> None:
+    """`once` says it in a sentence; `run` stays, and goes on when the token's file holds a good one."""
+    old = (live.folder / "token").read_text()
+    fresh = live.evalai.refresh_token("host")
+    result = live.once()
+    assert result.returncode == 2
+    assert "token" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert old not in result.stderr
+    pk = live.submit("A", embeddings(1))
+    daemon = live.run()
+    live.until(lambda: "evalai.token" in live.log)
+    assert daemon.poll() is None
+    (live.folder / "token").write_text(fresh)
+    live.until(lambda: scored(live, pk))
+    ended(daemon)
+
+
+def test_an_unreachable_server_ends_once_with_one(live: Stage) -> None:
+    """Nothing listens: a sentence, a cure, exit code 1."""
+    live.configure({"evalai": {"server": "http://127.0.0.1:9", "poll_every": 0.5}})
+    result = live.once()
+    assert result.returncode == 1
+    assert result.stderr.strip().splitlines()[-2].startswith("neuco-worker: ")
+    assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_challenge_ends_with_two(live: Stage) -> None:
+    """The queue of another challenge is no place to begin; neither `once` nor `run` stays."""
+    live.configure({"evalai": {"challenge": 8}})
+    result = live.once()
+    assert result.returncode == 2
+    assert "challenge" in result.stderr
+    assert live.run().wait(timeout=30) == 2
+
+
+def test_a_wrong_phase_ends_with_two(live: Stage) -> None:
+    """A phase that EvalAI does not have is named, with those it has."""
+    live.configure({"phases": {"test": {"split": "x", "tasks": "./tasks/dev", "ids": "./ids.txt"}}})
+    result = live.once()
+    assert result.returncode == 2
+    assert "no phase test" in result.stderr
+    assert "dev" in result.stderr
+
+
+def test_a_second_daemon_ends_with_one_and_names_the_first(live: Stage) -> None:
+    """The state belongs to one daemon; the kernel releases it however that ends."""
+    first = live.run()
+    live.until(lambda: "run.start" in live.log)
+    result = live.once()
+    assert result.returncode == 1
+    assert f"process {first.pid}" in result.stderr
+    first.kill()
+    first.wait(timeout=10)
+    assert live.once().returncode == 0
+
+
+def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Stage) -> None:
+    """Whatever a dead worker left behind does not keep the next one from working."""
+    live.configure(LASTING)
+    pk = live.submit("A", embeddings(NEW))
+    first = live.run()
+    live.until(lambda: bool(descendants(first.pid, "evaluate_child")))
+    first.kill()
+    first.wait(timeout=10)
+    assert live.once().returncode == 0
+    assert live.status(pk) == "finished"
+
+
+@pytest.mark.parametrize("moment", ["evaluation", "download", "call", "push", "idle"])
+def test_sigterm_ends_soon_without_loss_whatever_is_under_way(
+    live: Stage, tmp_path: Path, moment: str
+) -> None:
+    """Exit status 0 in less than twelve seconds; the next worker does what was left, once."""
+    if moment == "evaluation":
+        live.configure(LASTING)
+    if moment == "push":
+        hook = live.board / "hooks" / "pre-receive"
+        hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/pushing\nexec sleep 60\n")
+        hook.chmod(0o755)
+    pk = live.submit("A", embeddings(NEW if moment == "evaluation" else 1))
+    slow = FaultPlan(probability=1.0, kinds=(Fault.SLOW,), slow_s=30)
+    if moment == "download":
+        live.evalai.faults.plan = FaultPlan(probability=0)
+    daemon = live.run()
+    if moment == "evaluation":
+        live.until(lambda: bool(descendants(daemon.pid, "evaluate_child")))
+    elif moment == "call":
+        live.until(lambda: scored(live, pk))
+        live.evalai.set_faults(slow)
+        live.until(lambda: bool(live.evalai.journal.faults()))
+    elif moment == "download":
+        live.until(lambda: bool(descendants(daemon.pid, "fetch_child")))
+    elif moment == "push":
+        live.until(lambda: (tmp_path / "pushing").exists())
+    else:
+        live.until(lambda: scored(live, pk))
+    ended(daemon)
+    assert not [
+        child
+        for child in psutil.process_iter(["cmdline"])
+        if str(live.state) in " ".join(child.info["cmdline"] or [])
+    ]
+    live.evalai.set_faults(FaultPlan())
+    if moment == "push":
+        (live.board / "hooks" / "pre-receive").unlink()
+    assert live.once().returncode == 0
+    assert live.status(pk) == "finished"
+    assert len(live.posts(pk)) == 1
+
+
+def test_once_ends_with_one_on_sigterm(live: Stage) -> None:
+    """Stopped before everything was done is not done."""
+    live.configure(SLOW)
+    live.submit("A", embeddings(NEW))
+    log = (live.folder / "once.log").open("w")
+    process = subprocess.Popen(
+        [os.sys.executable, "-m", "worker.cli", "once", "--config", str(live.path)],  # type: ignore[attr-defined]
+        stdout=log,
+        stderr=log,
+    )
+    log.close()
+    live.until(lambda: live.states() != {} and bool(descendants(process.pid, "evaluate_child")))
+    process.terminate()
+    assert process.wait(timeout=12) == 1
+
+
+def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Stage) -> None:
+    """A bad file is refused in the log and the old one kept; a good one changes what comes after."""
+    daemon = live.run()
+    live.until(lambda: "evalai.connected" in live.log)
+    good = live.path.read_text()
+    live.path.write_text(good + "unknown_key: 1\n")
+    daemon.send_signal(signal.SIGHUP)
+    live.until(lambda: "reload.refused" in live.log)
+    pk = live.submit("A", embeddings(1))
+    live.until(lambda: scored(live, pk))
+    live.path.write_text(good)
+    live.configure({"leaderboard": {"decimals": 1}})
+    daemon.send_signal(signal.SIGHUP)
+    live.until(lambda: "reload.done" in live.log)
+    pk = live.submit("B", embeddings(2))
+    live.until(lambda: scored(live, pk))
+    value = live.stdout(pk)["q_mean"]
+    assert value == round(value, 1)
+    ended(daemon)
+
+
+def test_sighup_refuses_another_state(live: Stage) -> None:
+    """A running worker cannot move to another database or challenge; it says so and goes on."""
+    daemon = live.run()
+    live.until(lambda: "evalai.connected" in live.log)
+    live.configure({"state": "sqlite:///./elsewhere/worker.db"})
+    daemon.send_signal(signal.SIGHUP)
+    live.until(lambda: "reload.refused" in live.log)
+    assert not (live.folder / "elsewhere" / "worker.db").exists()
+    ended(daemon)
+
+
+def test_the_remote_may_be_down_while_scoring_goes_on(live: Stage) -> None:
+    """Answers never wait for the leaderboard; the push follows when the remote is back."""
+    away = live.board.with_name("away.git")
+    live.board.rename(away)
+    pk = live.submit("A", embeddings(1))
+    daemon = live.run()
+    live.until(lambda: live.status(pk) == "finished")
+    live.until(lambda: live.states()[pk] == "posted")
+    away.rename(live.board)
+    live.until(lambda: scored(live, pk))
+    assert live.teams() == ["A"]
+    ended(daemon)
+
+
+def test_once_is_not_done_before_the_board_is_pushed(live: Stage) -> None:
+    """All answered but the remote unreachable: exit code 1, and the next run pushes."""
+    away = live.board.with_name("away.git")
+    live.board.rename(away)
+    pk = live.submit("A", embeddings(1))
+    result = live.once()
+    assert result.returncode == 1
+    assert "repository" in result.stderr
+    assert live.status(pk) == "finished"
+    away.rename(live.board)
+    assert live.once().returncode == 0
+    assert live.teams() == ["A"]
+
+
+def test_secrets_stand_nowhere(live: Stage) -> None:
+    """Neither logs nor command lines, nor children's environments, nor git's configuration hold token or secret."""
+    live.configure(SLOW | {"evalai": {"token": "env:EVALAI_TOKEN_OF_TEST"}})
+    token = live.evalai.token("host")
+    live.submit("A", embeddings(NEW))
+    daemon = live.run(EVALAI_TOKEN_OF_TEST=token)
+    live.until(lambda: bool(descendants(daemon.pid, "evaluate_child")))
+    seen = [b""]
+    for process in (psutil.Process(daemon.pid), *psutil.Process(daemon.pid).children(recursive=True)):
+        seen.append(Path(f"/proc/{process.pid}/cmdline").read_bytes())
+        if process.pid != daemon.pid:
+            seen.append(Path(f"/proc/{process.pid}/environ").read_bytes())
+    live.evalai.refresh_token("host")
+    live.until(lambda: "evalai.token" in live.log)
+    ended(daemon)
+    seen.append(live.log.encode())
+    seen += [
+        path.read_bytes() for path in live.state.rglob("*") if path.is_file() and "worker.db" not in path.name
+    ]
+    seen += [path.read_bytes() for path in live.board.rglob("config")]
+    everything = b"\n".join(seen)
+    assert token.encode() not in everything
+    assert SECRET.encode() not in everything
+    assert bytes.fromhex(SECRET) not in everything
+
+
+def test_systemd_hears_of_us(live: Stage, tmp_path: Path) -> None:
+    """Ready, watchdog and stopping are told on the notify socket."""
+    import socket
+
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.bind(str(address))
+        channel.settimeout(20)
+        daemon = live.run(NOTIFY_SOCKET=str(address))
+        heard = {channel.recv(200).split(b"\n")[0] for _ in range(3)}
+        daemon.terminate()
+        while b"STOPPING=1" not in heard:
+            heard.add(channel.recv(200).split(b"\n")[0])
+        assert daemon.wait(timeout=12) == 0
+    assert {b"READY=1", b"WATCHDOG=1", b"STOPPING=1"} <= heard
+
+
+BAD_INPUTS = {
+    "unknown key": (lambda live: live.configure({"submission": {"embedding_dims": 3}}), 2, "embedding_dim"),
+    "missing file": (lambda live: live.path.unlink(), 2, "no configuration file"),
+    "missing ids": (lambda live: (live.folder / "ids.txt").unlink(), 2, "ids.txt"),
+    "missing secret": (lambda live: (live.folder / "challenge.secret").unlink(), 2, "challenge.secret"),
+    "readable secret": (lambda live: (live.folder / "challenge.secret").chmod(0o644), 2, "chmod 600"),
+    "missing token": (lambda live: (live.folder / "token").unlink(), 2, "evalai.token"),
+    "nonsense token": (lambda live: (live.folder / "token").write_text("nonsense"), 2, "token"),
+    "unknown token": (lambda live: (live.folder / "token").write_text("0" * 40), 2, "token"),
+    "stranger's token": (
+        lambda live: (live.folder / "token").write_text(live.evalai.token("otherhost")),
+        2,
+        "host",
+    ),
+    "unreachable server": (
+        lambda live: live.configure({"evalai": {"server": "http://127.0.0.1:9", "poll_every": 0.5}}),
+        1,
+        "EvalAI",
+    ),
+    "empty tasks": (
+        lambda live: [path.unlink() for path in (live.folder / "tasks" / "dev").iterdir()],
+        2,
+        "tasks",
+    ),
+    "foreign label ids": (
+        lambda live: (live.folder / "tasks" / "dev" / "alpha__regr.csv").write_text(
+            "id,label\nnobody,1\nnothing,2\n"
+        ),
+        2,
+        "alpha__regr.csv",
+    ),
+    "not YAML": (lambda live: live.path.write_text("a: [1"), 2, "YAML"),
+    "wrong type": (
+        lambda live: live.configure({"submission": {"deadline": "soon"}}),
+        2,
+        "submission.deadline",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUTS)
+def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Stage, name: str) -> None:
+    """The exit code of the contract, what is wrong, how to mend it, and no traceback."""
+    spoil, code, word = BAD_INPUTS[name]
+    spoil(live)
+    result = live.once()
+    assert result.returncode == code, result.stderr
+    assert result.stdout == ""
+    said = [line for line in result.stderr.splitlines() if not line.startswith("20")]  # without the log
+    assert said[0].startswith("neuco-worker: ")
+    assert word in "\n".join(said)
+    assert len(said) >= 2
+    assert said[1].startswith("  ")
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr) < 4000

@@ -13,6 +13,7 @@ import requests
 from scoring.errors import InfrastructureError, NeucoError
 from worker.context import Context
 from worker.lanes import Lane
+from worker.sharing import COURIER
 from worker.state import Alert
 
 TIMEOUT_S = (5.0, 10.0)
@@ -41,7 +42,7 @@ class Alerting:
         if self._lane.collect(now):
             return True
         reference = self._context.configuration.alerts.webhook
-        if reference is None or self._lane.busy:
+        if reference is None or self._lane.busy or not self._context.sharing.leads(COURIER, now):
             return False
         if self._not_before is not None and now < self._not_before <= now + timedelta(seconds=120):
             return False

@@ -30,6 +30,7 @@ from scoring.protocol import Recipe
 from worker import secrets
 
 Codename = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+SERVER = "postgresql+psycopg://"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -240,6 +241,11 @@ class Configuration(_Section):
         return self.path(Path("./state"))
 
     @property
+    def shared_state(self) -> bool:
+        """Whether the state is on a database server, where several workers may share it."""
+        return self.state.startswith(SERVER)
+
+    @property
     def database_url(self) -> str:
         """URL for SQLAlchemy, its SQLite path made absolute."""
         prefix = "sqlite:///"
@@ -360,6 +366,6 @@ def _section(annotation: Any) -> Any:
 def not_yet_supported(configuration: Configuration) -> list[str]:
     """List the keys that are set to something whose feature this version does not have."""
     keys = []
-    if not configuration.state.startswith("sqlite:///"):
-        keys.append("state: only sqlite:/// is supported")
+    if not configuration.state.startswith(("sqlite:///", SERVER)):
+        keys.append("a state elsewhere than in sqlite:/// or postgresql+psycopg://")
     return keys

@@ -14,6 +14,7 @@ from scoring.errors import NeucoError
 from worker.backoff import backoff
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
+from worker.sharing import Alone
 from worker.state import Store
 
 
@@ -30,6 +31,7 @@ class Context:
         wake: Asks for another step soon.
         checkpoint: Called before and after every external effect; tests kill the process there.
         started_at: When this worker began.
+        sharing: What other daemons on the same state mean to this one.
     """
 
     configuration: Configuration
@@ -40,6 +42,7 @@ class Context:
     wake: Callable[[], None]
     started_at: datetime
     checkpoint: Callable[[str], None] = lambda _: None
+    sharing: Alone = field(default_factory=lambda: Alone("worker"))
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def mode(self) -> str | None:

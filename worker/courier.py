@@ -20,6 +20,7 @@ from worker.configuration import Configuration
 from worker.context import Context, seconds
 from worker.evalai import Client, Message, Rejected, Submission, Throttled, TokenRefused
 from worker.lanes import Lane
+from worker.sharing import COURIER
 from worker.state import Owed, Tracked
 from worker.state.records import LONGEST_WAIT
 from worker.states import ACTIVE, Errand, State
@@ -66,6 +67,7 @@ class Courier:
         self._tries: dict[str, int] = {}
         self._not_before: dict[str, datetime] = {}
         self._wanted: int | None = None
+        self._led = not context.sharing.shared
         self.last_error: NeucoError | None = None
 
     @property
@@ -75,8 +77,8 @@ class Courier:
 
     @property
     def drained(self) -> bool:
-        """Whether the listing was compared and the queue was found empty twice (a short poll may miss a message)."""
-        return self.reconciled_at is not None and self.empty_polls >= DRAINED_POLLS
+        """Whether the listing was compared and the queue was found empty twice (a short poll may miss a message), or others do that."""
+        return not self._led or (self.reconciled_at is not None and self.empty_polls >= DRAINED_POLLS)
 
     @property
     def busy(self) -> bool:
@@ -102,7 +104,7 @@ class Courier:
 
     def step(self, now: datetime) -> bool:
         """Start the next errand, if one is due and the budget allows it."""
-        if self._lane.busy or self.fatal is not None:
+        if self._lane.busy or self.fatal is not None or not self._leads(now):
             return False
         if self.remote is None:
             return self._due("connect", now) and self._start(
@@ -119,6 +121,19 @@ class Courier:
             or self._reconcile(now)
             or self._poll(now)
         )
+
+    def _leads(self, now: datetime) -> bool:
+        """Tell whether calls to EvalAI are ours to make; whoever becomes the courier looks at everything anew."""
+        leads = self._context.sharing.leads(COURIER, now)
+        if leads and not self._led:
+            self.reconciled_at, self.polled_at, self.empty_polls = None, None, 0
+            with self._context.store.write() as tx:
+                for owed in tx.owed(Errand.POST):
+                    if owed.sent_at is not None:  # by our predecessor, perhaps
+                        tx.note(owed.submission, read_at=None)
+            self._context.log.info("This worker calls EvalAI from now on.", event_key="courier.led")
+        self._led = leads
+        return leads
 
     # the errands, most urgent first
 
@@ -206,9 +221,11 @@ class Courier:
         return self._start("post", call, done, now, failed=failed, pk=known.pk, answer=True)
 
     def _running(self, now: datetime) -> bool:
-        if self._wanted is None:
-            return False
         with self._context.store.read() as tx:
+            if self._wanted is None:
+                self._wanted = self._context.sharing.wanted(tx, now)
+            if self._wanted is None:
+                return False
             known = tx.get(self._wanted)
         if known is None or known.state is not State.FETCHED or known.hold is not None or known.waits(now):
             self._wanted = None

@@ -12,9 +12,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.errors import NeucoError, OrganizerError
 from worker.alerts import Alerting
-from worker.budget import Budget
 from worker.challenge import PhaseSetup, load_phase
 from worker.configuration import Configuration
 from worker.context import Context
@@ -28,6 +27,7 @@ from worker.housekeeping import Housekeeping
 from worker.intake import hold, unconfigured
 from worker.publishing import Publishing
 from worker.secrets import read_challenge_secret
+from worker.sharing import Alone, Shared, is_dead
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, Outcome, State
 
@@ -96,8 +96,10 @@ class Worker:
             started_at=now,
             checkpoint=checkpoint,
         )
-        self.budget = Budget(configuration.evalai.requests_per_minute)
-        self.files = FileStore(configuration.state_dir)
+        self.files = FileStore(configuration.state_dir, own=name.replace("/", "_") if store.shared else None)
+        self.sharing = Shared(name, store, self.files) if store.shared else Alone(name)
+        self.context.sharing = self.sharing
+        self.budget = self.sharing.budget(configuration.evalai.requests_per_minute)
         self.courier = Courier(self.context, client, self.budget, fresh_client=fresh_client)
         self.fetching = Fetching(self.context, self.files)
         self.evaluation = Evaluation(self.context, self.files)
@@ -111,6 +113,7 @@ class Worker:
         """Do one iteration; tell whether anything moved, so that another one soon makes sense."""
         moved = self.courier.collect(now)
         moved |= self.publishing.collect(now)
+        moved |= self.sharing.step(now)
         moved |= self.evaluation.step(now)
         moved |= self.fetching.step(now)
         self._follow_rescores(now)
@@ -148,6 +151,11 @@ class Worker:
             ) as error:  # the database is full: the next start finds the attempt open, and dead
                 self.context.log.error(error.sentence, event_key=error.code)
         self.publishing.stop()
+        try:
+            self.sharing.stop(now)
+        except NeucoError as error:  # the server is gone: leases end by themselves
+            self.context.log.error(error.sentence, event_key=error.code)
+        self.files.release()
 
     def waiting(self, now: datetime) -> Waiting:
         """Count what is left to do."""
@@ -173,7 +181,8 @@ class Worker:
             known = tx.get(pk)
         if known is not None and known.state is State.SCORING:
             return self._unchanged(known, now) and self.evaluation.start(pk, now)
-        self.courier.wants(pk)
+        if self.sharing.claim(pk, now):
+            self.courier.wants(pk)
         return False
 
     def _unchanged(self, known: Tracked, now: datetime) -> bool:
@@ -224,15 +233,11 @@ class Worker:
     def _recover(self, now: datetime) -> None:
         """Take over what a killed predecessor left: its open attempts are dead, its waits are over."""
         with self.context.store.write() as tx:
-            for attempt in tx.attempts(open_only=True):
-                tx.close_attempt(attempt["id"], Outcome.DEAD, now=now, reason="found open at start")
-            for known in tx.submissions([State.SCORING]):
-                error = InfrastructureError("The worker ended while this was scored.", code="evaluate.dead")
-                give_back(tx, known, error, Outcome.DEAD, retry_at=now)
+            self.sharing.recover(tx, now)
             tx.release_all()
             tx.set_fact("started_at", now.isoformat())
             commitments.ensure(tx, self.context.configuration, self.context.phases, now=now)
-        self.files.clear_temporary()
+        self.files.clear_temporary(is_dead)
 
 
 def make_client(configuration: Configuration, **options: Any) -> Client:

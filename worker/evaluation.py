@@ -82,6 +82,7 @@ class Evaluation:
                 for known in tx.submissions([State.FETCHED, State.SCORING])
                 if not known.waits(now) and not _held(known)
             ]
+            ready = self._context.sharing.scorable(tx, ready)
             turns = tx.last_turns()
         started = [known for known in ready if known.state is State.SCORING]
         if started:
@@ -113,7 +114,10 @@ class Evaluation:
             return True
         setup = self._context.phases[known.phase]
         with self._context.store.write() as tx:
-            self._attempt = tx.open_attempt(pk, Attempt.EVALUATE, worker=self._context.name, now=now)
+            attempt = self._context.sharing.begin(tx, pk, Attempt.EVALUATE, now)
+        if attempt is None:  # another worker took it over
+            return False
+        self._attempt = attempt
         self._submission, self._setup, self._stage, self._read = known, setup, "starting", None
         self._looked_at, self._spent_s, self.folds_done = now, 0.0, 0
         self._context.checkpoint("before child evaluate")
@@ -159,7 +163,8 @@ class Evaluation:
             return True
         with self._context.store.read() as tx:
             current = tx.get(known.pk)
-        if current is None or current.state is not State.SCORING:
+            ours = self._context.sharing.holds(tx, self._attempt)
+        if current is None or current.state is not State.SCORING or not ours:
             self._end((Outcome.CANCELLED, Cancelled("The submission was cancelled.")), now)
             return True
         if self._spent_s > limits.deadline:
@@ -218,6 +223,9 @@ class Evaluation:
         configuration = self._context.configuration
         self._context.checkpoint("before result stored")
         with self._context.store.write() as tx:
+            if not self._context.sharing.holds(tx, self._attempt):
+                self._forget()
+                return
             if "scorecard" in message:
                 card = Scorecard.from_json(message["scorecard"])
                 provenance = {
@@ -326,7 +334,9 @@ class Evaluation:
             return
         self._context.checkpoint("before attempt ends")
         with self._context.store.write() as tx:
-            if isinstance(error, ParticipantError):
+            if not self._context.sharing.holds(tx, self._attempt):
+                pass  # another worker has taken it over: what becomes of it is that one's affair
+            elif isinstance(error, ParticipantError):
                 self._owe(tx, known, State.REJECTED, answers.failed(error), now)
             else:
                 current = tx.get(known.pk)

@@ -76,7 +76,7 @@ class Fetching:
     def _next(self, now: datetime) -> Tracked | None:
         with self._context.store.read() as tx:
             # One that waits for a person or for its next try must not keep others from being fetched.
-            fetched = tx.submissions([State.FETCHED])
+            fetched = self._context.sharing.scorable(tx, tx.submissions([State.FETCHED]))
             if sum(known.hold is None and not known.waits(now) for known in fetched) >= AHEAD:
                 return None
             waiting = [
@@ -86,6 +86,7 @@ class Fetching:
                 and known.read_at is not None  # else its address is stale: the courier reads it anew
                 and not (known.hold or "").startswith("facts.")
             ]
+            waiting = self._context.sharing.fetchable(tx, waiting)
             turns = tx.last_turns()
         if not waiting:
             return None
@@ -98,7 +99,10 @@ class Fetching:
     def _start(self, known: Tracked, now: datetime) -> None:
         configuration = self._context.configuration
         with self._context.store.write() as tx:
-            self._attempt = tx.open_attempt(known.pk, Attempt.FETCH, worker=self._context.name, now=now)
+            attempt = self._context.sharing.begin(tx, known.pk, Attempt.FETCH, now)
+        if attempt is None:  # another worker was quicker
+            return
+        self._attempt = attempt
         folder = self._files.temporary(f"fetch-{self._attempt}")
         server = urlsplit(configuration.evalai.server).netloc
         self._submission, self._looked_at, self._spent_s = known, now, 0.0
@@ -166,6 +170,9 @@ class Fetching:
             return
         self._context.checkpoint("after file kept")
         with self._context.store.write() as tx:
+            if not self._context.sharing.holds(tx, self._attempt):
+                self._forget()
+                return
             tx.move(known.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=file_hash, file_bytes=size)
             tx.close_attempt(self._attempt, Outcome.DONE, now=now)
             tx.resolve_alert(f"fetch:{known.pk}", now=now)
@@ -176,6 +183,9 @@ class Fetching:
         if known is None:
             return
         with self._context.store.write() as tx:
+            if not self._context.sharing.holds(tx, self._attempt):
+                self._forget()
+                return
             if isinstance(error, ParticipantError):
                 answer = answers.failed(error).to_json()
                 if tx.move(known.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer):

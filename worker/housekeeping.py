@@ -20,6 +20,7 @@ from worker.states import ACTIVE
 
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1")  # gzip, zip and NPZ, Parquet
 EVERY = timedelta(minutes=10)
+YOUNG = timedelta(hours=1)
 LEVEL = 1  # of gzip: floats in text gain little from more
 
 
@@ -42,7 +43,7 @@ class Housekeeping:
         """Take in a finished compression, or begin the next one while nothing else is to do."""
         if self._lane.collect(now):
             return True
-        if self._lane.busy or not idle:
+        if self._lane.busy or not idle or not self._files.keeps():
             return False
         if self._todo:
             path = self._todo.pop()
@@ -66,9 +67,19 @@ class Housekeeping:
         for path in list(self._files.stored()):
             file_hash = path.name
             if file_hash not in wanted:
-                self._files.remove(file_hash)
+                if not self._perhaps_new(path, now):
+                    self._files.remove(file_hash)
             elif file_hash not in busy and worth_compressing(path):
                 self._todo.append(path)
+
+    def _perhaps_new(self, path: Path, now: datetime) -> bool:
+        """Tell whether another worker may just have stored a file that the database does not name yet."""
+        if not self._context.sharing.shared:
+            return False
+        try:
+            return path.stat().st_mtime > (now - YOUNG).timestamp()
+        except FileNotFoundError:
+            return True
 
     def _failed(self, error: NeucoError, now: datetime) -> None:
         self._context.trouble("files.compress", error, now=now)

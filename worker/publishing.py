@@ -24,6 +24,7 @@ from worker.fairness import commitments, receipts
 from worker.intake import board_facts
 from worker.lanes import Lane
 from worker.office import Office
+from worker.sharing import PUBLISHER
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, State
 
@@ -55,6 +56,7 @@ class Publishing:
         self._begun_at: datetime | None = None
         self._not_before: datetime | None = None
         self._draft: _Draft | None = None
+        self._led = not context.sharing.shared
         self.tries = 0
         self.pushed = False
         self.last_error: NeucoError | None = None
@@ -80,7 +82,7 @@ class Publishing:
     def due(self) -> bool:
         """Tell whether the repository may be behind."""
         with self._context.store.read() as tx:
-            return not self.pushed or bool(tx.submissions([State.POSTED]))
+            return (self._led and not self.pushed) or bool(tx.submissions([State.POSTED]))
 
     def collect(self, now: datetime) -> bool:
         """Take in a finished computation or push."""
@@ -88,7 +90,7 @@ class Publishing:
 
     def step(self, now: datetime) -> bool:
         """Begin the next part of a round, if one is due."""
-        if self._lane.busy:
+        if self._lane.busy or not self._leads(now):
             return False
         if self._draft is not None:
             draft = self._draft
@@ -107,6 +109,13 @@ class Publishing:
         self._begun_at = now
         self._lane.start(lambda: compute(material, now), done=self._computed, failed=self._failed)
         return True
+
+    def _leads(self, now: datetime) -> bool:
+        """Tell whether pushing is ours; whoever becomes the publisher begins with a round of its own."""
+        leads = self._context.sharing.leads(PUBLISHER, now)
+        if leads != self._led:
+            self._draft, self.pushed, self._led = None, False, leads
+        return leads
 
     def reload(self) -> None:
         """Take up a changed configuration with the next round."""

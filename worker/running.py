@@ -9,12 +9,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import SystemRandom
 from types import FrameType
+from urllib.parse import unquote, urlsplit
 
 import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -29,6 +30,7 @@ from worker.health import HealthServer
 from worker.lock import only_daemon
 from worker.metrics import StateCollector, registry, write_textfile
 from worker.publishing import publisher_settings
+from worker.sharing import worker_name
 from worker.state import Store
 from worker.status import Status, read_status
 
@@ -95,7 +97,7 @@ def started(
     phases = load_challenge(configuration)
     client = make_client(configuration)
     logs.set_up(secrets=_secrets(configuration))
-    with only_daemon(configuration.state_dir):
+    with nullcontext() if configuration.shared_state else only_daemon(configuration.state_dir):
         store = Store(configuration.database_url, checkpoint=checkpoint)
         worker = Worker(
             configuration,
@@ -104,7 +106,7 @@ def started(
             client,
             now=utc_now(),
             random=SystemRandom(),
-            name=f"{socket.gethostname()}:{os.getpid()}",
+            name=worker_name() if configuration.shared_state else f"{socket.gethostname()}:{os.getpid()}",
             wake=wake,
             checkpoint=checkpoint,
             fresh_client=make_client,
@@ -316,5 +318,7 @@ def _secrets(configuration: Configuration) -> list[str]:
     values = [
         configuration.secret(reference, key).get_secret_value() for reference, key in references if reference
     ]
+    if configuration.shared_state and (password := urlsplit(configuration.state).password):
+        values += [password, unquote(password)]
     values.append(configuration.path(configuration.challenge.secret).read_text(encoding="utf-8").strip())
     return values

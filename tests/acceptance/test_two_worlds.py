@@ -7,26 +7,16 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.acceptance.two_worlds import LEFT, RIGHT, WorldPlay, differences, look, opened
 from tests.scoring.reading_tables import as_npz, as_parquet, zipped
-from tests.worker.stage import DIM, IDS, ROWS, WARM_CACHE, embeddings
+from tests.worker.stage import DIM, IDS, ROWS, embeddings
 
 Kind = Callable[[WorldPlay], int]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _warm_kernels() -> Iterator[None]:
-    """Let the children share the cache of compiled kernels."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", str(WARM_CACHE)))
-        yield
 
 
 def matrix(seed: int = 0) -> np.ndarray:

@@ -19,17 +19,9 @@ from leaderboard import files
 from leaderboard.snapshot import Site
 from scoring.errors import ParticipantError
 from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differences, look, opened
-from tests.worker.stage import WARM_CACHE, embeddings
+from tests.worker.stage import embeddings
 from worker import answers
 from worker.states import State
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _warm_kernels() -> Iterator[None]:
-    """Let the children share the cache of compiled kernels."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", str(WARM_CACHE)))
-        yield
 
 
 @contextmanager

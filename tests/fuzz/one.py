@@ -7,7 +7,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(
-    include=["scoring", "worker", "leaderboard", "yaml", "zipfile"], enable_loader_override=False
+    include=["scoring", "worker", "leaderboard", "zipfile"], enable_loader_override=False
 ):
     from tests.fuzz.targets import TARGETS
 

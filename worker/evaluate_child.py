@@ -14,30 +14,24 @@ from typing import Any
 from scoring.errors import OrganizerError
 from scoring.protocol import Protocol, Recipe
 from worker.challenge import PhaseSetup
+from worker.configuration import Configuration
+
+EXPANSION = 4  # a file may expand to so many times submission.max_megabytes
 
 
-def order_for(
-    setup: PhaseSetup,
-    *,
-    file: Path,
-    tasks_folder: Path,
-    max_expanded_bytes: int,
-    engine: str,
-    threads: int | str,
-    ray_address: str = "auto",
-) -> dict[str, Any]:
+def order_for(setup: PhaseSetup, configuration: Configuration, file: Path) -> dict[str, Any]:
     """Write the order for one evaluation; JSON, for a pipe (it holds the phase key)."""
     return {
         "file": str(file),
         "ids": list(setup.ids),
-        "tasks_folder": str(tasks_folder),
+        "tasks_folder": str(configuration.path(setup.settings.tasks)),
         "versions": dict(setup.tasks),
         "protocol": asdict(setup.protocol),
         "key": setup.key.hex(),
-        "max_expanded_bytes": max_expanded_bytes,
-        "engine": engine,
-        "threads": threads,
-        "ray_address": ray_address,
+        "max_expanded_bytes": int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
+        "engine": configuration.scoring.engine,
+        "threads": configuration.scoring.threads,
+        "ray_address": configuration.scoring.ray_address,
     }
 
 

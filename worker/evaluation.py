@@ -31,7 +31,6 @@ CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFP
 CRASHES_TO_BLAME = (
     3  # a library that a file makes crash once may be bad luck; three times in a row is the file
 )
-EXPANSION = 4  # a file may expand to so many times max_megabytes
 LOOK_S = 5.0  # the most that counts between two looks at a child: a clock that jumps is nobody's fault
 
 
@@ -124,15 +123,7 @@ class Evaluation:
         try:
             self._child = Child(
                 "worker.evaluate_child",
-                order_for(
-                    setup,
-                    file=file,
-                    tasks_folder=configuration.path(setup.settings.tasks),
-                    max_expanded_bytes=int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
-                    engine=configuration.scoring.engine,
-                    threads=configuration.scoring.threads,
-                    ray_address=configuration.scoring.ray_address,
-                ),
+                order_for(setup, configuration, file),
                 folder=self._files.temporary(f"evaluate-{self._attempt}"),
                 wake=self._context.wake,
             )

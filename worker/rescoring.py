@@ -19,7 +19,7 @@ from worker import answers
 from worker.challenge import PhaseSetup
 from worker.children import Child
 from worker.evaluate_child import order_for
-from worker.evaluation import EXPANSION, give_receipt, missing_tasks, row_mean_q
+from worker.evaluation import give_receipt, missing_tasks, row_mean_q
 from worker.fairness import commitments
 from worker.office import Office
 from worker.state import Tracked, Transaction
@@ -155,15 +155,7 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
     wake = threading.Event()
     child = Child(
         "worker.evaluate_child",
-        order_for(
-            setup,
-            file=file,
-            tasks_folder=configuration.path(setup.settings.tasks),
-            max_expanded_bytes=int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
-            engine=configuration.scoring.engine,
-            threads=configuration.scoring.threads,
-            ray_address=configuration.scoring.ray_address,
-        ),
+        order_for(setup, configuration, file),
         folder=office.files.temporary(f"rescore-{row.content_hash[:16]}"),
         wake=wake.set,
     )

@@ -87,14 +87,7 @@ def score_ahead(folder: Path, place: Path) -> None:
                     said |= message
                     return {"missing": sorted(setup.tasks)}
 
-                order = order_for(
-                    setup,
-                    file=file,
-                    tasks_folder=configuration.path(setup.settings.tasks),
-                    max_expanded_bytes=10**9,
-                    engine="local",
-                    threads=1,
-                )
+                order = order_for(setup, configuration, file)
                 card = Scorecard.from_json(evaluate_child.main(order, lambda **_: None, ask)["scorecard"])
                 with store.write() as tx:
                     tx.save_cells(

@@ -132,7 +132,9 @@ class WorldPlay(Play):
             if until() if until is not None else not moved and self.quiet(begun):
                 return
             if time.monotonic() > ends:
-                raise AssertionError(f"it did not come: {self.worker.waiting(self.clock.now())}, {self.states()}")
+                raise AssertionError(
+                    f"it did not come: {self.worker.waiting(self.clock.now())}, {self.states()}"
+                )
             if not moved and self.busy:
                 self._wake.wait(0.1)
             elif not moved:

@@ -1,0 +1,51 @@
+"""The soak: ``python -m tests.soak [SUBMISSIONS [TEAMS [KILLS]]]`` prints its figures and fails if anything was lost or said twice."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from tests.soak.chaos import play, prepared
+from tests.worker.killing import Nursery
+from tests.worker.stage import WARM_CACHE, score_ahead
+
+FLAT = 1.25  # the worker's memory may not grow by more
+
+
+def main(arguments: list[str]) -> int:
+    """Run it; 1 if a submission was lost, told two things, or the memory grew."""
+    submissions, teams, kills = (*map(int, arguments), *(2000, 40, 40)[len(arguments) :])
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
+    print(  # noqa: T201 - the figures are what this command is for
+        f"{platform.machine()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
+        f"Python {platform.python_version()}, Linux {platform.release()}"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("ahead", "stage"):
+            (folder / part).mkdir()
+        score_ahead(folder / "ahead", folder / "cells.json")
+        with Nursery() as nursery, prepared(folder / "stage", folder / "cells.json") as stage:
+            result = play(
+                stage,
+                nursery,
+                submissions=submissions,
+                teams=teams,
+                kills=kills,
+                seed=1,
+                waiting=25,
+                limit_s=6 * submissions,
+                told=print,
+            )
+    print(result)  # noqa: T201
+    grown = result.memory_end > FLAT * result.memory_begin
+    return int(bool(result.lost or result.differing or grown))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,210 @@
+"""Chaos: random kills and spoilt answers while many teams submit; and what came of it, in figures."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from tests.worker.killing import Nursery
+from tests.worker.stage import AHEAD, Stage, embeddings
+from worker.sandbox import FaultPlan, QueueFaults
+
+BAD = b"id,0,1\nimg_000,1,2\n"
+TICK_S = 0.02
+QUICK = {"evalai": {"poll_every": 0.3, "reconcile_every": 5}, "leaderboard": {"publish_every": 1}}
+SANDBOX = {"visibility_timeout_s": 3.0}
+SPOILT = FaultPlan(
+    probability=0.2, slow_s=0.1, storm_s=0.3, queue=QueueFaults(duplicate=0.2, reorder=0.5, empty=0.2)
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What came of it.
+
+    Attributes:
+        submissions: How many were sent.
+        kills: How often a worker was killed.
+        faults: Answers that were spoilt.
+        puts: Final PUTs that reached the server, repeated ones too.
+        lost: Submissions without an answer.
+        differing: Submissions that were told different things, or equal contents with different results.
+        wait_s: 95th percentile of the wait from submission to the first answer.
+        calls: API calls per submission.
+        seconds: How long it took.
+        memory_begin: Resident bytes of the last worker early in its life; 0 if it was not measured.
+        memory_end: The same at its end.
+    """
+
+    submissions: int
+    kills: int
+    faults: int
+    puts: int
+    lost: int
+    differing: int
+    wait_s: float
+    calls: float
+    seconds: float
+    memory_begin: int = 0
+    memory_end: int = 0
+
+    def __str__(self) -> str:
+        lines = {
+            "submissions": self.submissions,
+            "kills": self.kills,
+            "faults": self.faults,
+            "PUTs": self.puts,
+            "lost": self.lost,
+            "differing": self.differing,
+            "wait, 95th percentile": f"{self.wait_s:.1f} s",
+            "calls per submission": f"{self.calls:.1f}",
+            "duration": f"{self.seconds:.0f} s",
+        }
+        if self.memory_begin:
+            lines["worker's memory, begin"] = f"{self.memory_begin / 1e6:.1f} MB"
+            lines["worker's memory, end"] = f"{self.memory_end / 1e6:.1f} MB"
+        return "\n".join(f"{name:24}{value}" for name, value in lines.items())
+
+
+class Crowd:
+    """Teams that submit, a few files at a time."""
+
+    def __init__(
+        self, stage: Stage, *, submissions: int, teams: int, rng: random.Random, waiting: int
+    ) -> None:
+        self._stage, self._rng, self._waiting = stage, rng, waiting
+        self._left = submissions
+        self._teams = [f"Team {number}" for number in range(teams)]
+        self.content: dict[int, int] = {}  # submission to the seed of its content; -1 for a malformed file
+
+    @property
+    def all_sent(self) -> bool:
+        """Whether nobody wants to submit any more."""
+        return self._left == 0
+
+    def act(self) -> None:
+        """Submit, as long as not too many wait."""
+        while self._left and self.open < self._waiting:
+            self._left -= 1
+            seed = -1 if self._rng.random() < 0.1 else self._rng.randrange(AHEAD)
+            content = BAD if seed < 0 else embeddings(seed, shuffled=self._rng.random() < 0.3)
+            pk = self._stage.submit(
+                self._rng.choice(self._teams), content, is_public=self._rng.random() < 0.8
+            )
+            self.content[pk] = seed
+
+    @property
+    def open(self) -> int:
+        """How many wait for an answer."""
+        with self._stage.evalai.world.lock:
+            found = self._stage.evalai.world.submissions.values()
+            return sum(submission.status not in ("finished", "failed") for submission in found)
+
+
+def play(
+    stage: Stage,
+    nursery: Nursery,
+    *,
+    submissions: int,
+    teams: int,
+    kills: int,
+    seed: int,
+    waiting: int,
+    limit_s: float,
+    told: Callable[[str], None] = lambda _: None,
+) -> Figures:
+    """Let a crowd submit while workers are killed at random and answers are spoilt; then let the last one finish.
+
+    The last worker is a process of its own, whose memory is measured; with it the answers stay spoilt until all is answered.
+
+    Raises:
+        TimeoutError: If it does not come to an end.
+    """
+    rng = random.Random(seed)
+    crowd = Crowd(stage, submissions=submissions, teams=teams, rng=rng, waiting=waiting)
+    begun = time.monotonic()
+    stage.evalai.set_faults(SPOILT)
+    for _ in range(kills):
+        pid = nursery.start(stage.path, after_s=rng.uniform(0.3, 2.0))
+        while alive(pid):
+            crowd.act()
+            threading.Event().wait(TICK_S)
+        if nursery.end() != -signal.SIGKILL:
+            raise RuntimeError(f"a worker ended by itself:\n{stage.log[-2000:]}")
+    told(f"{kills} kills, {len(crowd.content)} submitted, {crowd.open} wait")
+    daemon = stage.run()
+    process = psutil.Process(daemon.pid)
+    early, memory_begin = len(crowd.content) + 50, 0
+    while not (crowd.all_sent and crowd.open == 0):
+        crowd.act()
+        if not memory_begin and (len(crowd.content) >= early or crowd.all_sent) and crowd.open < waiting:
+            memory_begin = process.memory_info().rss
+        if time.monotonic() - begun > limit_s:
+            raise TimeoutError(f"{crowd.open} still wait:\n{stage.log[-3000:]}")
+        if daemon.poll() is not None:
+            raise RuntimeError(f"the worker ended:\n{stage.log[-3000:]}")
+        threading.Event().wait(TICK_S)
+    stage.evalai.set_faults(FaultPlan())
+    while stage.evalai.queue_length() or set(stage.states().values()) - {"published", "failed"}:
+        if time.monotonic() - begun > limit_s:
+            raise TimeoutError(f"{stage.evalai.queue_length()} messages, {stage.log[-3000:]}")
+        threading.Event().wait(TICK_S)
+    memory_end = process.memory_info().rss
+    daemon.terminate()
+    if daemon.wait(timeout=12) != 0:
+        raise RuntimeError(f"the worker did not end well:\n{stage.log[-3000:]}")
+    return figures(stage, crowd, kills, time.monotonic() - begun, memory_begin, memory_end)
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def figures(
+    stage: Stage, crowd: Crowd, kills: int, seconds: float, memory_begin: int, memory_end: int
+) -> Figures:
+    """Count, from the sandbox's journal alone."""
+    journal = stage.evalai.journal
+    posts = {pk: stage.posts(pk) for pk in crowd.content}
+    sent = {entry.submission: entry.at for entry in journal.effects("submitted")}
+    answered: dict[int, float] = {}
+    for entry in journal.effects("posted"):
+        if entry.submission is not None and entry.submission not in answered:
+            answered[entry.submission] = (entry.at - sent[entry.submission]).total_seconds()
+    results: dict[int, set[str]] = {}
+    for pk, seed in crowd.content.items():
+        results.setdefault(seed, set()).update(str(post["result"]) for post in posts[pk])
+    waits = sorted(answered.values())
+    api = [entry for entry in journal.requests() if entry.origin == "api"]
+    return Figures(
+        submissions=len(crowd.content),
+        kills=kills,
+        faults=len(journal.faults()),
+        puts=sum(entry.method == "PUT" for entry in api),
+        lost=sum(stage.status(pk) not in ("finished", "failed") or not posts[pk] for pk in crowd.content),
+        differing=sum(any(post != found[0] for post in found) for found in posts.values())
+        + sum(len(values) != 1 for values in results.values()),
+        wait_s=waits[int(0.95 * (len(waits) - 1))],
+        calls=len(api) / len(crowd.content),
+        seconds=seconds,
+        memory_begin=memory_begin,
+        memory_end=memory_end,
+    )
+
+
+def prepared(folder: Path, cells: Path) -> Stage:
+    """Return a stage for chaos."""
+    return Stage(folder, cells=cells, settings=SANDBOX, changes=QUICK)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.acceptance.two_worlds import LEFT, RIGHT, WorldPlay, differences, look, opened
 from tests.scoring.reading_tables import as_npz, as_parquet, zipped
@@ -101,6 +102,8 @@ def tell(play: WorldPlay) -> dict[str, int]:
     return sent
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     """Texts, records, execution times, file names, boards, commits and their files are equal in both worlds but for the allowed fields."""
     looks, sent = [], {}

@@ -148,6 +148,8 @@ def in_both(
     return differences(*looks), [looks[0], *told]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_trouble_in_the_middle_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     """Deadlines, memory, killed children, restarts and lost labels show nothing of the tasks; only limits in reading end a submission."""
     found, (left, sent, _) = in_both(tmp_path, trouble, {"scoring": {"epochs": 1500}})

@@ -25,8 +25,13 @@ from worker.state import Owed, Tracked
 from worker.state.records import LONGEST_WAIT
 from worker.states import ACTIVE, Errand, State
 
-FRESH_FOR = timedelta(seconds=20)  # a reading older than this is not relied upon before an answer leaves
+FRESH_TO_RUN = timedelta(
+    seconds=3
+)  # a reading older than this is not relied upon before `running`, which would revive a cancelled one
 LOOK_AHEAD = timedelta(seconds=4)  # facts are read shortly before the answer grid's moment
+FRESH_TO_ANSWER = LOOK_AHEAD + timedelta(
+    seconds=2
+)  # nor before an answer leaves; and never one from before the answer was known
 DRAINED_POLLS = 2
 QUICK_POLL_S = 5.0  # between looks at the queue while work is under way
 TOGETHER = 10  # new submissions that are read at once while others are worked on
@@ -113,6 +118,8 @@ class Courier:
         if self._stale and self._due("reconnect", now):
             self._renew_client()
             return self._start("reconnect", self._read_remote, self._reconnected, now)
+        if self.reconciled_at is None and self._reconcile(now):
+            return True  # what changed while no worker ran decides everything that follows
         return (
             self._answers(now)
             or self._running(now)
@@ -145,7 +152,8 @@ class Courier:
                 known = tx.get(owed.submission)
                 if known is None or self._waits(owed, now, ahead=LOOK_AHEAD) or _disputed(known):
                     continue
-                if known.read_at is None or not now - FRESH_FOR <= known.read_at <= now + FRESH_FOR:
+                decided = owed.created_at if owed.created_at <= now else now - FRESH_TO_ANSWER
+                if not _fresh(known, max(decided, now - FRESH_TO_ANSWER), now):
                     stale.append(known)
                 elif not self._waits(owed, now):
                     due.append((owed, known))
@@ -227,10 +235,10 @@ class Courier:
             if self._wanted is None:
                 return False
             known = tx.get(self._wanted)
-        if known is None or known.state is not State.FETCHED or known.hold is not None or known.waits(now):
+        if known is None or known.state is not State.FETCHED or _disputed(known) or known.waits(now):
             self._wanted = None
             return False
-        if known.read_at is None or not now - FRESH_FOR <= known.read_at <= now + FRESH_FOR:
+        if not _fresh(known, now - FRESH_TO_RUN, now):
             return self._read([known], now)
         if known.remote_status == "running" and known.running_at is not None:
             with self._context.store.write() as tx:
@@ -537,6 +545,11 @@ class Courier:
             failed(error, at)
         else:
             self._not_before[name] = self._context.retry_at(at, tries)
+
+
+def _fresh(known: Tracked, since: datetime, now: datetime) -> bool:
+    """Tell whether it was read since a moment; a reading from the future is from before the clock was set back."""
+    return known.read_at is not None and since <= known.read_at <= now
 
 
 def _disputed(known: Tracked) -> bool:

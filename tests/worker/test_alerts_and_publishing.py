@@ -1,0 +1,195 @@
+"""What the organizer hears, once; and a board that follows the scores without holding them up."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+import structlog
+
+from tests.worker.stage import Play, Stage, embeddings, git
+from worker.logs import REDACTED, redactor
+from worker.states import State
+
+
+class Hook:
+    """A webhook on loopback that keeps what it hears."""
+
+    def __init__(self) -> None:
+        heard: list[dict[str, Any]] = []
+        self.heard, self.status = heard, 200
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(hook.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                return
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/services/T0/B0/secretsecret"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    """A webhook."""
+    hook = Hook()
+    yield hook
+    hook.close()
+
+
+def test_an_alert_is_told_once_and_again_when_it_comes_back(stage: Stage, hook: Hook) -> None:
+    """While it lasts it is told once; after its end it is news again."""
+    (stage.folder / "hook").write_text(hook.url)
+    stage.configure({"alerts": {"webhook": "file:hook"}})
+    with stage.play() as play:
+        for round_number in (1, 2):
+            pk = stage.submit("A", embeddings(round_number), phase="dev")
+            play.drive(lambda pk=pk: pk in play.states())
+            stage.evalai.edit(pk, phase="eval")
+            play.drive(lambda pk=pk: play.known(pk).hold is not None)
+            play.wait(60)
+            assert len(hook.heard) == round_number
+            stage.evalai.edit(pk, phase="dev")
+            play.drive()
+        assert set(hook.heard[0]) == {"text"}
+        assert "[Tiny]" in hook.heard[0]["text"]
+        assert "facts." in hook.heard[0]["text"]
+
+
+def test_a_webhook_that_refuses_is_tried_again_and_holds_nothing_up(stage: Stage, hook: Hook) -> None:
+    """Alerts wait for their webhook; submissions do not."""
+    hook.status = 500
+    (stage.folder / "hook").write_text(hook.url)
+    stage.configure({"alerts": {"webhook": "file:hook"}})
+    with stage.play() as play:
+        held = stage.submit("A", embeddings(1))
+        stage.evalai.edit(held, phase="eval")
+        pk = stage.submit("B", embeddings(2))
+        play.drive(lambda: stage.status(pk) == "finished")
+        play.wait(30)
+        assert len(hook.heard) > 1
+        hook.status = 200
+        play.wait(70)
+        with play.store.read() as tx:
+            assert tx.alerts(unsent_only=True) == []
+
+
+def test_the_push_follows_the_remotes_return(stage: Stage, play: Play) -> None:
+    """Scoring never waits; the push comes within 90 seconds of the remote's return, and the alert is over."""
+    away = stage.board.with_name("away.git")
+    stage.board.rename(away)
+    pk = stage.submit("A", embeddings(1))
+    play.drive(lambda: stage.status(pk) == "finished")
+    for _ in range(8):
+        play.clock.advance(60)
+        play.wait(1)
+    assert play.state(pk) is State.POSTED
+    assert any(code.startswith("leaderboard.") for code in play.alerts())
+    away.rename(stage.board)
+    back = play.clock.now()
+    play.drive(lambda: play.state(pk) is State.PUBLISHED)
+    assert (play.clock.now() - back).total_seconds() <= 90
+    assert stage.teams() == ["A"]
+    assert play.alerts() == set()
+
+
+def test_a_change_while_a_push_is_under_way_is_pushed_next(stage: Stage) -> None:
+    """What the listing brings during a push is not taken for published."""
+    reached, released = threading.Event(), threading.Event()
+    armed = threading.Event()
+
+    def checkpoint(name: str) -> None:
+        if name == "before call push" and armed.is_set():
+            armed.clear()
+            reached.set()
+            released.wait(20)
+
+    with stage.play(checkpoint=checkpoint) as play:
+        play.drive()
+        armed.set()
+        pk = stage.submit("A", embeddings(1))
+        play.drive(reached.is_set)
+        stage.evalai.edit(pk, is_flagged=True)
+        play.clock.advance(30)  # the listing is due
+        play.drive(lambda: play.known(pk).flagged)
+        released.set()
+        play.drive()
+        assert play.state(pk) is State.PUBLISHED
+        assert stage.teams() == []
+
+
+def test_somebody_elses_commit_is_kept(stage: Stage, play: Play) -> None:
+    """The board is put on whatever stands at the branch's tip."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    tip = git(stage.board, "rev-parse", "main").strip()
+    tree = git(stage.board, "rev-parse", "main^{tree}").strip()
+    identity = ("-c", "user.name=Organizer", "-c", "user.email=o@example.org")
+    other = git(stage.board, *identity, "commit-tree", tree, "-p", tip, "-m", "by hand").strip()
+    git(stage.board, "update-ref", "refs/heads/main", other)
+    stage.submit("B", embeddings(2))
+    play.drive()
+    assert "by hand" in git(stage.board, "log", "--format=%s", "main")
+    assert set(stage.teams()) == {"A", "B"}
+
+
+def test_failures_and_resends_cause_no_commit(stage: Stage, play: Play) -> None:
+    """Only what changes the board is committed."""
+    pk = stage.submit("A", embeddings(1))
+    play.drive()
+    commits = stage.commits()
+    stage.submit("B", b"id,0\nx,1\n")
+    stage.evalai.send_again(pk)
+    play.drive()
+    play.restart()
+    play.drive()
+    assert stage.commits() == commits
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "eyJhbGciOiJIUzI1NiJ9.eyJ1c2VyX2lkIjoxfQ.c2lnbmF0dXJl",
+        "0123456789abcdef0123456789abcdef01234567",
+        "ghp_abcdefghijklmnopqrstuvwxyz012345",
+        "https://hooks.slack.com/services/T0/B0/abc",
+        "correct horse battery staple",
+    ],
+)
+def test_no_log_line_holds_a_secret(secret: str) -> None:
+    """What looks like a token, and what is known to be secret, is taken out of every text, however deep."""
+    clean = redactor(["correct horse battery staple"])
+    event = clean(
+        None, "info", {"event": f"failed with {secret}!", "more": {"deep": [secret, ("x", secret)]}}
+    )
+    assert secret not in json.dumps(event)
+    assert REDACTED in event["event"]
+
+
+def test_a_log_line_is_a_sentence_a_key_and_ids(stage: Stage, play: Play) -> None:
+    """Each line of a submission's way names its event and its submission."""
+    pk = stage.submit("A", embeddings(1))
+    with structlog.testing.capture_logs() as lines:
+        play.worker.context.log = structlog.get_logger("neuco_worker")
+        play.drive()
+    about = [line for line in lines if line.get("submission") == pk]
+    assert {line["event_key"] for line in about} >= {"evaluate.start", "evaluate.done", "post.done"}
+    assert all(line["event"].endswith(".") for line in lines)
+    assert all("event_key" in line for line in lines)

@@ -435,17 +435,22 @@ class Courier:
             tx.resolve_alert(f"read:{facts.pk}", now=at)
 
     def _take(self, tx: Any, facts: Submission, at: datetime) -> None:
+        challenge = self._context.configuration.evalai.challenge
+        intake.take_facts(tx, facts, challenge=challenge, phases=self._phases(), now=at)
+
+    def _phases(self) -> dict[int, str]:
         ours = self._context.configuration.phases
         theirs = self.remote.phases if self.remote is not None else {}
-        phases = {pk: name for pk, name in theirs.items() if name in ours}
-        challenge = self._context.configuration.evalai.challenge
-        intake.take_facts(tx, facts, challenge=challenge, phases=phases, now=at)
+        return {pk: name for pk, name in theirs.items() if name in ours}
 
     def _listed(self, listed: list[Submission], at: datetime, *, expected: list[Tracked]) -> None:
+        phases = self._phases()
         with self._context.store.write() as tx:
-            for facts in listed:
+            rows = {row.pk: row for row in tx.submissions()}
+            news = [facts for facts in listed if intake.is_news(rows.get(facts.pk), facts, phases=phases)]
+            for facts in news:
                 intake.link_rerun(tx, facts)
-            for facts in listed:
+            for facts in news:
                 self._take(tx, facts, at)
             for known in expected:
                 if all(facts.pk != known.pk for facts in listed):

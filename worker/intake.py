@@ -12,7 +12,7 @@ from datetime import datetime
 
 from worker.evalai import Message, Submission
 from worker.state import Tracked, Transaction
-from worker.states import ANSWERED, COUNTED, Errand, State
+from worker.states import ACTIVE, ANSWERED, COUNTED, Errand, State
 
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
 """Statuses that ask for an answer."""
@@ -101,6 +101,25 @@ def take_facts(
         _follow_answered(tx, known, fresh, now=now)
     else:
         _follow_open(tx, fresh, facts, challenge=challenge, now=now)
+
+
+def is_news(known: Tracked | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:
+    """Tell whether a listing says anything of a submission that must be followed.
+
+    A listing holds the whole challenge; what ended and did not change since it was last followed is passed over, so that comparing
+    thousands of submissions takes no time. ``read_at`` is missing where a message asked for another look.
+    """
+    if known is None:
+        return not facts.ignored and facts.status in WAITING
+    return (
+        known.state in ACTIVE
+        or known.read_at is None
+        or (known.remote_status, known.deleted, known.flagged, known.baseline, known.public_now)
+        != (facts.status, facts.ignored, facts.is_flagged, facts.is_baseline, facts.is_public)
+        or (known.team, known.method, known.input_file)
+        != (facts.team_name, facts.method_name, facts.input_file)
+        or known.phase != phases.get(known.phase_pk or 0)
+    )
 
 
 def _follow_open(

@@ -222,7 +222,7 @@ def test_unknown_handles_are_given_up(stage: Stage, play: Play) -> None:
     play.drive()
     with play.store.write() as tx:
         tx.owe(Errand.DELETE, pk, now=play.clock.now(), receipt="nonsense")
-    play.wait(400)
+    play.wait(100)
     with play.store.read() as tx:
         assert tx.owed() == []
 

@@ -45,7 +45,7 @@ WARM_CACHE = ROOT / ".cache" / "numba"
 PHASES = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
 AHEAD = 8  # seeds whose scores are known ahead in phase dev; the first two in eval
 NEW = 100  # a seed whose score is not known ahead
-LIMIT_S = 60.0  # of real time; reached only when something is wrong
+LIMIT_S = 180.0  # of real time; reached only when something is wrong
 
 
 def latent() -> np.ndarray:

@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.xdist_group("postgres"),  # one server
     pytest.mark.skipif(binaries() is None, reason="no PostgreSQL server is installed (tests/setup.sh)"),
 ]
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 LINKS = ("ids.txt", "tasks", "challenge.secret", "token", "board.git")
 
 

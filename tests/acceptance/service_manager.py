@@ -16,7 +16,7 @@ from pathlib import Path
 
 PLACES = re.compile(r"(?<![\w.])/(?=(?:opt|etc|var/lib|var/cache|var/backups)/neuco-worker)")
 """Where a path of ours begins that stands below the root directory."""
-READY_WITHIN_S = 60.0
+READY_WITHIN_S = 120.0
 
 
 class ServiceManager:

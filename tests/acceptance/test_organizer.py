@@ -28,7 +28,7 @@ COMMAND = str(Path(sys.executable).with_name("neuco-worker"))
 PHASES = ("dev", "eval")
 TEAMS = ("Ada", "Bo", "Cy")
 DIM, FOLDS = 16, 10
-LIMIT_S = 90.0  # of real time for what a daemon does; reached only when something is wrong
+LIMIT_S = 240.0  # of real time for what a daemon does; reached only when something is wrong
 STOP_S = 12
 ADDED = "unheardof"  # a hidden task that comes later; a word that stands nowhere else
 

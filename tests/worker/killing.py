@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from tests.worker.stage import ROOT, clean_environment
 
-LIMIT_S = 75.0  # for one worker; reached only when something is wrong
+LIMIT_S = 200.0  # for one worker; reached only when something is wrong
 
 
 def kill_at(name: str | None) -> Callable[[str], None]:

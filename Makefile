@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench fuzz clean
+.PHONY: help install demo test lint bench soak fuzz clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -42,6 +42,9 @@ lint: $(VENV)/.installed-test  ## Only the linters, types and security.
 bench: $(VENV)/.installed-test  ## Measure what the README promises, on this machine.
 	@for file in $(sort $(wildcard tests/benchmarks/bench_*.py)); do \
 		echo "== $$(basename "$$file" .py)"; $(BIN)/python -m "tests.benchmarks.$$(basename "$$file" .py)"; done
+
+soak: $(VENV)/.installed-test  ## 2,000 submissions of 40 teams through the sandbox, with chaos (long).
+	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m tests.soak
 
 fuzz: $(VENV)/.installed-test  ## Feed hostile bytes to every reader, guided by coverage (FUZZ_SECONDS=90 in all, FUZZ_SEED=N).
 	@$(PIP) install --quiet --constraint constraints.txt atheris

@@ -124,8 +124,8 @@ def test_actors_stay_warm(engine: Any) -> None:
     engine.score(small_unit())
     before = {process.pid for process in scorers()}
     engine.score(small_unit())
+    assert len(before) >= 2
     assert before == {process.pid for process in scorers()}
-    assert len(before) == 2
 
 
 def test_a_killed_actor_is_replaced(engine: Any) -> None:

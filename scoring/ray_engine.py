@@ -32,10 +32,12 @@ from scoring import compiled
 from scoring.engine import Unit, ignore, never
 from scoring.errors import Cancelled, InfrastructureError, OrganizerError
 from scoring.local import LocalEngine
+from scoring.rows import aligned
 
 LOOK_EVERY_S = 0.1  # how often the caller's thread reports progress and asks whether to stop
 HIRE_EVERY_S = 1.0  # how often actors are looked for that are missing
 START_WITHIN_S = 120.0  # without any actor at work for so long, the cluster counts as full or broken
+COPIED_BYTES = 2**28  # larger rows stay where all actors of a node share them
 PARTS_PER_CORE = (
     4  # ranges that a unit is cut into per core: the last one to finish holds the others up by little
 )
@@ -63,6 +65,7 @@ class Scorer:
     def __init__(self) -> None:
         self._engine = LocalEngine(threads=1)
         self._stopped: deque[str] = deque(maxlen=1000)
+        self._kept: tuple[str, NDArray[np.float32]] | None = None  # errand and rows of the last call
 
     @ray.method(concurrency_group="control")
     def kernel(self) -> str:
@@ -79,7 +82,7 @@ class Scorer:
         return self._engine.score(
             replace(
                 unit,
-                rows=_writable(unit.rows),
+                rows=self._rows(unit, errand),
                 targets=unit.targets.copy(),
                 classification=unit.classification.copy(),
                 split_seeds=unit.split_seeds[first:last],
@@ -87,6 +90,21 @@ class Scorer:
             ),
             cancelled=lambda: errand in self._stopped,
         )
+
+    def _rows(self, unit: Unit, errand: str) -> NDArray[np.float32]:
+        """Return rows that the kernel may take: a copy, kept for the errand, or the shared ones where copies would fill the node.
+
+        The kernel jumps from row to row, and the object store lies on small pages; a copy of this process's own lies on large ones.
+        """
+        if unit.rows.nbytes > COPIED_BYTES:
+            self._kept = None
+            return _writable(unit.rows)
+        if self._kept is None or self._kept[0] != errand:
+            self._kept = None  # before the next one is made
+            rows = aligned((unit.rows.shape[0], unit.rows.shape[1]))
+            rows[:] = unit.rows
+            self._kept = errand, rows
+        return self._kept[1]
 
 
 def kernel_digest() -> str:

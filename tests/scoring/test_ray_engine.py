@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,7 @@ pytestmark = [
 ]
 
 STORE_BYTES = 100 * 2**20
+LIMIT_S = 30.0
 
 
 class Nodes:
@@ -87,13 +89,17 @@ def long_unit() -> Unit:
     return make_unit(samples=2000, dim=512, types="rrrr", folds=64, recipe=Recipe(epochs=40))
 
 
+def is_scorer(process: psutil.Process) -> bool:
+    """Tell whether a process is an actor; one that is just ending is not."""
+    try:
+        return any("ray::Scorer" in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
 def scorers() -> list[psutil.Process]:
-    """Find the processes of the actors."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any("ray::Scorer" in word for word in process.info["cmdline"] or ())
-    ]
+    """Find the processes of this cluster's actors: its nodes are our children; others may run clusters of their own."""
+    return [process for process in psutil.Process().children(recursive=True) if is_scorer(process)]
 
 
 def test_ray_gives_the_local_bits(engine: Any) -> None:
@@ -119,9 +125,37 @@ def test_the_partition_does_not_matter(
     assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
 
 
+class Listening(LocalEngine):
+    """A local engine that remembers which rows it was given."""
+
+    taken: np.ndarray
+
+    def score(self, unit: Unit, **options: Any) -> np.ndarray:
+        """Score as ever."""
+        self.taken = unit.rows
+        return super().score(unit, **options)
+
+
+def test_large_rows_are_shared_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the limit an actor works on the read-only rows of the object store, with the same bits and without a copy."""
+    from scoring import ray_engine
+
+    unit = small_unit()
+    unit.rows.setflags(write=False)
+    expected = LocalEngine(threads=1).score(small_unit())
+    for limit, shared in ((0, True), (2**28, False)):
+        scorer, listening = ray_engine.Scorer(), Listening(threads=1)
+        scorer._engine = listening
+        monkeypatch.setattr(ray_engine, "COPIED_BYTES", limit)
+        assert np.array_equal(scorer.score(unit, 0, 9, "errand"), expected)
+        assert np.shares_memory(listening.taken, unit.rows) is shared
+
+
 def test_actors_stay_warm(engine: Any) -> None:
     """The second submission meets the processes of the first."""
-    engine.score(small_unit())
+    ends = time.monotonic() + LIMIT_S
+    while len(scorers()) < 2 and time.monotonic() < ends:  # a node may just be starting its own
+        engine.score(small_unit())
     before = {process.pid for process in scorers()}
     engine.score(small_unit())
     assert len(before) >= 2

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from scoring.errors import Cancelled
 from scoring.local import LocalEngine
 from scoring.protocol import Recipe
 from tests.scoring.units import make_unit
+from worker.sandbox import ManualClock
+from worker.states import State
 
 ray = pytest.importorskip("ray", reason="ray is an extra, and this platform has no package of it")
 
@@ -225,3 +229,17 @@ def test_an_unreachable_cluster_is_infrastructure() -> None:
         "raise SystemExit(4)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_worker_scores_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
+    """The evaluation's process joins the cluster that the configuration names; nothing else of the worker changes."""
+    from tests.worker.stage import Stage
+
+    scoring = {"engine": "ray", "ray_address": nodes.cluster.address}
+    with Stage(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as stage, stage.play() as play:
+        pk = stage.submit("A")
+        play.drive(lambda: play.states().get(pk) == State.PUBLISHED)
+        assert stage.status(pk) == "finished"
+        with play.store.read() as tx:
+            made_by = {json.loads(cell["provenance"])["versions"]["engine"] for cell in tx.all_cells()}
+    assert made_by == {"ray"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from scoring.plain import PlainEngine
 from scoring.protocol import Recipe
 from scoring.torch_engine import TOLERANCE, TorchEngine
 from tests.scoring.units import make_unit
+from worker.sandbox import ManualClock
+from worker.states import State
 
 SHAPES = [  # samples, dimension, batch size, epochs
     (72, 3, 64, 20),
@@ -101,3 +105,17 @@ def test_naming_the_engines_imports_none_of_them() -> None:
     """Torch and ray cost nothing until they are chosen."""
     code = "import sys, scoring.engines as e; e.make_engine('local'); sys.exit('torch' in sys.modules or 'ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_worker_scores_with_torch(tmp_path: Path) -> None:
+    """Chosen in the configuration, it is used by the evaluation's process from submission to board."""
+    from tests.worker.stage import Stage
+
+    scoring = {"engine": "torch"}
+    with Stage(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as stage, stage.play() as play:
+        pk = stage.submit("A")
+        play.drive(lambda: play.states().get(pk) == State.PUBLISHED)
+        assert stage.status(pk) == "finished"
+        with play.store.read() as tx:
+            made_by = {json.loads(cell["provenance"])["versions"]["engine"] for cell in tx.all_cells()}
+    assert made_by == {"torch"}

@@ -22,10 +22,3 @@ def mean_quality(entry: Entry, tasks: Sequence[str], epsilon: float) -> float:
     return scoring.quality.mean_quality(
         [scoring.quality.quality(entry.scores[task], epsilon).q for task in tasks]
     )
-
-
-def quality_of_moments(
-    mean: NDArray[np.float64], std: NDArray[np.float64], epsilon: float
-) -> NDArray[np.float64]:
-    """Turn means and population standard deviations into quality scores: Eq. 1 for the bootstrap's arrays."""
-    return 100.0 * epsilon * mean / (std + epsilon)

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.quality import quality_of_moments
 from leaderboard.ranking import final_ranks, task_ranks, task_weights, weighted_ranks
+from scoring.quality import quality_of_moments
 
 Floats = NDArray[np.float64]
 

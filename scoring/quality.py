@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from scoring.protocol import Recipe
+
+Moment = TypeVar("Moment", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +43,12 @@ def quality(folds: Sequence[float], epsilon: float = Recipe.epsilon) -> Quality:
         return Quality(mean=math.nan, std=math.nan, q=math.nan, failed_folds=failed)
     mean = math.fsum(finite) / len(finite)
     std = math.sqrt(math.fsum((score - mean) ** 2 for score in finite) / len(finite))
-    return Quality(mean=mean, std=std, q=100 * epsilon * mean / (std + epsilon), failed_folds=failed)
+    return Quality(mean=mean, std=std, q=quality_of_moments(mean, std, epsilon), failed_folds=failed)
+
+
+def quality_of_moments(mean: Moment, std: Moment, epsilon: float) -> Moment:
+    """Turn mean and population standard deviation into Q (paper Eq. 1); numbers, or arrays of them for the bootstrap."""
+    return 100.0 * epsilon * mean / (std + epsilon)
 
 
 def mean_quality(scores: Sequence[float]) -> float:

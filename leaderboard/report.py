@@ -19,7 +19,7 @@ from leaderboard.names import display_name
 from leaderboard.replay import tally
 from leaderboard.snapshot import Board, PhaseSnapshot
 from leaderboard.uncertainty import REPLICATES
-from scoring.hierarchy import TaskPlace, group_scores
+from scoring.hierarchy import TaskPlace, ceiled, group_scores
 
 SCHEMA = 1
 
@@ -47,7 +47,6 @@ def report(
     boards: Sequence[Board],
     *,
     made_at: datetime,
-    ceilings: Mapping[str, float] | None = None,
     places: Sequence[TaskPlace] = (),
     replicates: int = REPLICATES,
 ) -> Report:
@@ -57,12 +56,13 @@ def report(
         phase: The phase now.
         boards: Its history, for weights over time and moves.
         made_at: Time of making, aware.
-        ceilings: Best quality score known to be possible, per task; tasks may be missing.
-        places: Where task packages stand in the tree of groups, with the ceilings of their mean scores.
+        places: Where task packages stand in the tree of groups, with the ceilings of their mean scores; those of other phases do not
+            count.
         replicates: Of the bootstrap.
     """
     assessment = assess(phase, replicates=replicates)
-    known = ceilings or {}
+    here = [place for place in places if place.identifier in phase.row_sets]
+    ceilings = {place.identifier: place.ceiling for place in here if place.ceiling is not None}
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "phase": phase.codename,
@@ -72,7 +72,8 @@ def report(
         "awards": awards(boards[-1], decimals=phase.rules.decimals) if boards else "",
         "standings": [],
         "tasks": [],
-        "ceilings": {task: float(known[task]) for task in sorted(phase.row_sets) if task in known},
+        "ceilings": {task: 100.0 * best for task, best in sorted(ceilings.items())},  # Q without spread
+        "ceiled": {},
         "figures": {},
         "folds": {},
         "groups": [],
@@ -97,9 +98,12 @@ def report(
     }
     if assessment is not None:
         document |= _assessed(phase, assessment, replicates)
-        document["groups"] = _groups(
-            document, [place for place in places if place.identifier in phase.row_sets]
-        )
+        document["groups"] = _groups(document, here)
+        document["ceiled"] = {
+            task: [{"score": cell["mean"], "ceiled": ceiled(cell["mean"], ceiling)} for cell in cells]
+            for task, cells in sorted(document["folds"].items())
+            if (ceiling := ceilings.get(task)) is not None
+        }
     return Report(document=document, html=_html(document))
 
 

@@ -14,6 +14,7 @@ from leaderboard.diagnostics import activity, diagnose_tasks, find_duplicates
 from leaderboard.replay import replay
 from leaderboard.report import report
 from leaderboard.snapshot import Entry, PhaseSnapshot
+from scoring.hierarchy import TaskPlace
 from tests.leaderboard.phases import START, entry, phase, steady
 
 HOSTILE = "</td><script>alert(1)</script>\"'&{{ 7*7 }}"
@@ -107,7 +108,8 @@ def test_the_document_says_everything() -> None:
     """Standings, per-task figures, fold spread, weights over time, ceilings and cost stand in the JSON; equal input gives equal bytes."""
     snapshot = world()
     boards = replay(snapshot, replicates=50)
-    made = report(snapshot, boards, made_at=START, ceilings={"clear": 90.0, "unknown": 1.0}, replicates=50)
+    places = [TaskPlace(identifier=name, ceiling=0.9) for name in ("clear", "unknown")]
+    made = report(snapshot, boards, made_at=START, places=places, replicates=50)
     document = json.loads(made.json)
     assert [row["numbered"] for row in document["standings"]] == [True, True, True, False]
     assert document["figures"]["weights"] == boards[-1].private["weights"]
@@ -118,7 +120,7 @@ def test_the_document_says_everything() -> None:
     folds = snapshot.entries[0].scores["clear"]
     assert spread["median"] == np.median(folds)
     assert (spread["min"], spread["max"], spread["failed"]) == (min(folds), max(folds), 0)
-    again = report(snapshot, boards, made_at=START, ceilings={"clear": 90.0}, replicates=50)
+    again = report(snapshot, boards, made_at=START, places=places[:1], replicates=50)
     assert (again.json, again.html) == (made.json, made.html)
 
 

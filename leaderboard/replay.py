@@ -98,17 +98,6 @@ def moves_csv(boards: Sequence[Board]) -> str:
     return _csv(header.split(","), lines)
 
 
-def weights_csv(boards: Sequence[Board]) -> str:
-    """Write the task weights over time, one line per board and one column per task."""
-    tasks = sorted({task for board in boards for task in task_weights(board.private)})
-    lines = []
-    for board in boards:
-        weights = task_weights(board.private)
-        shown = [repr(weights[task]) if task in weights else "" for task in tasks]
-        lines.append((board.sequence, board.made_at.isoformat(), *shown))
-    return _csv(["sequence", "made_at", *map(csv_cell, tasks)], lines)
-
-
 def replay_json(boards: Sequence[Board]) -> str:
     """Write the replay as one JSON document: the tally, then each board's moves and weights."""
     counted = tally(boards)

@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from scoring.metrics import SIGMOID_HALF, f1_from_counts, r2_from_sums
 from scoring.probes.probe import TaskKind
 
-REGRESSION_METRICS = ("r2", "mse", "mae")
-CLASSIFICATION_METRICS = ("f1", "precision", "recall", "accuracy", "roc_auc")
-
 
 def measures(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any]) -> dict[str, float]:
     """Return every metric of a task's kind for one test part.

@@ -14,8 +14,6 @@ from scoring.standalone.charts import draw, sizes
 from scoring.standalone.results import write_json
 from scoring.standalone.run import RunReport
 
-SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
-
 
 @dataclass(frozen=True, kw_only=True)
 class SizePoint:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leaderboard.board import movement
-from leaderboard.replay import Tally, moves_csv, replay, replay_json, tally, weights_csv
+from leaderboard.replay import Tally, moves_csv, replay, replay_json, tally
 from leaderboard.snapshot import Board, Standing
 from tests.leaderboard.phases import START, phase, steady
 
@@ -53,17 +53,16 @@ def test_the_order_of_scoring_may_be_handed_in() -> None:
 
 
 def test_tables_hold_every_board_and_weight() -> None:
-    """The CSV tables have one line per board and row, and one weight per task that sum to one."""
+    """The CSV table has one line per board and row, the JSON document each board's weights, which sum to one."""
     boards = replay(STORY, replicates=50)
     lines = list(csv.DictReader(io.StringIO(moves_csv(boards))))
     assert len(lines) == sum(len(board.standings) for board in boards)
     assert lines[0]["team"] == "Team 1"
     assert float(lines[0]["q_mean"]) == boards[0].standings[0].q_mean
-    weights = list(csv.DictReader(io.StringIO(weights_csv(boards))))
-    assert [line["sequence"] for line in weights] == ["1", "2", "3", "4", "5"]
-    for line in weights:
-        assert float(line["a"]) + float(line["b"]) == pytest.approx(1.0)
     document = json.loads(replay_json(boards))
+    assert [board["sequence"] for board in document["boards"]] == [1, 2, 3, 4, 5]
+    for board in document["boards"]:
+        assert board["weights"]["a"] + board["weights"]["b"] == pytest.approx(1.0)
     assert document["tally"] == {"own": 1, "passive": 3, "swaps": 1}
     assert [board["weights"] for board in document["boards"]] == [
         board.private["weights"] for board in boards

@@ -1,9 +1,10 @@
 """The ray engine: the compiled kernel on a Ray cluster.
 
-One actor per core stays warm between submissions (detached, named after the kernel's digest, so that an upgrade makes new ones). A unit is
-put into the object store once; actors on a node share one copy of it, and each is handed a range of folds when it is free. The kernel
-scores every fold alone from its own seeds, so the scores are those of the local engine to the bit on equal processors, however the folds
-are dealt out and however often one is dealt out again.
+One actor per node stays warm between submissions (detached, named after the digest of our sources, so that an upgrade makes new ones). A unit is
+put into the object store once. On each node one thread per core trains on one copy of the rows, as the local engine's threads do: a copy
+for each core would not fit into the cache that they share. Each core is handed a range of folds when it is free, large ones first, so that
+all end together. The kernel scores every fold alone from its own seeds, so the scores are those of the local engine to the bit on equal
+processors, however the folds are dealt out and however often one is dealt out again.
 
 What a lost node, a killed actor or a lost object takes with it is dealt out again; new actors are looked for every second while the work
 goes on. Only the worker's machine and the cluster's nodes see labels. ray is an extra; nothing imports this module unless the engine is
@@ -13,6 +14,7 @@ chosen.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import logging
 import socket
 import threading
@@ -21,14 +23,16 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import ray
 from numpy.typing import NDArray
 from ray import exceptions
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from scoring import compiled
 from scoring.engine import Unit, ignore, never
 from scoring.errors import Cancelled, InfrastructureError, OrganizerError
 from scoring.local import LocalEngine
@@ -39,7 +43,7 @@ HIRE_EVERY_S = 1.0  # how often actors are looked for that are missing
 START_WITHIN_S = 120.0  # without any actor at work for so long, the cluster counts as full or broken
 COPIED_BYTES = 2**28  # larger rows stay where all actors of a node share them
 PARTS_PER_CORE = (
-    4  # ranges that a unit is cut into per core: the last one to finish holds the others up by little
+    2  # a range is what is left, divided by so many times the cores; the last ones are single folds
 )
 REACHED_WITHIN_S = 5.0  # the head's port; ray itself would try for half a minute
 TRIES = 5  # of one range, before the cluster counts as broken
@@ -56,27 +60,28 @@ LOST = (
 
 
 _remote: Any = ray.remote  # its types know neither concurrency groups of classes
-_resources: Any = ray.cluster_resources  # nor this
 
 
 class Scorer:
-    """The actor: the local engine on one core."""
+    """The actor: the local engine on the cores of a node, one call a core."""
 
     def __init__(self) -> None:
         self._engine = LocalEngine(threads=1)
         self._stopped: deque[str] = deque(maxlen=1000)
+        self._keeping = threading.Lock()
         self._kept: tuple[str, NDArray[np.float32]] | None = None  # errand and rows of the last call
 
     @ray.method(concurrency_group="control")
-    def kernel(self) -> str:
-        """Return the digest of this node's kernel, once this actor can work."""
-        return kernel_digest()
+    def version(self) -> str:
+        """Return the digest of this node's sources, once this actor can work."""
+        return code_digest()
 
     @ray.method(concurrency_group="control")
     def stop(self, errand: str) -> None:
         """Drop what is scored for an errand, now and later."""
         self._stopped.append(errand)
 
+    @ray.method(concurrency_group="cores")
     def score(self, unit: Unit, first: int, last: int, errand: str) -> NDArray[np.float64]:
         """Score the folds from ``first`` up to, not including, ``last``."""
         return self._engine.score(
@@ -96,20 +101,25 @@ class Scorer:
 
         The kernel jumps from row to row, and the object store lies on small pages; a copy of this process's own lies on large ones.
         """
-        if unit.rows.nbytes > COPIED_BYTES:
-            self._kept = None
-            return _writable(unit.rows)
-        if self._kept is None or self._kept[0] != errand:
-            self._kept = None  # before the next one is made
-            rows = aligned((unit.rows.shape[0], unit.rows.shape[1]))
-            rows[:] = unit.rows
-            self._kept = errand, rows
-        return self._kept[1]
+        with self._keeping:
+            if unit.rows.nbytes > COPIED_BYTES:
+                self._kept = None
+                return _writable(unit.rows)
+            if self._kept is None or self._kept[0] != errand:
+                self._kept = None  # before the next one is made
+                rows = aligned((unit.rows.shape[0], unit.rows.shape[1]))
+                rows[:] = unit.rows
+                self._kept = errand, rows
+            return self._kept[1]
 
 
-def kernel_digest() -> str:
-    """Return what two machines must share to give the same bits: the compiled sources."""
-    return compiled._digest()
+@cache
+def code_digest() -> str:
+    """Return what two machines must share to work together and to give the same bits: the sources of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _writable(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -146,7 +156,7 @@ class RayEngine:
                     cure="Start it, or let this machine join it with `ray start --address=HEAD:6379`; see deploy/ray.",
                     code="engine.ray_unreachable",
                 ) from error
-        self._namespace = f"neuco-worker-{kernel_digest()}"
+        self._namespace = f"neuco-worker-{code_digest()}"
 
     def score(
         self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
@@ -171,6 +181,14 @@ class RayEngine:
                 ray.kill(ray.get_actor(actor["name"], namespace=self._namespace))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Node:
+    """A node's actor; it can be at work on as many ranges as the node has cores."""
+
+    actor: Any
+    cores: int
+
+
 @dataclass
 class _Errand:
     """One unit on its way through the cluster."""
@@ -178,18 +196,18 @@ class _Errand:
     unit: Unit
     namespace: str
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    queue: deque[tuple[int, int]] = field(default_factory=deque)
-    crew: dict[str, Any] = field(default_factory=dict)  # name to actor: those that can work
-    starting: dict[Any, tuple[str, Any]] = field(default_factory=dict)  # reference to (name, actor)
+    dealt: int = 0  # folds before this one were handed out at least once
+    again: deque[tuple[int, int]] = field(default_factory=deque)  # ranges that were lost
+    crew: dict[str, _Node] = field(default_factory=dict)  # by name: those that can work
+    starting: dict[Any, tuple[str, _Node]] = field(default_factory=dict)  # by reference
     at_work: dict[Any, tuple[str, tuple[int, int]]] = field(default_factory=dict)
     lost: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def run(self, progress: Callable[[int], None], cancelled: Callable[[], bool]) -> NDArray[np.float64]:
         """Deal the folds out and gather their scores as they come."""
-        folds, tasks = len(self.unit.split_seeds), len(self.unit.targets)
-        scores = np.full((tasks, folds), np.nan)
-        self.queue.extend(_ranges(folds, _cores()))
-        left = len(self.queue)
+        tasks = len(self.unit.targets)
+        left = len(self.unit.split_seeds)
+        scores = np.full((tasks, left), np.nan)
         shared = ray.put(self.unit)
         hired_at, worked_at = -HIRE_EVERY_S, time.monotonic()
         try:
@@ -202,13 +220,13 @@ class _Errand:
                 worked_at = now if self.at_work else worked_at
                 if now - worked_at > START_WITHIN_S:
                     raise InfrastructureError(
-                        "The Ray cluster has no core for us.",
-                        cure="Look at `ray status`: other jobs, or nodes that are missing.",
+                        "The Ray cluster has no node whose cores are all free for us.",
+                        cure="Look at `ray status`: other jobs, actors of another version, or nodes that are missing.",
                         code="engine.ray_full",
                     )
                 for (first, last), part in self._gather():
                     scores[:, first:last] = part
-                    left -= 1
+                    left -= last - first
                     progress(tasks * (last - first))
                 if left and cancelled():
                     raise Cancelled()
@@ -217,37 +235,50 @@ class _Errand:
         return scores
 
     def _hire(self) -> None:
-        """Look for an actor per core; those of earlier submissions are there already."""
+        """Look for an actor per node; those of earlier submissions are there already."""
         engaged = {*self.crew, *(name for name, _ in self.starting.values())}
-        engaged |= {name for name, _ in self.at_work.values()}
-        for number in range(_cores()):
-            name = f"scorer-{number}"
+        for node, cores in _nodes().items():
+            name = f"scorer-{node}"
             if name in engaged:
                 continue
             actor = (
-                _remote(concurrency_groups={"control": 1})(Scorer)
+                _remote(concurrency_groups={"control": 1, "cores": cores})(Scorer)
                 .options(
                     name=name,
                     namespace=self.namespace,
                     lifetime="detached",
                     get_if_exists=True,
-                    num_cpus=1,
+                    num_cpus=cores,
                     max_restarts=0,
-                    scheduling_strategy="SPREAD",
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
                 )
                 .remote()
             )
-            self.starting[actor.kernel.remote()] = (name, actor)
+            self.starting[actor.version.remote()] = (name, _Node(actor=actor, cores=cores))
 
     def _deal(self, shared: Any) -> None:
-        """Hand a range of folds to everyone who is free."""
-        busy = {name for name, _ in self.at_work.values()}
-        for name, actor in self.crew.items():
-            if not self.queue:
-                return
-            if name not in busy:
-                part = self.queue.popleft()
-                self.at_work[actor.score.remote(shared, *part, self.token)] = (name, part)
+        """Hand a range of folds to every core that is free."""
+        busy = Counter(name for name, _ in self.at_work.values())
+        total = sum(
+            node.cores for node in (*self.crew.values(), *(node for _, node in self.starting.values()))
+        )
+        for name, node in self.crew.items():
+            for _ in range(node.cores - busy[name]):
+                part = self._next(total)
+                if part is None:
+                    return
+                self.at_work[node.actor.score.remote(shared, *part, self.token)] = (name, part)
+
+    def _next(self, cores: int) -> tuple[int, int] | None:
+        """Take a lost range, or cut one from what was never dealt out: the less is left, the smaller."""
+        if self.again:
+            return self.again.popleft()
+        left = len(self.unit.split_seeds) - self.dealt
+        if not left:
+            return None
+        first = self.dealt
+        self.dealt += max(1, left // (cores * PARTS_PER_CORE))
+        return first, self.dealt
 
     def _gather(self) -> list[tuple[tuple[int, int], NDArray[np.float64]]]:
         """Take in what is done, and who has come or gone; wait a moment for it."""
@@ -271,18 +302,18 @@ class _Errand:
         return results
 
     def _welcome(self, reference: Any) -> None:
-        name, actor = self.starting.pop(reference)
+        name, node = self.starting.pop(reference)
         try:
             digest = ray.get(reference)
         except LOST:
             return  # looked for again in a second
-        if digest != kernel_digest():
+        if digest != code_digest():
             raise OrganizerError(
                 "A node of the Ray cluster runs another version of neuco-worker.",
                 cure="Install the version of this machine on all nodes.",
                 code="engine.ray_version",
             )
-        self.crew[name] = actor
+        self.crew[name] = node
 
     def _deal_again(self, part: tuple[int, int], error: Exception) -> None:
         self.lost[part] += 1
@@ -292,13 +323,12 @@ class _Errand:
                 cure="Look at memory of its nodes and at `ray status`.",
                 code="engine.ray_lost",
             ) from error
-        self.queue.appendleft(part)
+        self.again.append(part)
 
     def _dismiss(self) -> None:
         """Tell those who are still at work that nobody waits for them."""
-        for name, _ in self.at_work.values():
-            if name in self.crew:
-                self.crew[name].stop.remote(self.token)
+        for name in {name for name, _ in self.at_work.values()} & self.crew.keys():
+            self.crew[name].actor.stop.remote(self.token)
 
 
 def _knock(address: str) -> None:
@@ -312,10 +342,8 @@ def _knock(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=REACHED_WITHIN_S).close()
 
 
-def _cores() -> int:
-    return max(1, int(_resources().get("CPU", 0)))
-
-
-def _ranges(folds: int, cores: int) -> list[tuple[int, int]]:
-    size = max(1, folds // (cores * PARTS_PER_CORE))
-    return [(first, min(first + size, folds)) for first in range(0, folds, size)]
+def _nodes() -> dict[str, int]:
+    """List the living nodes that have cores to give, and how many."""
+    found: list[dict[str, Any]] = ray.nodes()
+    cores = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in found if node["Alive"]}
+    return {node: count for node, count in cores.items() if count}

@@ -37,7 +37,7 @@ LIMIT_S = 30.0
 
 
 class Nodes:
-    """A head and a second node, one core each."""
+    """A head of one core and a second node of two."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
@@ -48,8 +48,8 @@ class Nodes:
             head_node_args={"include_dashboard": False, **options},
             shutdown_at_exit=False,
         )
-        self._options = options
-        self.second = self.cluster.add_node(**options)
+        self._options = {**options, "num_cpus": 2}
+        self.second = self.cluster.add_node(**self._options)
 
     def lose_second(self) -> None:
         """Kill the second node."""
@@ -121,7 +121,7 @@ def test_ray_gives_the_local_bits(engine: Any) -> None:
 def test_the_partition_does_not_matter(
     engine: Any, parts_per_core: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Folds dealt out in two ranges or one by one give the same bits."""
+    """Folds dealt out in few ranges or one by one give the same bits."""
     from scoring import ray_engine
 
     monkeypatch.setattr(ray_engine, "PARTS_PER_CORE", parts_per_core)

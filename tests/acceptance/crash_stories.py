@@ -28,7 +28,7 @@ ERRANDS = {
     "fail": "post",
     "delete_message": "delete",
 }
-"""Which errand of the courier makes a call of the client; ``listing`` is a second way to ``submissions``."""
+"""Which errand makes a call of the client; ``listing`` is a second way to ``submissions``."""
 MORE_ERRANDS = frozenset({"listing", "reconnect"})
 NOT_CALLED = frozenset(
     {"close", "expiry", "phase_splits", "dataset_split", "learn_labels", "leaderboard", "all_entries"}
@@ -42,9 +42,9 @@ def client_methods() -> set[str]:
 
 
 def errands() -> set[str]:
-    """Return the errands that stand in the courier's code."""
-    text = next(path for path in SOURCES if path.name == "courier.py").read_text()
-    return set(re.findall(r'_start\(\s*"(\w+)"', text))
+    """Return the errands that stand in the code, whoever runs them."""
+    texts = [path.read_text() for path in SOURCES]
+    return {name for text in texts for name in re.findall(r'_line\.start\(\s*"(\w+)"', text)}
 
 
 def kill_points() -> list[str]:

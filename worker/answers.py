@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
+from worker.state import Transaction
+from worker.state.records import LONGEST_WAIT
+from worker.states import Errand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,3 +90,15 @@ def release_at(now: datetime, *, running_at: datetime | None, grid_s: float) -> 
         return now
     elapsed = max(0.0, (now - running_at).total_seconds())
     return running_at + timedelta(seconds=grid_s * max(1, math.ceil(elapsed / grid_s)))
+
+
+def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[int]:
+    """Return the teams (by key) with an answer that is ready and waits for its moment.
+
+    A moment beyond back-off and grid is from before the clock was set back, and nobody waits for it.
+    """
+    pks = [
+        owed.submission for owed in tx.owed(Errand.POST) if now < owed.not_before <= now + LONGEST_WAIT + grid
+    ]
+    found = (tx.get(pk) for pk in pks)
+    return frozenset(known.team_key for known in found if known is not None and known.team_key is not None)

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.compiled import compiled
-from scoring.kernel import BLOCK, _predict_one, _score, _starts, _train_epoch
+from scoring.kernel import score_test_part, train_epoch
 from scoring.lanes import LANES
-from scoring.torch_stream import shuffle, skip, uniform
+from scoring.layer import outputs_of, start_weights
+from scoring.torch_stream import shuffle, skip
 
 
 @compiled
@@ -35,26 +36,6 @@ def _loss(
         else:
             loss += (output - target) ** 2
     return loss / len(order)
-
-
-@compiled
-def _outputs(
-    rows: NDArray[np.float32],
-    width: int,
-    order: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    predictions: NDArray[np.float32],
-) -> None:
-    """Write the outputs for the rows in ``order``."""
-    block = np.empty(BLOCK, np.int64)
-    following = np.empty(BLOCK, np.int64)
-    outputs = np.empty(BLOCK, np.float32)
-    for begin in range(0, len(order), BLOCK):
-        _starts(order, begin, len(order), width, block)
-        _starts(order, begin + BLOCK, len(order), width, following)
-        _predict_one(rows, width, block, following, weights, outputs)
-        for row in range(min(BLOCK, len(order) - begin)):
-            predictions[begin + row] = outputs[row]
 
 
 @compiled
@@ -105,17 +86,14 @@ def trace_fold(
     gradients = np.zeros(width + LANES, np.float32)
     first = np.zeros(width + LANES, np.float32)
     second = np.zeros(width + LANES, np.float32)
-    bound = 1.0 / math.sqrt(dim)
-    for j in range(dim):
-        weights[j] = uniform(stream, -bound, bound)
-    weights[width] = uniform(stream, -bound, bound)
+    start_weights(stream, dim, width, weights)
 
     test = split[:tested]
     train = split[tested:]
     order = np.empty(len(train), np.int32)
     test_order = np.empty(tested, np.int32)
     predictions = np.empty((1, tested), np.float32)
-    batch_predictions = np.empty(max(batch_size, 1), np.float32)
+    batch_predictions = np.empty((1, batch_size), np.float32)
     scores = np.empty(1, np.float64)
     wants_losses = len(train_losses) > 0
     best = -np.inf
@@ -128,10 +106,10 @@ def trace_fold(
             batches = 0
             for begin in range(0, len(order), batch_size):
                 part = order[begin : min(begin + batch_size, len(order))]
-                _outputs(rows, width, part, weights, batch_predictions)
-                loss += _loss(batch_predictions, part, targets[0], classification[0])
+                outputs_of(rows, width, part, weights, batch_predictions)
+                loss += _loss(batch_predictions[0], part, targets[0], classification[0])
                 batches += 1
-                step = _train_epoch(
+                step = train_epoch(
                     rows, width, part, targets, classification, batch_size, learning_rate, step,
                     weights, gradients, first, second, stop,
                 )  # fmt: skip
@@ -139,7 +117,7 @@ def trace_fold(
                     return False
             train_losses[epoch] = loss / batches
         else:
-            step = _train_epoch(
+            step = train_epoch(
                 rows, width, order, targets, classification, batch_size, learning_rate, step,
                 weights, gradients, first, second, stop,
             )  # fmt: skip
@@ -147,15 +125,15 @@ def trace_fold(
                 return False
         skip(stream, 2)
         shuffle(stream, test, test_order)
-        _score(rows, width, test, targets, classification, weights, predictions, scores)
+        score_test_part(rows, width, test, targets, classification, weights, predictions, scores)
         history[epoch] = scores[0]
         if wants_losses:
             loss = 0.0
             batches = 0
             for begin in range(0, tested, batch_size):
                 part = test_order[begin : min(begin + batch_size, tested)]
-                _outputs(rows, width, part, weights, batch_predictions)
-                loss += _loss(batch_predictions, part, targets[0], classification[0])
+                outputs_of(rows, width, part, weights, batch_predictions)
+                loss += _loss(batch_predictions[0], part, targets[0], classification[0])
                 batches += 1
             test_losses[epoch] = loss / batches
         if scores[0] > best or epoch == 0:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scoring.engine import Unit, ignore, never
 from scoring.errors import Cancelled, OrganizerError
 from scoring.protocol import Recipe
-from scoring.rows import ALIGNMENT, aligned
+from scoring.rows import padded
 from scoring.splits import Splitter, held_out
 
 LOOK_EVERY_S = 0.1  # how often the caller's thread reports progress and asks whether to stop
@@ -112,7 +112,7 @@ def train_folds(
     from scoring.lanes import LANES
 
     tested = held_out(len(rows), recipe.test_size)
-    flat, width = _padded(rows, LANES)
+    flat, width = padded(rows, LANES)
     scores = np.full((len(targets), folds), np.nan)
     stop = np.zeros(1, dtype=np.uint8)
 
@@ -181,18 +181,6 @@ def _challenge_jobs(unit: Unit) -> Iterator[FoldJob]:
             stream = np.empty(STATE_SIZE, dtype=np.uint32)
             start(stream, int(training_seed))
             yield FoldJob(tasks=tasks, fold=fold, split=split, stream=stream)
-
-
-def _padded(rows: NDArray[np.float32], lanes: int) -> tuple[NDArray[np.float32], int]:
-    """Return the rows flat, padded to whole lanes and aligned, and their width; without a copy where they are so already."""
-    samples, dim = rows.shape
-    width = -(-dim // lanes) * lanes
-    if width == dim and rows.flags.c_contiguous and rows.ctypes.data % ALIGNMENT == 0:
-        return rows.reshape(-1), width
-    padded = aligned((samples, width))
-    padded[:, :dim] = rows
-    padded[:, dim:] = 0
-    return padded.reshape(-1), width
 
 
 class _Crew:

@@ -60,3 +60,15 @@ def aligned(shape: tuple[int, int]) -> NDArray[np.float32]:
     raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size].view(np.float32).reshape(shape)
+
+
+def padded(rows: NDArray[np.float32], lanes: int) -> tuple[NDArray[np.float32], int]:
+    """Return the rows flat, padded to whole lanes and aligned, and their width; without a copy where they are so already."""
+    samples, dim = rows.shape
+    width = -(-dim // lanes) * lanes
+    if width == dim and rows.flags.c_contiguous and rows.ctypes.data % ALIGNMENT == 0:
+        return rows.reshape(-1), width
+    wide = aligned((samples, width))
+    wide[:, :dim] = rows
+    wide[:, dim:] = 0
+    return wide.reshape(-1), width

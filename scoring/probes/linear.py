@@ -26,6 +26,7 @@ from scoring.probes.probe import (
     shuffle_splits,
     taken,
 )
+from scoring.rows import padded
 from scoring.splits import held_out
 
 PARAMETERS = ("batch_size", "epochs", "learning_rate", "device")
@@ -121,12 +122,11 @@ class LinearProbe:
         cancelled: Callable[[], bool],
     ) -> tuple[FoldResult, ...]:
         from scoring.lanes import LANES
-        from scoring.local import _padded
         from scoring.probes.traced import trace_fold
 
         samples, dim = exercise.rows.shape
         tested = held_out(samples, TEST_SIZE)
-        flat, width = _padded(exercise.rows, LANES)
+        flat, width = padded(exercise.rows, LANES)
         targets = np.ascontiguousarray(exercise.targets, dtype=np.float32).reshape(1, -1)
         classification = np.array([exercise.kind is TaskKind.BINARY])
         stop = np.zeros(1, dtype=np.uint8)

@@ -22,6 +22,14 @@ README = (Path(scoring.__file__).parent / "README.md").read_text()
 VECTORS = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])
 
 
+def test_every_module_is_documented() -> None:
+    """The README's table has every module and subpackage of the room, and no other."""
+    room = Path(scoring.__file__).parent
+    named = {name for row in re.findall(r"^\| (`.*?) \|", README, re.MULTILINE) for name in row.split(", ")}
+    modules = {f"`{path.stem}`" for path in room.glob("*.py")} - {"`__init__`"}
+    assert named == modules | {f"`{path.parent.name}/`" for path in room.glob("*/__init__.py")}
+
+
 def test_the_documented_vectors_hold() -> None:
     """Key, commitment, row set, seeds, first split, initial weights and first order are those that the README gives."""
     key = phase_key(bytes.fromhex(VECTORS["secret"]), VECTORS["phase"])

@@ -141,7 +141,12 @@ def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
     return Material(
         tasks=tasks,
         embeddings=embeddings,
-        warnings=(*settings.warnings, *label_warnings, *embeddings.warnings),
+        warnings=(
+            *settings.warnings,
+            *label_warnings,
+            *embeddings.warnings,
+            *_union_warning(tasks, embeddings, settings),
+        ),
         places=task_places(find_packages(inputs.annotations), tasks),
     )
 
@@ -229,6 +234,27 @@ def narrowed(material: Material, dim: int) -> Material:
         )
     part = np.ascontiguousarray(material.embeddings.matrix[:, :dim])
     return replace(material, embeddings=replace(material.embeddings, matrix=part))
+
+
+def _union_warning(
+    tasks: Sequence[LabelledTask], embeddings: LenientEmbeddings, settings: StandaloneSettings
+) -> tuple[str, ...]:
+    """Tell that tasks are standardised together with samples that are not theirs."""
+    if not settings.standardize_embeddings:
+        return ()
+    union = set(embeddings.ids)
+    fewer = [
+        task.name
+        for task in tasks
+        if (settings.task_filter is None or task.name in settings.task_filter) and union - set(task.ids)
+    ]
+    if not fewer:
+        return ()
+    named = ", ".join(fewer[:3]) + (f" and {len(fewer) - 3} more" if len(fewer) > 3 else "")
+    return (
+        f"The embeddings are standardised over all {len(union):,} samples that any label file names,"
+        f" also for tasks that label fewer: {named}.",
+    )
 
 
 def _scale(matrix: NDArray[np.float32]) -> Moments:

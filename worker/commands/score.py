@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from scoring.standalone.run import Material, RunReport, Watcher
     from scoring.standalone.sizes import SizePoint
 
+SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
+
 # Flags are spelled as NeuCo-Bench spells them; with hyphens they work too.
 
 
@@ -83,7 +85,7 @@ def score(
             help="Numbers in one sample before compression, for the compression ratio; by default an SSL4EO-S12 data cube.",
             min=1,
         ),
-    ] = 4 * 27 * 264 * 264,
+    ] = SAMPLE_VALUES,
     threads: Annotated[
         int | None, typer.Option(help="Folds trained at once; by default one per core.", min=1)
     ] = None,
@@ -101,9 +103,9 @@ def score(
     from rich.console import Console
 
     from scoring.standalone.configuration import read_settings
-    from scoring.standalone.results import make_run_folder
+    from scoring.standalone.results import finite, make_run_folder
     from scoring.standalone.run import Inputs, narrowed, read_material
-    from scoring.standalone.sizes import SizePoint, write_study
+    from scoring.standalone.sizes import SizePoint, point_document, write_study
 
     console = Console(stderr=True, highlight=False)
     settings = read_settings(config)
@@ -135,9 +137,12 @@ def score(
         write_study(study, method, points, sample_values=sample_values)
     ranked = _ranked(output_dir, phase) if settings.update_leaderboard else None
     if json_output:
-        print(
-            json.dumps(documents[0] if sizes is None else {"folder": str(study), "runs": documents}, indent=2)
-        )
+        if sizes is None:
+            document = documents[0]
+        else:
+            found = [finite(point_document(point, sample_values)) for point in points]
+            document = {"folder": str(study), "sizes": found, "runs": documents}
+        print(json.dumps(document, indent=2))
         return
     if sizes is None:
         _show(report, folder)

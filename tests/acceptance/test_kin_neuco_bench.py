@@ -14,6 +14,16 @@ import yaml
 from worker.cli import guarded
 
 GOLDEN = Path(__file__).parent.parent / "scoring" / "golden"
+OUR_SUMMARY_KEYS = {
+    "probe_type",
+    "seed",
+    "embedding_dim",
+    "warnings",
+    "seconds",
+    "versions",
+    "machine",
+}  # after NeuCo-Bench's, which are six
+OUR_TASK_KEYS = {"task_type", "samples", "folds", "failed_folds", "metrics", "complexity", "seconds"}
 
 
 def run_score(output: Path, case: Path, *, config: Path | None = None, more: tuple[str, ...] = ()) -> Path:
@@ -69,7 +79,7 @@ def write_csv(path: Path, header: list[object], rows: object) -> None:
 
 @pytest.mark.parametrize("case", ["digits_pixels", "digits_pca16_padded"])
 def test_golden_results_come_out_of_the_command_line(case: str, tmp_path: Path) -> None:
-    """Every fold, mean and spread that NeuCo-Bench wrote is in our files under its keys to 1e-5, every Q, on a scale of 100, to 1e-4."""
+    """NeuCo-Bench's folds, means and spreads are in our files under its keys to 1e-5; Q, on a scale of 100, to 1e-5 of its value."""
     expected = json.loads((GOLDEN / case / "expected.json").read_text())
     folder = run_score(tmp_path, GOLDEN / case)
     summary = json.loads((folder / "results_summary.json").read_text())
@@ -82,18 +92,29 @@ def test_golden_results_come_out_of_the_command_line(case: str, tmp_path: Path) 
         "config",
     ]
     assert list(summary)[:6] == first
+    assert set(summary) - set(first) == OUR_SUMMARY_KEYS
     assert summary["experiment"] == folder.name
     assert summary["config"] == yaml.safe_load((GOLDEN / case / "config.yaml").read_text())
-    assert summary["overall_q_score"] == pytest.approx(expected["overall_q_score"], abs=1e-4)
-    assert summary["overall_acc_score"] == pytest.approx(expected["overall_acc_score"], abs=1e-5)
-    assert list(summary["task_q_scores"]) == sorted(expected["tasks"])
+    assert summary["overall_q_score"] == pytest.approx(expected["overall_q_score"], rel=0, abs=1e-4)
+    assert summary["overall_q_score"] == pytest.approx(expected["overall_q_score"], rel=1e-5, abs=0)
+    assert summary["overall_acc_score"] == pytest.approx(expected["overall_acc_score"], rel=0, abs=1e-5)
+    assert list(summary["task_q_scores"]) == list(summary["task_acc_scores"]) == sorted(expected["tasks"])
+    assert {path.name for path in folder.iterdir()} == {"results_summary.json", *expected["tasks"]}
     for task, golden in expected["tasks"].items():
         result = json.loads((folder / task / f"{task}_result.json").read_text())
-        assert list(result)[:5] == ["q_stat", "mean_score", "std_dev", "hyperparamters", "q_t"]
-        assert result["q_stat"] == pytest.approx(golden["q"], abs=1e-4)
-        assert result["mean_score"] == pytest.approx(golden["mean"], abs=1e-5)
-        assert result["std_dev"] == pytest.approx(golden["std"], abs=1e-5)
-        assert result["q_t"] == pytest.approx(golden["folds"], abs=1e-5)
+        kind = {path.stem for path in (GOLDEN / case / "labels").glob(f"{task}__*.csv")}.pop().split("__")[1]
+        theirs = ["q_stat", "mean_score", "std_dev", "hyperparamters", "q_t"]
+        assert list(result)[:5] == theirs
+        assert set(result) - set(theirs) == OUR_TASK_KEYS | ({"confusion_matrix"} if kind == "cls" else set())
+        assert result["hyperparamters"] == {
+            key: value for key, value in summary["config"]["probe_params"].items() if key != "device"
+        }
+        assert result["q_stat"] == pytest.approx(golden["q"], rel=0, abs=1e-4)
+        assert result["q_stat"] == pytest.approx(golden["q"], rel=1e-5, abs=0)
+        assert result["mean_score"] == pytest.approx(golden["mean"], rel=0, abs=1e-5)
+        assert result["std_dev"] == pytest.approx(golden["std"], rel=0, abs=1e-5)
+        assert len(result["q_t"]) == len(golden["folds"])
+        assert result["q_t"] == pytest.approx(golden["folds"], rel=0, abs=1e-5)
         assert summary["task_q_scores"][task] == result["q_stat"]
         assert summary["task_acc_scores"][task] == result["mean_score"]
 
@@ -152,7 +173,7 @@ def test_excluded_ids_and_filtered_tasks_stay_out(small_case: Callable[..., Path
 def test_standardisation_runs_over_the_union_of_all_label_files(
     small_case: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Ids of a task that is filtered out still count for the mean and spread of the embeddings, as in NeuCo-Bench."""
+    """Ids of a task that is filtered out still count for the mean and spread of the embeddings, as in NeuCo-Bench, with a warning."""
     case = small_case(task_filter=["slope"])
     table = (case / "embeddings.csv").read_text().rstrip() + "\nfar" + ",50" * 6 + "\n"
     (case / "embeddings.csv").write_text(table)
@@ -161,6 +182,16 @@ def test_standardisation_runs_over_the_union_of_all_label_files(
     sign.write_text(sign.read_text() + "far,1\n")
     joint = json.loads((run_score(tmp_path / "b", case) / "results_summary.json").read_text())
     assert alone["task_q_scores"] != joint["task_q_scores"]
+    assert alone["warnings"] == []
+    assert joint["warnings"] == [
+        "The embeddings are standardised over all 81 samples that any label file names,"
+        " also for tasks that label fewer: slope."
+    ]
+    raw = small_case("raw", task_filter=["slope"], standardize_embeddings=False)
+    (raw / "labels" / sign.name).write_text(sign.read_text())
+    (raw / "embeddings.csv").write_text(table)
+    alone = json.loads((run_score(tmp_path / "c", raw) / "results_summary.json").read_text())
+    assert alone["warnings"] == []
 
 
 def test_summarize_ranks_complete_runs(small_case: Callable[..., Path], tmp_path: Path) -> None:
@@ -345,17 +376,28 @@ def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) 
     assert linear["task_q_scores"] == stored["task_q_scores"]
 
 
-def test_a_size_study_scores_the_first_dimensions(small_case: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_size_study_scores_the_first_dimensions(
+    small_case: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """--dims gives a run per size, with bytes per sample and compression ratio, and the curve of the paper's Fig. 5a."""
     case = small_case()
-    run_score(tmp_path / "study", case, more=("--dims", "6,2", "--sample_values", "600"))
+    run_score(tmp_path / "study", case, more=("--dims", "6,2", "--sample_values", "600", "--json"))
     [study] = (tmp_path / "study" / "dev").glob("mine_sizes_*")
     document = json.loads((study / "size_study.json").read_text())
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["folder"] == str(study)
+    assert printed["sizes"] == document["sizes"]
+    assert [run["experiment"] for run in printed["runs"]] == [size["run"] for size in document["sizes"]]
     assert [size["embedding_dim"] for size in document["sizes"]] == [2, 6]
     assert [size["bytes_per_sample"] for size in document["sizes"]] == [8, 24]
     assert [size["compression_ratio"] for size in document["sizes"]] == [300.0, 100.0]
     assert (study / "size_study.png").read_bytes().startswith(b"\x89PNG")
-    assert len((study / "size_study.csv").read_text().splitlines()) == 3
+    with (study / "size_study.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["bytes_per_sample"], row["compression_ratio"]) for row in rows] == [
+        ("8", "300.0"),
+        ("24", "100.0"),
+    ]
     full = json.loads((run_score(tmp_path / "full", case) / "results_summary.json").read_text())
     assert document["sizes"][1]["task_q_scores"] == full["task_q_scores"]
     runs = {path.name.rsplit("_", 2)[0] for path in (tmp_path / "study" / "dev").iterdir()}

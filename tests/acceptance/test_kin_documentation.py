@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +77,72 @@ def test_workflows_give_a_strangers_files_no_right(name: str) -> None:
         assert not any("checkout" in step for step in used)
     for step in job["steps"]:
         assert "${{" not in step.get("run", ""), "an expression in a script is code from outside"
+
+
+class PullRequest:
+    """A repository with the example's normaliser, and a clone as GitHub checks a pull request out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clone = folder / "clone"
+        self.folder = folder
+        self.environment = {
+            key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "GITHUB_"))
+        } | {
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "RUNNER_TEMP": str(folder),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+            "BASE": "main",
+        }
+        main = folder / "main"
+        main.mkdir()
+        shutil.copy(ROOT / "config" / "kin" / "normalizer.json", main)
+        self.run("git init -q -b main && git add normalizer.json", main)
+        self.run("git -c user.name=x -c user.email=x@example.org commit -q -m Freeze", main)
+        self.run(f"git clone -q --depth 1 file://{main} {self.clone}", folder)
+        shutil.copytree(ROOT / "config" / "kin" / "new_submission", self.clone / "new_submission")
+
+    def run(self, script: str, where: Path) -> int:
+        """Run a step's script as GitHub does: bash that stops at the first fault."""
+        command = ["bash", "-e", "-o", "pipefail", "-c", script]
+        return subprocess.run(command, cwd=where, env=self.environment, check=False).returncode
+
+    def check(self) -> int:
+        """Run the workflow's scripts, without the installation; return the first status that is not 0."""
+        workflow = yaml.safe_load((ROOT / "config" / "kin" / "geobench-check.yml").read_text())
+        scripts = [step["run"] for step in workflow["jobs"]["check"]["steps"] if "run" in step]
+        assert [script.split()[0] for script in scripts] == ["pip", "pip", "git", "status=0"]
+        return next((status for script in scripts[2:] if (status := self.run(script, self.clone))), 0)
+
+
+def test_the_workflow_checks_a_pull_request(tmp_path: Path) -> None:
+    """Its scripts pass a valid submission and fail one with a fault, the verdict is written, and the normaliser is the main branch's."""
+    request = PullRequest(tmp_path)
+    (request.clone / "normalizer.json").write_text("{}")  # a submission's own does not count
+    assert request.check() == 0
+    verdict = (request.clone / "verdict.md").read_text()
+    assert verdict.startswith("### The submission is valid")
+    assert "| Rank |" in verdict
+    assert (tmp_path / "summary.md").read_text() == verdict
+    results = request.clone / "new_submission" / "results_and_parameters.csv"
+    results.write_text("\n".join(results.read_text().splitlines()[:4]) + "\n")
+    assert request.check() == 1
+    assert "at least 5 are needed" in (request.clone / "verdict.md").read_text()
+    (request.clone / "verdict.md").unlink()
+    (tmp_path / "normalizer.json").unlink()
+    (tmp_path / "main" / "normalizer.json").write_text("broken")
+    request.run(
+        "git -c user.name=x -c user.email=x@example.org commit -q -a -m Break", request.folder / "main"
+    )
+    assert request.check() == 2
+    assert (request.clone / "verdict.md").read_text() == "The check itself failed; see the log.\n"
+
+
+def test_the_worker_imports_nothing_of_it() -> None:
+    """Daemon, evaluation and publishing leave the standalone benchmark, its probes and the other formats alone."""
+    code = "import sys, worker.daemon, worker.evaluate_child, worker.publishing; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    kin = ("scoring.standalone", "scoring.probes", "leaderboard.geobench", "leaderboard.neurobench")
+    loaded = done.stdout.split()
+    assert "worker.daemon" in loaded
+    assert [name for name in loaded if name.startswith((*kin, "leaderboard.runs"))] == []

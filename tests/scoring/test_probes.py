@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -62,6 +64,30 @@ def test_the_registry_names_its_probes() -> None:
     with pytest.raises(OrganizerError) as caught:
         make_probe("forest", ProbeSettings(params={}))
     assert "linear, mlp, ridge, svm" in caught.value.cure
+
+
+PACKAGE = """
+from scoring.probes.ridge import RidgeProbe
+
+class Ours(RidgeProbe):
+    name = "ours"
+"""
+
+
+def test_another_package_adds_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry point is enough; nobody's entry point takes the place of a probe of the protocol."""
+    (tmp_path / "our_probes.py").write_text(PACKAGE)
+    about = tmp_path / "our_probes-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: our-probes\nVersion: 1.0\n")
+    named = "\n".join(f"{name} = our_probes:Ours" for name in ("ours", "linear"))
+    (about / "entry_points.txt").write_text(f"[neuco_worker.probes]\n{named}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "ours" in probe_names()
+    probe = make_probe("ours", ProbeSettings(params={"alpha": 1}))
+    assert probe.name == "ours"
+    assert probe.train(make_exercise(TaskKind.REGRESSION), folds=2).folds[0].score > 0.5
+    assert make_probe("linear", ProbeSettings(params={})).name == "linear"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -51,7 +51,7 @@ def test_a_file_of_300_megabytes_is_read_within_350(tmp_path: Path) -> None:
     """Peak memory is that of the matrix (54 MB) and of the libraries, not of the file."""
     count, dim = 13_260, 1024
     values = np.random.default_rng(0).standard_normal(dim)
-    text = ("," + ",".join(repr(float(value)) for value in values) + "\n").encode()
+    text = ("," + ",".join(f"{value:.16e}" for value in values) + "\n").encode()
     path = tmp_path / "big"
     with path.open("wb") as file:
         file.write(("id," + ",".join(map(str, range(dim))) + "\n").encode())
@@ -59,7 +59,7 @@ def test_a_file_of_300_megabytes_is_read_within_350(tmp_path: Path) -> None:
     size = path.stat().st_size
     result = read_in_child(path, count, dim)
     path.unlink()
-    assert size > 250e6
+    assert size > 300e6
     assert len(str(result["verdict"])) == 64
     assert result["peak_bytes"] < 350e6  # type: ignore[operator]
     assert not result["torch"]

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scoring.errors import OrganizerError
 from scoring.protocol import Protocol, Recipe
-from worker.challenge import PhaseSetup
-from worker.configuration import Configuration
+
+if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
+    from worker.challenge import PhaseSetup
+    from worker.configuration import Configuration
 
 EXPANSION = 4  # a file may expand to so many times submission.max_megabytes
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -238,3 +240,10 @@ def test_no_process_to_be_had_is_tried_again(stage: Stage, play: Play) -> None:
     folder.mkdir()
     play.drive()
     assert stage.status(pk) == "finished"
+
+
+def test_a_child_loads_nothing_of_the_daemon() -> None:
+    """Configuration, database and network stay out of the process that meets participants' files, and so does the time to load them."""
+    code = "import sys, worker.evaluate_child; print(sorted({'pydantic', 'yaml', 'sqlalchemy', 'requests'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

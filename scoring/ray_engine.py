@@ -1,10 +1,10 @@
 """The ray engine: the compiled kernel on a Ray cluster.
 
-One actor per node stays warm between submissions (detached, named after the digest of our sources, so that an upgrade makes new ones). A unit is
-put into the object store once. On each node one thread per core trains on one copy of the rows, as the local engine's threads do: a copy
-for each core would not fit into the cache that they share. Each core is handed a range of folds when it is free, large ones first, so that
-all end together. The kernel scores every fold alone from its own seeds, so the scores are those of the local engine to the bit on equal
-processors, however the folds are dealt out and however often one is dealt out again.
+One actor per node stays warm between submissions (detached, named after the digest of our sources, so that an upgrade makes new ones). A
+unit is put into the object store once. On each node one thread per core trains on one copy of the rows, as the local engine's threads do:
+a copy for each core would not fit into the cache that they share. Each core is handed a range of folds when it is free, large ones first,
+so that all end together. The kernel scores every fold alone from its own seeds, so the scores are those of the local engine to the bit on
+equal processors, however the folds are dealt out and however often one is dealt out again.
 
 What a lost node, a killed actor or a lost object takes with it is dealt out again; new actors are looked for every second while the work
 goes on. Only the worker's machine and the cluster's nodes see labels. ray is an extra; nothing imports this module unless the engine is
@@ -60,6 +60,7 @@ LOST = (
 
 
 _remote: Any = ray.remote  # its types know neither concurrency groups of classes
+_known_nodes: Any = ray.nodes  # nor this
 
 
 class Scorer:
@@ -344,6 +345,6 @@ def _knock(address: str) -> None:
 
 def _nodes() -> dict[str, int]:
     """List the living nodes that have cores to give, and how many."""
-    found: list[dict[str, Any]] = ray.nodes()
+    found: list[dict[str, Any]] = _known_nodes()
     cores = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in found if node["Alive"]}
     return {node: count for node, count in cores.items() if count}

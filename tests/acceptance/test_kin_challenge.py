@@ -1,0 +1,72 @@
+"""Task packages in a running challenge: what Brain-Score's versions, ceilings and hierarchy become there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worker.stage import Stage, embeddings
+from worker.cli import guarded
+from worker.sandbox import ManualClock
+from worker.states import State
+
+
+def cells_of(stage: Stage) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Return all cells by content, task and version."""
+    store = stage.store()
+    with store.read() as tx:
+        cells = {(cell["content_hash"], cell["task"], cell["version"]): cell for cell in tx.all_cells()}
+    store.close()
+    return cells
+
+
+def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A label file grows into a package for nothing; its next version scores all submissions on this task alone, and old cells stay."""
+
+    def typed(*arguments: str) -> str:
+        """Run a command with the challenge's configuration and return what it prints."""
+        capsys.readouterr()
+        assert guarded([*arguments, "--phase", "dev", "--config", str(stage.path)]) == 0
+        return capsys.readouterr().out
+
+    with Stage(tmp_path, clock=ManualClock()) as stage:
+        with stage.play() as play:
+            pks = [stage.submit("A", embeddings(1)), stage.submit("B", embeddings(2))]
+            play.drive(lambda: all(play.states().get(pk) == State.PUBLISHED for pk in pks))
+        before = cells_of(stage)
+        tasks = tmp_path / "tasks" / "dev"
+        plain = tasks / "alpha__regr.csv"
+        assert guarded(["task", "new", str(tasks / "alpha"), "--labels", str(plain)]) == 0
+        plain.unlink()
+        assert "nothing to do; all 2 rows are complete" in typed("challenge", "rescore")
+
+        package = tasks / "alpha" / "task.yaml"
+        text = package.read_text().replace("version: 1 ", "version: 2 ")
+        text = text.replace("ceiling: null", "ceiling: 0.8").replace('parent: ""', "parent: land")
+        package.write_text(text)
+        planned = typed("challenge", "rescore")
+        assert "1 tasks new or changed, 0 dropped; 2 cells of 2 rows are missing" in planned
+        assert cells_of(stage) == before
+        typed("challenge", "rescore", "--yes")
+        after = cells_of(stage)
+        assert {key: after[key] for key in before} == before
+        new = after.keys() - before.keys()
+        assert {task for _, task, _ in new} == {"alpha"}
+        assert {content for content, _, _ in new} == {content for content, _, _ in before}
+        assert len(new) == 2
+
+        report = tmp_path / "report"
+        typed("board", "report", "--out", str(report))
+        document = json.loads((report / "dev.json").read_text())
+        assert [group["group"] for group in document["groups"]] == ["", "land"]
+        assert list(document["ceiled"]) == ["alpha"]
+        means = {new_key[0]: after[new_key]["mean"] for new_key in new}
+        assert sorted(cell["score"] for cell in document["ceiled"]["alpha"]) == pytest.approx(
+            sorted(means.values())
+        )
+        assert sorted(cell["ceiled"] for cell in document["ceiled"]["alpha"]) == pytest.approx(
+            sorted(mean / 0.8 for mean in means.values())
+        )

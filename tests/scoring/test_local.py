@@ -29,6 +29,7 @@ ORACLE_SHAPES = [  # samples, dimension, batch size, epochs
     (72, 1024, 64, 5),
     (101, 16, 32, 7),
     (130, 100, 7, 5),
+    (143, 100, 64, 5),  # two whole batches
     (257, 257, 64, 5),
     (300, 100, 300, 20),
     (713, 1024, 64, 3),

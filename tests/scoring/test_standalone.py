@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.probes.probe import TaskKind
-from scoring.standalone.configuration import SWITCHES, parse_settings
+from scoring.standalone.configuration import SWITCHES, parse_settings, read_settings
 from scoring.standalone.labels import read_annotations, read_labels
 from scoring.standalone.reading import read_embeddings, read_excluded
 from scoring.standalone.results import finite, make_run_folder
@@ -194,6 +195,31 @@ def test_any_configuration_is_taken_or_named(document: dict[str, object]) -> Non
     for switch, default in SWITCHES.items():
         assert getattr(settings, switch) == (default if document.get(switch) is None else document[switch])
     assert any("typo" in warning for warning in settings.warnings) == ("typo" in document)
+
+
+APPENDIX_B2 = """
+embedding_dim: 1024          # number of embedding dimensions
+batch_size: 64              # batch size for (linear) probing
+epochs: 20                  # number of epochs to optimize the (linear) probe for
+learning_rate: 0.001        # learning rate to optimize with
+k_folds: 40                 # number of cross-validations to generate statistics over
+standardize_embeddings: true # standardize embeddings by their global mean and std
+normalize_labels: true      # normalize in range [0,1]
+task_filter: false          # all in /path/to/annotation_directory/ per default
+                            # example: ["biomass_mean", "biomass_std"]
+"""
+
+
+def test_the_papers_example_reads_as_it_is_printed(tmp_path: Path) -> None:
+    """The configuration of Appendix B.2 is taken without a warning; in the nested form it means the same."""
+    (tmp_path / "config.yaml").write_text(APPENDIX_B2)
+    flat = read_settings(tmp_path / "config.yaml")
+    assert (flat.embedding_dim, flat.k_folds, flat.probe_type, flat.task_filter) == (1024, 40, "linear", None)
+    assert flat.probe_params == {"batch_size": 64, "epochs": 20, "learning_rate": 0.001}
+    assert (flat.standardize_embeddings, flat.normalize_labels, flat.warnings) == (True, True, ())
+    nested = {key: value for key, value in flat.raw.items() if key not in flat.probe_params}
+    again = parse_settings({**nested, "probe_params": dict(flat.probe_params), "task_filter": None})
+    assert replace(again, raw=flat.raw) == flat
 
 
 def test_unknown_keys_name_the_nearest() -> None:

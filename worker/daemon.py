@@ -196,6 +196,7 @@ class Worker:
         with self.context.store.write() as tx:
             record = tx.phase_record(setup.codename)
             if record is None or not tx.has_cells(setup.codename):
+                commitments.ensure(tx, self.context.configuration, {setup.codename: setup}, now=now)
                 tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
                 return True
             if record["protocol_hash"] == setup.protocol.hash and record["tasks"] == dict(setup.tasks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ class Office:
         files: Stored submission files.
         actor: Who acts, for the audit trail.
         now: When the command began.
+        clock: Tells the time, for what comes at the end of a long command.
     """
 
     configuration: Configuration
@@ -33,6 +34,7 @@ class Office:
     files: FileStore
     actor: str
     now: datetime
+    clock: Callable[[], datetime]
 
     def phases(self) -> Mapping[str, PhaseSetup]:
         """Read the phases from their files; see :func:`worker.challenge.load_challenge`."""
@@ -69,10 +71,15 @@ def opened(config: Path) -> Iterator[Office]:
             store=store,
             files=FileStore(configuration.state_dir),
             actor=_actor(),
-            now=datetime.now(UTC),
+            now=_now(),
+            clock=_now,
         )
     finally:
         store.close()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _actor() -> str:

@@ -213,34 +213,39 @@ def _take_up(office: Office, setup: PhaseSetup) -> int:
     """Let the phase stand on its present tasks, and owe EvalAI every answer that changed."""
     decimals = office.configuration.leaderboard.decimals
     changed = 0
+    now = office.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
     with office.store.write() as tx:
         before = tx.phase_record(setup.codename)
+        renewed = before is None or (before["protocol_hash"], before["tasks"]) != (
+            setup.protocol.hash,
+            dict(setup.tasks),
+        )
         tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
         for known in tx.submissions(COUNTED | {State.SCORED}):
             if known.phase != setup.codename or known.content_hash is None or known.answer is None:
                 continue
             q_mean = row_mean_q(tx, known.content_hash, setup.protocol.hash, dict(setup.tasks))
-            if q_mean is None or q_mean == known.q_mean:
+            if q_mean is None or (q_mean == known.q_mean and not renewed):
                 continue
-            receipt = give_receipt(tx, known.pk, setup, known.content_hash, now=office.now)
+            receipt = give_receipt(tx, known.pk, setup, known.content_hash, now=now)
             before_it = answers.Answer.from_json(known.answer)
             answer = with_value(before_it, q_mean, decimals, receipt=receipt)
             if answer.value == before_it.value:
                 tx.note(known.pk, q_mean=q_mean)
                 continue
             changed += 1
-            _answer_again(tx, known, answer, q_mean, office.now)
+            _answer_again(tx, known, answer, q_mean, now)
         commitments.commit(
             tx,
             office.configuration,
             {**office.phases(), setup.codename: setup},
             reason=f"tasks or protocol of {setup.codename} changed",
-            now=office.now,
+            now=now,
         )
         tx.log(
             "rescored",
             actor=office.actor,
-            now=office.now,
+            now=now,
             phase=setup.codename,
             before=None if before is None else before["tasks"],
             after=dict(setup.tasks),

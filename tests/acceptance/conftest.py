@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.acceptance.fair_challenge import fair  # noqa: F401 - a fixture
 from tests.worker.conftest import _warm_kernels, cells  # noqa: F401 - fixtures
 from tests.worker.killing import Nursery
 

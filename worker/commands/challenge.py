@@ -352,7 +352,7 @@ def verify(
     with opened_repository(repository, growing=GROWING) as public:
         found = list(verdicts(public))
         if receipt is not None:
-            found += receipt_verdicts(public, _receipt(receipt))
+            found += receipt_verdicts(public, *_told(receipt))
         if submission is not None:
             from worker.fairness.recompute import submission_verdicts
 
@@ -382,14 +382,15 @@ def verify(
         raise typer.Exit(1)
 
 
-def _receipt(path: Path) -> dict[str, str]:
+def _told(path: Path) -> tuple[dict[str, str], float]:
+    """Read the receipt and mean Q of a stdout that EvalAI showed."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        receipt = document["receipt"]
+        receipt, q_mean = dict(document["receipt"]), float(document["q_mean"])
     except (OSError, ValueError, KeyError, TypeError):
         raise OrganizerError(
             f"{path} does not hold a receipt.",
             cure="Save what EvalAI shows as stdout of your submission.",
             code="verify.receipt",
         ) from None
-    return {str(key): str(value) for key, value in receipt.items()}
+    return {str(key): str(value) for key, value in receipt.items()}, q_mean

@@ -69,11 +69,9 @@ def commitment_of(opened: Mapping[str, Any]) -> str:
     return digest("commitment", bytes.fromhex(opened["nonce"]), canonical(body))
 
 
-def public_protocol(setup: PhaseSetup) -> dict[str, Any]:
+def announced_protocol(protocol: Mapping[str, Any]) -> dict[str, Any]:
     """Return what everybody may know of a phase's protocol from the start."""
-    protocol = asdict(setup.protocol)
-    del protocol["secret_commitment"]
-    return protocol
+    return {key: value for key, value in protocol.items() if key != "secret_commitment"}
 
 
 def commit(
@@ -84,10 +82,22 @@ def commit(
     reason: str,
     now: datetime,
     beacon: str | None = None,
+    kept: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Make a commitment durable and return its public entry; what opens it stays in the database until the reveal."""
+    """Make a commitment durable and return its public entry; what opens it stays in the database until the reveal.
+
+    Args:
+        tx: Where it is kept.
+        configuration: The checked configuration.
+        phases: The phases that are committed to as their files are now.
+        reason: Why, in public.
+        now: The time, in public.
+        beacon: A public value that is mixed into the splits.
+        kept: Manifests of further phases, which stay as they were committed to before.
+    """
     secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
-    manifests = {name: phase_manifest(configuration, setup) for name, setup in phases.items()}
+    manifests = dict(kept or {})
+    manifests |= {name: phase_manifest(configuration, setup) for name, setup in phases.items()}
     opened = opening(secret, manifests)
     sequence = len(tx.commitments()) + 1
     public = {
@@ -97,7 +107,7 @@ def commit(
         "reason": reason,
         "commitment": commitment_of(opened),
         "beacon": beacon,
-        "phases": {name: public_protocol(setup) for name, setup in phases.items()},
+        "phases": {name: announced_protocol(manifest["protocol"]) for name, manifest in manifests.items()},
         "software": f"neuco-worker {version('neuco-worker')}",
     }
     tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
@@ -107,9 +117,36 @@ def commit(
 def ensure(
     tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
 ) -> None:
-    """Commit at the first start, if nothing was committed yet."""
-    if not tx.commitments():
+    """Commit to what nothing was scored on yet: everything at the first start, later a phase that was added or prepared anew.
+
+    A phase that has scores is left alone: a change of its tasks is taken up, and committed to, by a rescore.
+    """
+    entries = tx.commitments()
+    if not entries:
         commit(tx, configuration, phases, reason="the challenge begins", now=now)
+        return
+    manifests = entries[-1][1]["manifests"]
+    fresh = {
+        name: setup
+        for name, setup in phases.items()
+        if not covers(manifests.get(name), setup) and not tx.has_cells(name)
+    }
+    if fresh:
+        changed = [name for name in fresh if name in manifests]
+        added = [name for name in fresh if name not in manifests]
+        reasons = [f"phase {name} was added" for name in added]
+        reasons += [f"phase {name} was changed before anything was scored in it" for name in changed]
+        kept = {name: manifest for name, manifest in manifests.items() if name not in fresh}
+        commit(tx, configuration, fresh, reason="; ".join(reasons), now=now, kept=kept)
+
+
+def covers(manifest: Mapping[str, Any] | None, setup: PhaseSetup) -> bool:
+    """Tell whether a manifest is of a phase as its files are now."""
+    return (
+        manifest is not None
+        and manifest["protocol_hash"] == setup.protocol.hash
+        and {task["identifier"]: task["version"] for task in manifest["tasks"]} == dict(setup.tasks)
+    )
 
 
 def commitment_file(tx: Transaction) -> bytes | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import git
 
@@ -37,6 +39,25 @@ class PublicRepository:
     files: dict[str, bytes]
     versions: dict[str, list[bytes]]
     with_history: bool
+
+    def json(self, path: str) -> Any:
+        """Return a JSON file's value.
+
+        Raises:
+            KeyError: If there is no such file.
+            ValueError: If it is no JSON.
+            RecursionError: If it is nested without end.
+        """
+        return json.loads(self.files[path])
+
+    def lines(self, path: str) -> Iterator[dict[str, Any]]:
+        """Return the objects of a file of JSON lines; an empty one for what is none."""
+        for line in self.files.get(path, b"").splitlines():
+            try:
+                document = json.loads(line)
+            except (ValueError, RecursionError):
+                document = {}
+            yield document if isinstance(document, dict) else {}
 
 
 def read_folder(folder: Path) -> PublicRepository:

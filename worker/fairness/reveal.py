@@ -6,13 +6,11 @@ import csv
 import io
 import json
 from dataclasses import asdict
-from itertools import pairwise
 from typing import Any
 
 from leaderboard.board import from_json, to_json
 from scoring.seeds import phase_key
 from scoring.tasks import Task, load_tasks
-from worker.fairness.canonical import is_prefix
 from worker.office import Office
 from worker.publishing import make_rules
 from worker.secrets import read_challenge_secret
@@ -105,8 +103,3 @@ def _rules(tx: Transaction, office: Office, phase: str) -> dict[str, Any]:
         "hidden_teams": sorted(rules["hidden_teams"]),
         "chosen": {str(team): submission for team, submission in rules["chosen"].items()},
     }
-
-
-def only_grew(versions: list[list[Any]]) -> bool:
-    """Tell whether each version of a file begins with the one before it."""
-    return all(is_prefix(earlier, later) for earlier, later in pairwise(versions))

@@ -1,0 +1,117 @@
+"""A small honest challenge whose dev phase was revealed, and ways to spoil what it published."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worker.stage import WARM_CACHE, Stage, clean_environment, embeddings
+from worker.fairness import receipts
+from worker.fairness.public import PublicRepository
+from worker.fairness.verify import Truth, verdicts
+
+REVEAL = "reveal/dev/reveal.json"
+Change = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Fair:
+    """The challenge's stage, still open, and a folder with nothing but its public files."""
+
+    stage: Stage
+    public: Path
+
+
+def public_copy(repository: Path, folder: Path) -> Path:
+    """Take what anybody can see of a repository into a folder of its own, without its history."""
+    subprocess.run(
+        ["git", "clone", "-q", "-b", "main", str(repository), str(folder)],
+        check=True,
+        env=clean_environment(),
+    )
+    shutil.rmtree(folder / ".git")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def fair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fair]:
+    """Two teams and a private submission; dev is revealed, eval is not."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
+    folder = tmp_path_factory.mktemp("fair")
+    with Stage(folder, changes={"evalai": {"poll_every": 1}}) as stage:
+        stage.submit("A", embeddings(1))
+        assert stage.once().returncode == 0
+        stage.submit("B", embeddings(2, noise=1.0))
+        stage.submit("B", embeddings(3), is_public=False)
+        stage.submit("A", embeddings(4))
+        assert stage.once().returncode == 0
+        done = stage.command("challenge", "reveal", "--phase", "dev", "--yes")
+        assert done.returncode == 0, done.stderr
+        yield Fair(stage, public_copy(stage.board, folder / "public"))
+
+
+def lies(repository: PublicRepository) -> set[str]:
+    """Return the checks that found a lie."""
+    return {verdict.check for verdict in verdicts(repository) if verdict.truth is Truth.FALSE}
+
+
+def with_file(repository: PublicRepository, path: str, content: bytes | None) -> PublicRepository:
+    """Return the files with one of them replaced, or gone."""
+    files = {**repository.files, path: content or b""}
+    if content is None:
+        del files[path]
+    return PublicRepository(files=files, versions={}, with_history=False)
+
+
+def changed(repository: PublicRepository, path: str, change: Change) -> PublicRepository:
+    """Return the files with one changed: a JSON document, the list of a file's JSON lines, or a text."""
+    text = repository.files[path].decode()
+    if path.endswith(".jsonl"):
+        lines = [json.loads(line) for line in text.splitlines()]
+        return with_file(
+            repository, path, "".join(json.dumps(line) + "\n" for line in change(lines)).encode()
+        )
+    if path.endswith(".json"):
+        return with_file(repository, path, json.dumps(change(json.loads(text))).encode())
+    return with_file(repository, path, change(text).encode())
+
+
+def to(*path: Any, value: Any) -> Change:
+    """Return a change that sets one place of a document, to a value or by a function of the old one."""
+
+    def change(document: Any) -> Any:
+        place = document
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value(place[path[-1]]) if callable(value) else value
+        return document
+
+    return change
+
+
+def forged(repository: PublicRepository, change: Change) -> PublicRepository:
+    """Change the first entry's record and make receipt and chain fit again, as an organizer can who has all keys."""
+    document = json.loads(repository.files[REVEAL])
+    entry = document["entries"][0]
+    before = entry["commitment"]
+    entry["record"] = change(entry["record"])
+    entry["commitment"] = receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"]))
+
+    def renewed(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        previous = receipts.GENESIS
+        for line in lines:
+            listed = (entry["commitment"] if one == before else one for one in line["receipts"])
+            line |= {"receipts": sorted(listed), "previous": previous}
+            del line["head"]
+            line["head"] = previous = receipts.chained(previous, line)
+        return lines
+
+    return changed(with_file(repository, REVEAL, json.dumps(document).encode()), receipts.PATH, renewed)

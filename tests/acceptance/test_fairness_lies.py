@@ -1,0 +1,266 @@
+"""Every planted lie is found by the check that guards it: crude ones, and those that were made to fit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, to, with_file
+from tests.worker.stage import clean_environment, embeddings
+from worker.fairness import receipts
+from worker.fairness.public import opened, read_folder
+from worker.fairness.recompute import submission_verdicts
+from worker.fairness.verify import GROWING, Truth, receipt_verdicts, verdicts
+
+pytestmark = pytest.mark.xdist_group("fairness")
+
+
+def _drop_first(items: list[Any]) -> list[Any]:
+    return items[1:]
+
+
+def _swap_ranks(document: Any) -> Any:
+    first, second = document["boards"][-1]["standings"][:2]
+    first["rank"], second["rank"] = second["rank"], first["rank"]
+    return document
+
+
+def _swap_names(document: Any) -> Any:
+    first, second = document["entries"][:2]
+    first["team"], second["team"] = second["team"], first["team"]
+    return document
+
+
+def _swap_lines(text: str) -> str:
+    lines = text.splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("| 1 |"))
+    lines[first] = (
+        lines[first].replace("| A |", "| B |")
+        if "| A |" in lines[first]
+        else lines[first].replace("| B |", "| A |")
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _better(text: str) -> str:
+    head, first, *rest = text.splitlines()
+    cells = first.split(",")
+    cells[4] = "99.999"
+    return "\n".join([head, ",".join(cells), *rest]) + "\n"
+
+
+def _add_task(tasks: list[Any]) -> list[Any]:
+    return [*tasks, dict(tasks[0], identifier="zeta")]
+
+
+MANIFEST = ("commitments", 0, "manifest")
+CELL = ("entries", 0, "record", "cells", "alpha")
+BOARD = ("boards", -1)
+LIES: dict[str, tuple[str, Change, str]] = {
+    "a task dropped": (REVEAL, to(*MANIFEST, "tasks", value=_drop_first), "dev: commitment"),
+    "a task added": (REVEAL, to(*MANIFEST, "tasks", value=_add_task), "dev: commitment"),
+    "another salt": (REVEAL, to(*MANIFEST, "tasks", 0, "salt", value="11" * 32), "dev: labels"),
+    "another nonce": (
+        REVEAL,
+        to("commitments", 0, "opening", "nonce", value="11" * 32),
+        "dev: commitment",
+    ),
+    "another key, so other seeds": (REVEAL, to("key", value="22" * 32), "dev: splits"),
+    "another number of folds": (REVEAL, to(*MANIFEST, "protocol", "folds", value=5), "dev: splits"),
+    "another protocol announced": (
+        "commitment.json",
+        to(0, "phases", "dev", "folds", value=200),
+        "dev: commitment",
+    ),
+    "other ids": ("reveal/dev/ids.txt", lambda text: text.replace("img_007", "img_707"), "dev: ids"),
+    "another label": (
+        "reveal/dev/labels/alpha__regr.csv",
+        lambda text: text.replace("img_003,", "img_003,1"),
+        "dev: labels",
+    ),
+    "another score": (REVEAL, to(*CELL, "folds", 0, value=lambda fold: fold + 0.25), "dev: scores"),
+    "another nonce of a receipt": (REVEAL, to("entries", 0, "nonce", value="33" * 32), "dev: scores"),
+    "an entry dropped": (REVEAL, to("entries", value=_drop_first), "dev: ranks"),
+    "another mean Q": (
+        REVEAL,
+        to(*BOARD, "standings", 0, "q_mean", value=lambda q: q + 0.01),
+        "dev: ranks",
+    ),
+    "ranks swapped": (REVEAL, _swap_ranks, "dev: ranks"),
+    "another standing by mean Q": (
+        REVEAL,
+        to(*BOARD, "standings", 0, "rank_by_mean", value=lambda rank: 3 - rank),
+        "dev: ranks",
+    ),
+    "another order": (REVEAL, to(*BOARD, "standings", value=lambda rows: rows[::-1]), "dev: board"),
+    "another weight of a task": (REVEAL, to(*BOARD, "private", "weights", "alpha", value=0.9), "dev: ranks"),
+    "another weighted rank": (
+        REVEAL,
+        to(*BOARD, "private", "rows", 0, "weighted_rank", value=1.25),
+        "dev: ranks",
+    ),
+    "another quality score": (
+        REVEAL,
+        to(*BOARD, "private", "rows", 0, "q", "beta", value=50.0),
+        "dev: ranks",
+    ),
+    "a board dropped": (REVEAL, to("boards", value=_drop_first), "dev: board"),
+    "a dropped batch of receipts": (receipts.PATH, _drop_first, "dev: scores"),
+    "a dropped receipt": (receipts.PATH, to(0, "receipts", value=_drop_first), "receipts"),
+    "receipts reordered": (receipts.PATH, to(0, "receipts", value=lambda listed: listed[::-1]), "receipts"),
+    "another commitment, put in late": (
+        "commitment.json",
+        to(0, "commitment", value="44" * 32),
+        "dev: commitment",
+    ),
+    "a commitment from after the scores": (
+        "commitment.json",
+        to(0, "made_at", value="2100-01-01T00:00:00+00:00"),
+        "dev: scores",
+    ),
+    "a commitment dropped": ("commitment.json", _drop_first, "commitment"),
+    "history rewritten": ("leaderboard/history.jsonl", _drop_first, "dev: board"),
+    "the present board changed": (
+        "leaderboard/dev.json",
+        to("entries", 0, "q_mean", value=99.0),
+        "dev: board",
+    ),
+    "names swapped on the present board": ("leaderboard/dev.json", _swap_names, "dev: board"),
+    "another weight on the page": ("leaderboard/dev.json", to("tasks", 0, "weight", value=0.9), "dev: board"),
+    "another table": ("leaderboard/dev.csv", _better, "dev: board"),
+    "another README": ("README.md", _swap_lines, "dev: board"),
+}
+MADE_TO_FIT: dict[str, tuple[Change, str]] = {
+    "a score": (to("cells", "alpha", "folds", 0, value=lambda fold: fold - 0.25), "dev: ranks"),
+    "a task that nobody committed to": (
+        to("cells", "zeta", value={"version": "00", "folds": [0.5]}),
+        "dev: scores",
+    ),
+    "another version of a task": (to("cells", "alpha", "version", value="00" * 32), "dev: scores"),
+    "another protocol": (to("protocol_hash", value="00" * 32), "dev: scores"),
+    "a score from before the commitment": (to("scored_at", value="2001-01-01T00:00:00+00:00"), "dev: scores"),
+    "another submission's score": (to("submission", value=999), "dev: scores"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_every_planted_lie_is_found(fair: Fair, lie: str) -> None:
+    """A change of anything that was promised is found by the check that guards it."""
+    path, change, check = LIES[lie]
+    repository = read_folder(fair.public)
+    assert lies(repository) == set()
+    assert check in lies(changed(repository, path, change))
+
+
+@pytest.mark.parametrize("lie", MADE_TO_FIT)
+def test_lies_that_were_made_to_fit_are_found(fair: Fair, lie: str) -> None:
+    """With receipt and chain made anew, what was scored must still fit commitments and boards."""
+    change, check = MADE_TO_FIT[lie]
+    found = lies(forged(read_folder(fair.public), change))
+    assert check in found
+    assert not found & {"receipts", "commitment", "dev: commitment", "dev: labels"}
+
+
+def test_missing_files_are_found(fair: Fair) -> None:
+    """A label file, the table or the reveal's ids may not be missing."""
+    repository = read_folder(fair.public)
+    for path, check in (
+        ("reveal/dev/labels/alpha__regr.csv", "dev: labels"),
+        ("reveal/dev/ids.txt", "dev: ids"),
+        ("leaderboard/dev.json", "dev: board"),
+        ("leaderboard/dev.csv", "dev: board"),
+        ("README.md", "dev: board"),
+        ("commitment.json", "commitment"),
+    ):
+        assert check in lies(with_file(repository, path, None))
+
+
+def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path) -> None:
+    """A commit that changes an earlier line of a file that may only grow is seen in the repository's history."""
+    copy = tmp_path / "copy"
+    subprocess.run(
+        ["git", "clone", "-q", "-b", "main", str(fair.stage.board), str(copy)],
+        check=True,
+        env=clean_environment(),
+    )
+    lines = (copy / "leaderboard/history.jsonl").read_text().splitlines()
+    (copy / "leaderboard/history.jsonl").write_text("\n".join(lines[1:]) + "\n")
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run(
+        ["git", "-C", str(copy), *identity, "commit", "-qam", "tidy"], check=True, env=clean_environment()
+    )
+    with opened(str(copy), growing=GROWING) as repository:
+        assert "history" in lies(repository)
+
+
+def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
+    """A score that was made to fit everywhere is not that of the team's file, and not what its receipt promised."""
+    repository = forged(
+        read_folder(fair.public), to("cells", "alpha", "folds", 0, value=lambda fold: fold - 0.5)
+    )
+    file = tmp_path / "mine.csv"
+    file.write_bytes(embeddings(1))
+    found = submission_verdicts(repository, file, engine="default")
+    assert [verdict.truth for verdict in found] == [Truth.FALSE]
+    first = min(fair.stage.evalai.journal.posts())
+    receipt = fair.stage.stdout(first)["receipt"]
+    said = {verdict.truth for verdict in receipt_verdicts(repository, receipt)}
+    assert said == {Truth.TRUE, Truth.UNKNOWN}  # its receipt is no longer in the log
+
+
+def test_participants_are_witnesses(fair: Fair) -> None:
+    """The receipt in a participant's stdout agrees with the repository; against a rewritten one it testifies."""
+    repository = read_folder(fair.public)
+    told = fair.stage.stdout(min(fair.stage.evalai.journal.posts()))
+    receipt, q_mean = told["receipt"], told["q_mean"]
+    honest = list(receipt_verdicts(repository, receipt, q_mean))
+    assert {verdict.truth for verdict in honest} == {Truth.TRUE}
+    assert "are those that your receipt promised" in honest[-1].sentence
+    rewritten = changed(repository, "commitment.json", to(0, "commitment", value="55" * 32))
+    for other, shown, told_q in (
+        (rewritten, receipt, q_mean),
+        (repository, {**receipt, "chain": "66" * 32}, q_mean),
+        (repository, {**receipt, "nonce": "77" * 32}, q_mean),
+        (repository, receipt, q_mean + 0.01),
+    ):
+        assert Truth.FALSE in {verdict.truth for verdict in receipt_verdicts(other, shown, told_q)}
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None:
+    """Whatever an organizer publishes in place of a value, the check ends with verdicts and never with a traceback."""
+    repository = read_folder(fair.public)
+    path = data.draw(st.sampled_from([REVEAL, "commitment.json", "leaderboard/dev.json", receipts.PATH]))
+    value = data.draw(ANYTHING)
+
+    def spoil(document: Any) -> Any:
+        place, parent, key = document, None, None
+        for _ in range(data.draw(st.integers(1, 7))):
+            if isinstance(place, dict) and place:
+                parent, key = place, data.draw(st.sampled_from(sorted(place)))
+            elif isinstance(place, list) and place:
+                parent, key = place, data.draw(st.integers(0, len(place) - 1))
+            else:
+                break
+            place = parent[key]
+        if parent is not None:
+            parent[key] = value
+        return document
+
+    spoilt = changed(repository, path, spoil)
+    assert {verdict.truth for verdict in verdicts(spoilt)} <= set(Truth)
+    json.dumps([verdict.__dict__ for verdict in verdicts(spoilt)])

@@ -1,8 +1,8 @@
 """Children: processes of our own that may be killed at any moment.
 
 A child reads one JSON line from stdin (nothing secret on a command line or in an environment), answers with JSON lines on stdout, and
-lives in its own process group, which is killed whole. It watches its parent and dies with it. What a participant sent is parsed nowhere
-else.
+lives in its own process group, which is killed whole (:mod:`worker.process_group`). It watches its parent and dies with it. What a
+participant sent is parsed nowhere else.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -20,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
+from worker.cgroup import Ceiling
+from worker.process_group import ProcessGroup
 
 KEPT_ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
@@ -29,6 +28,7 @@ KEPT_ENVIRONMENT = (
 )
 """What a child may see of our environment; tokens and secrets are not among it."""
 STDERR_KEPT_BYTES = 8192
+LOOK_S = 5.0  # the most that counts between two looks at a child: a clock that jumps is nobody's fault
 LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one answer; a scorecard of 100 tasks x 1,000 folds has 2 MB
 
 
@@ -40,12 +40,21 @@ class Child:
         order: What it shall do, sent as one JSON line.
         folder: Its temporary folder; made here, removed by :meth:`close` in every outcome.
         wake: Called from a thread when something arrived or the child ended.
+        ceiling: What holds its memory down, where the kernel does that.
 
     Raises:
         OSError: If the machine has no room for another process or its folder.
     """
 
-    def __init__(self, module: str, order: dict[str, Any], *, folder: Path, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        module: str,
+        order: dict[str, Any],
+        *,
+        folder: Path,
+        wake: Callable[[], None],
+        ceiling: Ceiling | None = None,
+    ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
@@ -55,26 +64,19 @@ class Child:
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
         }
+        command = [sys.executable, "-P", "-m", "worker.child_main", module]
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "worker.child_main", module],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-            )
+            self._group = ProcessGroup(command, folder=folder, environment=environment, ceiling=ceiling)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        self._stdin, self._stdout, self._stderr = self._group.streams
         self._arrived: deque[dict[str, Any]] = deque()
         self._errors = bytearray()
         self._wake = wake
-        self.peak_memory_bytes = 0
         self._threads = [
-            threading.Thread(target=self._listen, daemon=True, name=f"child-{self._process.pid}-out"),
-            threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self._process.pid}-err"),
+            threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out"),
+            threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err"),
         ]
         for thread in self._threads:
             thread.start()
@@ -83,18 +85,17 @@ class Child:
     @property
     def pid(self) -> int:
         """Process id, which is also its group's id."""
-        return self._process.pid
+        return self._group.pid
 
     def send(self, message: dict[str, Any]) -> None:
         """Send one JSON line; a dead child is noticed by :meth:`ended`, not here."""
-        stdin = self._process.stdin
-        if stdin is not None:
+        if self._stdin is not None:
             with contextlib.suppress(BrokenPipeError):
-                stdin.write(json.dumps(message).encode() + b"\n")
-                stdin.flush()
+                self._stdin.write(json.dumps(message).encode() + b"\n")
+                self._stdin.flush()
 
     def _listen(self) -> None:
-        stdout = self._process.stdout
+        stdout = self._stdout
         if stdout is None:
             return
         while line := stdout.readline(LINE_LIMIT_BYTES):
@@ -106,7 +107,7 @@ class Child:
         self._wake()
 
     def _listen_errors(self) -> None:
-        stderr = self._process.stderr
+        stderr = self._stderr
         if stderr is None:
             return
         while chunk := stderr.read1(4096) if hasattr(stderr, "read1") else stderr.read(4096):
@@ -124,48 +125,33 @@ class Child:
 
     def ended(self) -> int | None:
         """Return the exit status once the process is gone and all it said has arrived; negative for a signal."""
-        status = self._process.poll()
-        if status is None:
+        if not self._group.exited():
             return None
         if self._threads[0].is_alive():
             self._threads[0].join(timeout=0.2)
             if self._threads[0].is_alive():  # a grandchild holds the pipe
-                self._kill_group()
+                self._group.kill()
                 return None
-        return status
+        return self._group.end()
 
     def memory_bytes(self) -> int:
         """Measure the resident memory of the process and its descendants, and remember the peak."""
-        total = 0
-        try:
-            process = psutil.Process(self._process.pid)
-            for member in (process, *process.children(recursive=True)):
-                with contextlib.suppress(psutil.Error):
-                    total += member.memory_info().rss
-        except psutil.Error:
-            return 0
-        self.peak_memory_bytes = max(self.peak_memory_bytes, total)
-        return total
+        return self._group.memory_bytes()
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        """The most memory that was measured."""
+        return self._group.peak_memory_bytes
+
+    def out_of_memory(self) -> bool:
+        """Tell whether the kernel ended it for going over its ceiling."""
+        return self._group.out_of_memory()
 
     def errors(self) -> str:
         """Return the end of its stderr: for the organizer's log alone."""
         return self._errors.decode("utf-8", "replace").strip()
 
-    def kill(self) -> None:
-        """Kill the whole group; safe to call at any time."""
-        self._kill_group()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=5)
-
-    def _kill_group(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
     def close(self) -> None:
         """Kill what is left of it and remove its folder."""
-        self.kill()
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        self._group.close()
         shutil.rmtree(self.folder, ignore_errors=True)

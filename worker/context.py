@@ -12,6 +12,7 @@ import structlog
 
 from scoring.errors import NeucoError
 from worker.backoff import backoff
+from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.sharing import Alone
@@ -32,6 +33,7 @@ class Context:
         checkpoint: Called before and after every external effect; tests kill the process there.
         started_at: When this worker began.
         sharing: What other daemons on the same state mean to this one.
+        cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
     """
 
     configuration: Configuration
@@ -43,6 +45,7 @@ class Context:
     started_at: datetime
     checkpoint: Callable[[str], None] = lambda _: None
     sharing: Alone = field(default_factory=lambda: Alone("worker"))
+    cgroup: Delegation | None = None
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def mode(self) -> str | None:

@@ -14,12 +14,14 @@ from typing import Any
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.alerts import Alerting
+from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup, load_phase
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.courier import Courier
+from worker.endings import give_back
 from worker.evalai import Client
-from worker.evaluation import Evaluation, give_back
+from worker.evaluation import Evaluation
 from worker.fairness import commitments
 from worker.fetching import Fetching
 from worker.files import FileStore
@@ -69,7 +71,8 @@ class Worker:
         name: This worker's name.
         wake: Called when something slow has finished, possibly from another thread.
         checkpoint: See :class:`worker.context.Context`.
-        fresh_client: See :class:`worker.courier.Courier`.
+        fresh_client: See :class:`worker.line.Line`.
+        cgroup: See :class:`worker.context.Context`.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Worker:
         wake: Callable[[], None] = lambda: None,
         checkpoint: Callable[[str], None] = lambda _: None,
         fresh_client: Callable[[Configuration], Client] | None = None,
+        cgroup: Delegation | None = None,
     ) -> None:
         self.context = Context(
             configuration=configuration,
@@ -95,6 +99,7 @@ class Worker:
             wake=wake,
             started_at=now,
             checkpoint=checkpoint,
+            cgroup=cgroup,
         )
         self.files = FileStore(configuration.state_dir, own=name.replace("/", "_") if store.shared else None)
         self.sharing = Shared(name, store, self.files) if store.shared else Alone(name)

@@ -1,37 +1,28 @@
 """Evaluation: the one submission that is being scored, in a child process that may be killed.
 
-The daemon decides what happens at each end of the child: its death by signal, deadline, memory or exception is a typed outcome. Limits hit
-while *reading* are the participant's, because a file can be made to hit them; limits hit while *scoring* are infrastructure, because after
-validation the cost depends on the shape alone.
+The daemon decides what happens at each end of the child: its death by signal, deadline, memory or exception is a typed outcome, see
+:mod:`worker.endings`.
 """
 
 from __future__ import annotations
 
-import json
-import signal
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
-from scoring.quality import mean_quality
+from scoring.errors import Cancelled, InfrastructureError, ParticipantError
 from scoring.scorecard import Scorecard
-from worker import answers
+from worker import answers, endings
 from worker.challenge import PhaseSetup
-from worker.children import Child
+from worker.children import LOOK_S, Child
 from worker.context import Context
+from worker.endings import Ending, give_back
 from worker.evaluate_child import order_for
-from worker.fairness import receipts
 from worker.files import FileStore
+from worker.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
 
 GIGABYTE = 1024**3
-CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})
-CRASHES_TO_BLAME = (
-    3  # a library that a file makes crash once may be bad luck; three times in a row is the file
-)
-LOOK_S = 5.0  # the most that counts between two looks at a child: a clock that jumps is nobody's fault
 
 
 class Evaluation:
@@ -120,15 +111,20 @@ class Evaluation:
         self._submission, self._setup, self._stage, self._read = known, setup, "starting", None
         self._looked_at, self._spent_s, self.folds_done = now, 0.0, 0
         self._context.checkpoint("before child evaluate")
+        name, limits = f"evaluate-{self._attempt}", configuration.submission
+        cgroup = self._context.cgroup
+        memory_bytes = int(limits.memory_gigabytes * GIGABYTE)
+        ceiling = None if cgroup is None else cgroup.ceiling(name, memory_bytes=memory_bytes)
         try:
             self._child = Child(
                 "worker.evaluate_child",
                 order_for(setup, configuration, file),
-                folder=self._files.temporary(f"evaluate-{self._attempt}"),
+                folder=self._files.temporary(name),
                 wake=self._context.wake,
+                ceiling=ceiling,
             )
         except OSError as problem:
-            self._end((Outcome.INFRASTRUCTURE, no_child(problem)), now)
+            self._end((Outcome.INFRASTRUCTURE, endings.no_child(problem)), now)
             return True
         self._context.checkpoint("after child evaluate")
         self._context.log.info(
@@ -150,7 +146,7 @@ class Evaluation:
             if self._take(message, now):
                 return True
         if (status := child.ended()) is not None and not child.pending:
-            self._end(self._death(status), now)
+            self._end(self._death(child, status), now)
             return True
         with self._context.store.read() as tx:
             current = tx.get(known.pk)
@@ -159,10 +155,10 @@ class Evaluation:
             self._end((Outcome.CANCELLED, Cancelled("The submission was cancelled.")), now)
             return True
         if self._spent_s > limits.deadline:
-            self._end((Outcome.DEADLINE, self._limit_hit("time", "deadline")), now)
+            self._end(self._limit_hit(Outcome.DEADLINE), now)
             return True
         if child.memory_bytes() > limits.memory_gigabytes * GIGABYTE:
-            self._end((Outcome.MEMORY, self._limit_hit("memory", "memory")), now)
+            self._end(self._limit_hit(Outcome.MEMORY), now)
             return True
         return moved
 
@@ -187,10 +183,8 @@ class Evaluation:
             self._finish(message, now)
             return True
         elif kind == "error":
-            outcome, error = _typed(message)
-            if outcome is Outcome.MEMORY:
-                error = self._limit_hit("memory", "memory")
-            self._end((outcome, error), now)
+            ending = endings.said(message)
+            self._end(self._limit_hit(Outcome.MEMORY) if ending[0] is Outcome.MEMORY else ending, now)
             return True
         return False
 
@@ -273,52 +267,26 @@ class Evaluation:
 
     # how it ends otherwise
 
-    def _limit_hit(self, what: str, code: str) -> NeucoError:
-        """Blame a limit: on the file while it is read, on us afterwards."""
-        if self._stage == "reading":
-            return ParticipantError(
-                f"Reading the file took more {what} than a submission may use.",
-                cure="Check that it holds one row per id and the announced number of columns, and nothing else.",
-                code=f"file.{code}",
-            )
-        return InfrastructureError(
-            f"Scoring submission {self.submission} hit the {what} limit in stage {self._stage!r}.",
-            cure=f"Raise submission.{'deadline' if code == 'deadline' else 'memory_gigabytes'}, or use a larger machine.",
-            code=f"evaluate.{code}",
-        )
+    def _limit_hit(self, outcome: Outcome) -> Ending:
+        return endings.limit_hit(outcome, self._stage, self.submission)
 
-    def _death(self, status: int) -> tuple[Outcome, NeucoError]:
-        """Say how the child died that did not say it itself; its stderr goes to the log, never out."""
-        errors = self._child.errors() if self._child is not None else ""
-        if errors:
+    def _death(self, child: Child, status: int) -> Ending:
+        """Say how the child died; its stderr goes to the log, never out."""
+        if errors := child.errors():
             self._context.log.error(
                 "The evaluation's process failed.",
                 event_key="evaluate.stderr",
                 submission=self.submission,
                 stderr=errors[-2000:],
             )
-        reason = f"by signal {-status}" if status < 0 else f"with exit status {status}"
-        outcome = Outcome.SIGNAL if status < 0 else Outcome.INFRASTRUCTURE
-        if -status in CRASHES and self._stage == "reading" and self._crashes() >= CRASHES_TO_BLAME - 1:
-            return outcome, ParticipantError(
-                "The file cannot be read: it breaks the reader every time.",
-                cure="Write it anew with a common library, or send it as CSV.",
-                code="file.breaks_reader",
-            )
-        error = InfrastructureError(
-            f"The process that evaluated submission {self.submission} ended {reason} in stage {self._stage!r}.",
-            cure="See the log; it is tried again.",
-            code="evaluate.died",
-        )
-        return outcome, error
-
-    def _crashes(self) -> int:
-        """Count the earlier attempts of this submission that a signal ended."""
+        if child.out_of_memory():
+            return self._limit_hit(Outcome.MEMORY)
         with self._context.store.read() as tx:
             tried = tx.attempts(pk=self.submission)
-        return sum(attempt["outcome"] == Outcome.SIGNAL for attempt in tried)
+        crashed = sum(attempt["outcome"] == Outcome.SIGNAL for attempt in tried)
+        return endings.death(status, self._stage, self.submission, crashed_before=crashed)
 
-    def _end(self, ending: tuple[Outcome, NeucoError], now: datetime) -> None:
+    def _end(self, ending: Ending, now: datetime) -> None:
         outcome, error = ending
         known = self._submission
         if known is None:
@@ -364,89 +332,6 @@ class Evaluation:
         self._looked_at, self._read = None, None
 
 
-def give_back(
-    tx: Transaction, known: Tracked, error: NeucoError, outcome: Outcome, *, retry_at: datetime
-) -> None:
-    """Return a submission whose attempt failed through no fault of its author to the queue of fetched ones."""
-    tx.move(known.pk, State.SCORING, State.FETCHED)
-    if outcome in (Outcome.SHUTDOWN, Outcome.CANCELLED, Outcome.DEAD):
-        return
-    held = isinstance(error, OrganizerError)
-    tx.note(
-        known.pk,
-        not_before=retry_at,
-        tries=known.tries + 1,
-        hold=error.code if held else None,
-        hold_reason=error.sentence if held else None,
-    )
-
-
-def no_child(problem: OSError) -> InfrastructureError:
-    """Say that the machine gave us no process."""
-    return InfrastructureError(
-        f"A process of its own could not be started for a submission ({problem.strerror}).",
-        cure="Look at memory, disk space and the number of processes of this machine; it is tried again.",
-        code="child.start",
-    )
-
-
 def _held(known: Tracked) -> bool:
     """Tell whether only a person can help; other faults are retried and go on by themselves once mended."""
     return known.hold is not None and known.hold.startswith("facts.")
-
-
-def _typed(message: dict[str, Any]) -> tuple[Outcome, NeucoError]:
-    families: dict[str, tuple[Outcome, Callable[..., NeucoError]]] = {
-        "participant": (Outcome.PARTICIPANT, ParticipantError),
-        "organizer": (Outcome.ORGANIZER, OrganizerError),
-        "infrastructure": (Outcome.INFRASTRUCTURE, InfrastructureError),
-        "memory": (Outcome.MEMORY, InfrastructureError),
-    }
-    outcome, kind = families.get(str(message.get("family")), families["infrastructure"])
-    return outcome, kind(
-        str(message.get("sentence")), cure=str(message.get("cure")), code=str(message.get("code"))
-    )
-
-
-def missing_tasks(tx: Transaction, content_hash: str, protocol_hash: str, tasks: dict[str, str]) -> list[str]:
-    """Return the tasks of a phase that a content has no cell for."""
-    known = {(cell["task"], cell["version"]) for cell in tx.cells(content_hash, protocol_hash)}
-    return sorted(task for task, version in tasks.items() if (task, version) not in known)
-
-
-def row_mean_q(tx: Transaction, content_hash: str, protocol_hash: str, tasks: dict[str, str]) -> float | None:
-    """Return mean Q of a row of the score matrix, or None if a cell is missing: unscored is a state, never a value."""
-    cells = {(cell["task"], cell["version"]): cell["q"] for cell in tx.cells(content_hash, protocol_hash)}
-    values = [cells.get((task, version)) for task, version in sorted(tasks.items())]
-    if any(value is None for value in values):
-        return None
-    return mean_quality([float(value) for value in values if value is not None])
-
-
-def give_receipt(
-    tx: Transaction, pk: int, setup: PhaseSetup, content_hash: str, *, now: datetime
-) -> dict[str, str]:
-    """Commit to what was scored, and return what the participant is told of it."""
-    cells = [
-        cell
-        for cell in tx.cells(content_hash, setup.protocol.hash)
-        if setup.tasks.get(cell["task"]) == cell["version"]
-    ]
-    record = receipts.make_record(
-        submission=pk,
-        phase=setup.codename,
-        content_hash=content_hash,
-        protocol_hash=setup.protocol.hash,
-        cells=cells,
-        scored_at=now,
-    )
-    return receipts.issue(tx, record)
-
-
-def remarks_of(cell: dict[str, Any]) -> list[str]:
-    """Return what a cell's scoring remarked for the organizer."""
-    provenance: dict[str, Any] = json.loads(cell["provenance"])
-    return [str(remark) for remark in provenance.get("remarks", ())]
-
-
-__all__ = ["Evaluation", "give_back", "missing_tasks", "no_child", "remarks_of", "row_mean_q"]

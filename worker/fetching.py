@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from worker import answers
-from worker.children import Child
+from worker.children import LOOK_S, Child
 from worker.context import Context
-from worker.evaluation import LOOK_S, no_child
+from worker.endings import no_child
 from worker.files import FileStore
 from worker.state import Tracked
 from worker.states import Attempt, Errand, Outcome, State

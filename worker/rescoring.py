@@ -19,8 +19,8 @@ from worker import answers
 from worker.challenge import PhaseSetup
 from worker.children import Child
 from worker.evaluate_child import order_for
-from worker.evaluation import give_receipt, missing_tasks, row_mean_q
 from worker.fairness import commitments
+from worker.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.office import Office
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, Errand, State

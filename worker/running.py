@@ -22,6 +22,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker import logs
+from worker.cgroup import delegation
 from worker.challenge import load_challenge
 from worker.configuration import Configuration, load
 from worker.daemon import Waiting, Worker, make_client
@@ -110,6 +111,7 @@ def started(
             wake=wake,
             checkpoint=checkpoint,
             fresh_client=make_client,
+            cgroup=delegation(),
         )
         try:
             yield configuration, worker

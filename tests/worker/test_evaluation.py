@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from tests.worker.stage import IDS, NEW, Play, Stage, embeddings
+from worker.cgroup import Delegation
 from worker.children import Child
 from worker.states import State
 
@@ -84,6 +85,27 @@ def test_a_killed_child_is_nobodys_fault(slow: Stage, stage_name: str) -> None:
         assert "evaluate.died" in play.alerts()
         assert slow.posts(pk) == []
         play.drive(lambda: len(play.outcomes(pk)) == 2)
+
+
+def test_a_child_that_the_kernel_ends_for_its_memory_has_hit_the_limit(slow: Stage) -> None:
+    """With a ceiling of the kernel's, death by its hand is told from any other signal."""
+    tree = slow.folder / "tree"
+    tree.mkdir()
+    with slow.play() as play:
+        play.worker.context.cgroup = Delegation(tree)
+        pk = slow.submit("A", embeddings(NEW))
+        reach(play, "scoring")
+        child = play.child()
+        assert child is not None
+        (group,) = tree.iterdir()
+        assert (group / "cgroup.procs").read_text().strip() == str(child.pid)
+        assert int((group / "memory.max").read_text()) == 8 * 1024**3
+        (group / "memory.events").write_text("oom 1\noom_kill 1\n")  # as the kernel writes it
+        child.send_signal(signal.SIGKILL)
+        play.drive(lambda: not play.worker.evaluation.busy)
+        assert play.outcomes(pk)[0] == "memory"
+        assert play.alerts() == {"evaluate.memory"}
+        assert slow.posts(pk) == []
 
 
 def test_after_a_killed_child_the_answer_comes(stage: Stage, play: Play) -> None:

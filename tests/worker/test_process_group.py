@@ -1,0 +1,219 @@
+"""Groups of processes and their memory ceilings, with real processes: nothing stays, and no stranger is hit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from worker.cgroup import DELEGATED, Ceiling, Delegation, delegation
+from worker.process_group import ProcessGroup
+
+STAYS = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!"
+LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
+LIMIT_S = 60.0  # reached only when something is wrong
+
+
+def group_of(tmp_path: Path, *command: str, ceiling: Ceiling | None = None) -> ProcessGroup:
+    """Start a group."""
+    return ProcessGroup(command, folder=tmp_path, environment={"PATH": os.environ["PATH"]}, ceiling=ceiling)
+
+
+def spoken(group: ProcessGroup) -> int:
+    """Return the number that the leader says."""
+    stdout = group.streams[1]
+    assert stdout is not None
+    return int(stdout.readline())
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until something that processes do has happened."""
+    ends = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process runs; one that only waits to be reaped does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_what_a_leader_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path) -> None:
+    """As long as members may live, the dead leader keeps the group's number; then all of it is gone."""
+    group = group_of(tmp_path, "sh", "-c", STAYS)
+    member = spoken(group)
+    until(group.exited)
+    assert psutil.Process(group.pid).status() == psutil.STATUS_ZOMBIE
+    assert is_alive(member)
+    assert group.end() == 0
+    until(lambda: not is_alive(member))
+    assert group.exited()
+    assert group.end() == 0
+    group.close()
+
+
+def test_a_stranger_who_got_the_number_is_left_alone(tmp_path: Path) -> None:
+    """Once the leader was reaped its number may be anybody's, and closing the group sends nothing there."""
+    if not os.access(LAST_PID, os.W_OK):
+        pytest.skip("only root may choose the number of the next process")
+    group = group_of(tmp_path, "true")
+    until(group.exited)
+    group.end()
+    stranger = None
+    for _ in range(200):  # somebody else's process may be quicker
+        LAST_PID.write_text(str(group.pid - 1))
+        stranger = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        if stranger.pid == group.pid:
+            break
+        stranger.kill()
+        stranger.wait()
+    assert stranger is not None
+    try:
+        if stranger.pid != group.pid:
+            pytest.skip("the machine starts too many processes to get a number a second time")
+        group.kill()
+        group.close()
+        assert stranger.poll() is None
+        assert is_alive(stranger.pid)
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_death_by_signal_is_told(tmp_path: Path) -> None:
+    """The status is negative, however the leader died, and the memory of the dead is zero."""
+    group = group_of(tmp_path, "sh", "-c", "kill -SEGV $$")
+    until(group.exited)
+    assert group.memory_bytes() == 0
+    assert group.end() == -11
+    group.close()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A folder that looks like a delegated part of the kernel's tree."""
+    place = tmp_path / "tree" / "unit.service"
+    place.mkdir(parents=True)
+    (place / "cgroup.controllers").write_text("cpu memory pids\n")
+    (place / "cgroup.procs").write_text("4711\n")
+    (tmp_path / "membership").write_text("1:name=systemd:/elsewhere\n0::/unit.service\n")
+    return place
+
+
+def given(tmp_path: Path, environment: dict[str, str]) -> Delegation | None:
+    """Ask for the part of the tree as a worker does at its start."""
+    return delegation(environment, tree=tmp_path / "tree", membership=tmp_path / "membership")
+
+
+def test_without_the_units_word_the_tree_is_not_touched(tmp_path: Path, tree: Path) -> None:
+    """A writable tree alone is no permission to divide it."""
+    before = sorted(path.name for path in tree.iterdir())
+    assert given(tmp_path, {}) is None
+    assert sorted(path.name for path in tree.iterdir()) == before
+
+
+def test_a_delegated_part_is_divided(tmp_path: Path, tree: Path) -> None:
+    """The daemon moves into a leaf, memory is limited below, and a child gets its own group with the ceiling."""
+    ours = given(tmp_path, {DELEGATED: "1"})
+    assert ours is not None
+    assert (tree / "daemon" / "cgroup.procs").read_text() == "4711\n"
+    assert (tree / "cgroup.subtree_control").read_text() == "+memory\n"
+    ceiling = ours.ceiling("evaluate-7", memory_bytes=1 << 30)
+    assert ceiling is not None
+    ceiling.admit(815)
+    folder = tree / "child-evaluate-7"
+    told = {path.name: path.read_text().strip() for path in folder.iterdir()}
+    assert told == {
+        "memory.max": str(1 << 30),
+        "memory.oom.group": "1",
+        "memory.swap.max": "0",
+        "cgroup.procs": "815",
+    }
+    (folder / "memory.events").write_text("low 0\nhigh 0\nmax 3\noom 0\noom_kill 0\n")
+    assert not ceiling.hit()
+    (folder / "memory.events").write_text("low 0\nhigh 0\nmax 3\noom 1\noom_kill 2\noom_group_kill 1\n")
+    assert ceiling.hit()
+
+
+@pytest.mark.parametrize("fault", ["no memory", "no folder", "no version 2"])
+def test_what_cannot_be_divided_is_left_to_measuring(tmp_path: Path, tree: Path, fault: str) -> None:
+    """The worker starts all the same."""
+    if fault == "no memory":
+        (tree / "cgroup.controllers").write_text("cpu\n")
+    elif fault == "no folder":
+        (tmp_path / "membership").write_text("0::/other.service\n")
+    else:
+        (tmp_path / "membership").write_text("1:memory:/unit.service\n")
+    assert given(tmp_path, {DELEGATED: "1"}) is None
+
+
+def test_a_refused_ceiling_is_left_to_measuring(tree: Path) -> None:
+    """A child starts without one when the kernel makes no group for it."""
+    (tree / "child-evaluate-7").write_text("in the way")
+    assert Delegation(tree).ceiling("evaluate-7", memory_bytes=1) is None
+
+
+@pytest.fixture
+def real_tree() -> Iterator[Path]:
+    """An empty group of this machine's own tree."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    places = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
+    if not places:
+        pytest.skip("this machine has no cgroup version 2")
+    place = places[0] / f"neuco-test-{os.getpid()}"
+    try:
+        place.mkdir()
+    except OSError as problem:
+        pytest.skip(f"this machine's cgroup tree is not ours to divide ({problem.strerror})")
+    yield place
+    for folder in (*place.glob("*/"), place):
+        folder.rmdir()
+
+
+def test_a_process_that_left_the_group_is_killed_with_its_ceiling(tmp_path: Path, real_tree: Path) -> None:
+    """A member with a session of its own escapes its process group, not its cgroup; then the cgroup can go."""
+    folder = real_tree / "child-1"
+    folder.mkdir()
+    group = group_of(tmp_path, "sh", "-c", f"read go; setsid {STAYS}; sleep 1000", ceiling=Ceiling(folder))
+    stdin = group.streams[0]
+    assert stdin is not None
+    stdin.write(b"\n")
+    stdin.flush()
+    escaped = spoken(group)
+    assert not group.exited()
+    assert escaped in map(int, (folder / "cgroup.procs").read_text().split())
+    group.close()
+    until(lambda: not is_alive(escaped))
+    Delegation(real_tree).ceiling("2", memory_bytes=1 << 30)  # what a dying process still held goes now
+    assert not folder.exists()
+
+
+def test_the_kernel_ends_a_child_that_goes_over_its_ceiling(tmp_path: Path, real_tree: Path) -> None:
+    """A growth between two looks is stopped by the kernel, and it can be told from a death by any other signal."""
+    try:
+        Delegation(real_tree).take()
+    except OSError as problem:
+        pytest.skip(f"cgroup version 2 limits no memory on this machine ({problem})")
+    ceiling = Delegation(real_tree).ceiling("1", memory_bytes=64 << 20)
+    assert ceiling is not None
+    hog = "import sys; sys.stdin.readline(); bytearray(1 << 30)"
+    group = group_of(tmp_path, sys.executable, "-c", hog, ceiling=ceiling)
+    assert not group.out_of_memory()
+    stdin = group.streams[0]
+    assert stdin is not None
+    stdin.write(b"\n")
+    stdin.flush()
+    until(group.exited)
+    assert group.out_of_memory()
+    assert group.end() == -9
+    group.close()

@@ -1,0 +1,142 @@
+"""Memory ceilings that the kernel itself enforces: a cgroup (version 2) for each child.
+
+Only where systemd has handed a part of the tree to this service: the unit says so with ``Delegate=memory`` and in the variable
+:data:`DELEGATED`. Everywhere else there is none, and the measured memory alone decides (:mod:`worker.process_group`), which looks a few
+times a second and so notices a sudden growth late.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import structlog
+
+DELEGATED = "NEUCO_DELEGATED_CGROUP"
+"""Set to 1 in the environment where the worker may divide its cgroup."""
+TREE = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
+DAEMON = "daemon"
+PREFIX = "child-"
+
+
+class Ceiling:
+    """The cgroup of one child.
+
+    Args:
+        folder: Its folder in the kernel's tree.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def admit(self, pid: int) -> None:
+        """Take a process in, and with it all that it will start; one that is gone already needs no ceiling."""
+        with contextlib.suppress(OSError):
+            _write(self._folder / "cgroup.procs", pid)
+
+    def hit(self) -> bool:
+        """Tell whether the kernel has killed a process of it for want of memory."""
+        try:
+            lines = (self._folder / "memory.events").read_text(encoding="ascii").splitlines()
+            events = dict(line.split() for line in lines)
+            return int(events.get("oom_kill", "0")) > 0
+        except (OSError, ValueError):
+            return False
+
+    def kill(self) -> None:
+        """Kill all its processes, also those that have left the child's process group (Linux 5.14)."""
+        with contextlib.suppress(OSError):
+            _write(self._folder / "cgroup.kill", 1)
+
+    def remove(self) -> None:
+        """Remove it; one that a dying process still holds goes when the next one is made."""
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
+
+
+class Delegation:
+    """The part of the kernel's tree that is this service's own.
+
+    Args:
+        root: Its folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def take(self) -> None:
+        """Move this process into a leaf of its own: the kernel lets only groups without processes of their own have limited parts.
+
+        Raises:
+            OSError: If the tree is not ours to divide, or limits no memory.
+        """
+        if "memory" not in (self._root / "cgroup.controllers").read_text(encoding="ascii").split():
+            raise FileNotFoundError("no memory controller")
+        leaf = self._root / DAEMON
+        leaf.mkdir(exist_ok=True)
+        for pid in (self._root / "cgroup.procs").read_text(encoding="ascii").split():
+            _write(leaf / "cgroup.procs", pid)
+        _write(self._root / "cgroup.subtree_control", "+memory")
+
+    def ceiling(self, name: str, *, memory_bytes: int) -> Ceiling | None:
+        """Make a group for a child, or none if the kernel refuses: then the measured memory decides.
+
+        Swap counts as well, and the group is killed whole: a child that has lost a helper could only fail later and less clearly.
+        """
+        for left in self._root.glob(f"{PREFIX}*"):
+            with contextlib.suppress(OSError):  # those of living children are busy
+                left.rmdir()
+        folder = self._root / f"{PREFIX}{name}"
+        try:
+            folder.mkdir()
+            _write(folder / "memory.max", memory_bytes)
+            _write(folder / "memory.oom.group", 1)
+        except OSError as problem:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            structlog.get_logger("neuco_worker").warning(
+                "The kernel gives a child no memory ceiling; its memory is measured instead.",
+                event_key="cgroup.refused",
+                reason=problem.strerror,
+            )
+            return None
+        with contextlib.suppress(OSError):  # a kernel that does not count swap
+            _write(folder / "memory.swap.max", 0)
+        return Ceiling(folder)
+
+
+def delegation(
+    environment: Mapping[str, str] = os.environ, *, tree: Path = TREE, membership: Path = MEMBERSHIP
+) -> Delegation | None:
+    """Return what systemd has handed to this service, made ready for children; None where there is nothing.
+
+    Args:
+        environment: Holds :data:`DELEGATED` where the unit delegates.
+        tree: Where the kernel's tree is mounted.
+        membership: Says where in it this process is.
+    """
+    if environment.get(DELEGATED) != "1":
+        return None
+    try:
+        lines = membership.read_text(encoding="utf-8").splitlines()
+        place = next(line.removeprefix("0::/") for line in lines if line.startswith("0::/"))
+        ours = Delegation(tree / place)
+        ours.take()
+    except (OSError, StopIteration) as problem:
+        structlog.get_logger("neuco_worker").warning(
+            "systemd was asked for a part of the cgroup tree, but it cannot be divided; the children's memory is measured instead.",
+            event_key="cgroup.unusable",
+            reason=str(problem),
+        )
+        return None
+    return ours
+
+
+def _write(path: Path, value: object) -> None:
+    path.write_text(f"{value}\n", encoding="ascii")
+
+
+__all__ = ["DELEGATED", "Ceiling", "Delegation", "delegation"]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from worker.cgroup import DELEGATED
+
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
 SERVICES = ("neuco-worker@.service", "neuco-worker-once@.service")
@@ -104,6 +106,16 @@ def test_the_compiler_may_work(name: str) -> None:
     cache = dict(pair.split("=", 1) for key, pair in pairs if key == "Environment")["NUMBA_CACHE_DIR"]
     assert cache.startswith("/var/cache/" + dict(pairs)["CacheDirectory"] + "/")
     assert "ProcSubset" not in dict(pairs)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_children_may_have_ceilings_of_the_kernels(name: str) -> None:
+    """Memory is delegated, the worker is told so, and the tree is no longer read-only; the service is not root."""
+    pairs = list(settings(name))
+    assert ("Delegate", "memory") in pairs
+    assert ("Environment", f"{DELEGATED}=1") in pairs
+    assert ("ProtectControlGroups", "no") in pairs
+    assert dict(pairs)["User"] == "neuco-worker"
 
 
 def test_the_daemon_ends_by_itself_before_it_is_killed() -> None:

@@ -17,6 +17,7 @@ from leaderboard.files import render
 from leaderboard.publisher import Published, Publisher, PublisherSettings, commit_message
 from leaderboard.snapshot import Board, Entry, PhaseSite, PhaseSnapshot, Rules, Selection, Site
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from worker.board_history import BoardHistory
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.context import Context, seconds
@@ -52,6 +53,7 @@ class Publishing:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._publisher = Publisher(publisher_settings(context.configuration))
+        self._history = BoardHistory()
         self._lane: Lane[Any] = Lane("git", context.wake)
         self._begun_at: datetime | None = None
         self._not_before: datetime | None = None
@@ -105,7 +107,7 @@ class Publishing:
         if not self.due():
             return False
         with self._context.store.read() as tx:
-            material = read_material(tx, self._context.configuration, self._context.phases)
+            material = read_material(tx, self._context.configuration, self._context.phases, self._history)
         self._begun_at = now
         self._lane.start(lambda: compute(material, now), done=self._computed, failed=self._failed)
         return True
@@ -170,14 +172,14 @@ class _Material:
 
 
 def read_material(
-    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup]
+    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup], history: BoardHistory
 ) -> _Material:
     """Read everything that a round of publishing needs."""
     return _Material(
         configuration=configuration,
         posted=tuple(tx.submissions([State.POSTED])),
         snapshots=tuple(snapshot(tx, configuration, setup) for setup in phases.values()),
-        histories={name: tuple(map(boards.from_json, tx.boards(name))) for name in phases},
+        histories={name: history.read(tx, name) for name in phases},
         frozen={name: _frozen_at(tx, name) for name in phases},
         promises=promise_files(tx),
         revealed=frozenset(tx.reveals()),
@@ -260,10 +262,10 @@ def publish_now(office: Office) -> Published:
     """
     phases = office.phases()
     with office.store.read() as tx:
-        material = read_material(tx, office.configuration, phases)
+        material = read_material(tx, office.configuration, phases, BoardHistory())
     draft = compute(material, office.now)
     with office.store.write() as tx:
-        if any(len(tx.boards(name)) != len(history) for name, history in material.histories.items()):
+        if any(tx.last_board(name) != len(history) for name, history in material.histories.items()):
             raise InfrastructureError(
                 "The daemon made a board at the same moment.", cure="Try again.", code="board.busy"
             )

@@ -148,7 +148,7 @@ def _has_boards(exam: Examination) -> bool:
     store = Store(url)
     try:
         with store.read() as tx:
-            return any(tx.boards(codename) for codename in exam.configuration.phases)
+            return any(tx.last_board(codename) for codename in exam.configuration.phases)
     finally:
         store.close()
 

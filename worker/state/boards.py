@@ -16,11 +16,18 @@ from worker.state.table import Tables
 class Boards(Tables):
     """The verbs of boards and phases."""
 
-    def boards(self, phase: str) -> list[str]:
-        """Return the JSON documents of a phase's boards in sequence."""
+    def boards(self, phase: str, *, after: int = 0, at_most: int | None = None) -> list[str]:
+        """Return the JSON documents of a phase's boards in sequence, from the one that follows number ``after`` on."""
         table = schema.boards
-        query = sa.select(table.c.document).where(table.c.phase == phase).order_by(table.c.sequence)
-        return [row[0] for row in self._connection.execute(query)]
+        query = sa.select(table.c.document).where(table.c.phase == phase, table.c.sequence > after)
+        rows = self._connection.execute(query.order_by(table.c.sequence).limit(at_most))
+        return [row[0] for row in rows]
+
+    def last_board(self, phase: str) -> int:
+        """Return the number of a phase's latest board, 0 if it has none."""
+        table = schema.boards
+        query = sa.select(sa.func.max(table.c.sequence)).where(table.c.phase == phase)
+        return int(self._connection.execute(query).scalar() or 0)
 
     def add_board(self, phase: str, sequence: int, document: str, *, made_at: datetime) -> None:
         """Append a board to the history."""

@@ -1,0 +1,73 @@
+"""The history of boards in memory: every board, each read once, and no more of it than the board needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from leaderboard.board import to_json
+from leaderboard.snapshot import Board
+from tests.leaderboard.site_fixtures import moving_site
+from worker import board_history
+from worker.board_history import PORTION, BoardHistory
+from worker.state import Store
+
+
+def store_boards(store: Store, boards: list[Board]) -> None:
+    """Keep boards as a round of publishing does."""
+    with store.write() as tx:
+        for board in boards:
+            tx.add_board(board.phase, board.sequence, to_json(board), made_at=board.made_at)
+
+
+def test_it_reads_what_was_stored(tmp_path: Path) -> None:
+    """However the boards came, they are read in order and whole, but for the private figures of all but the latest."""
+    boards = [
+        replace(board, private={"rows": [board.sequence]})
+        for board in moving_site(2 * PORTION + 7).phases[0].history
+    ]
+    store = Store(f"sqlite:///{tmp_path}/worker.db")
+    history = BoardHistory()
+    for begin, end in (
+        (0, 0),
+        (0, 1),
+        (1, PORTION + 1),
+        (PORTION + 1, PORTION + 1),
+        (PORTION + 1, len(boards)),
+    ):
+        store_boards(store, boards[begin:end])
+        with store.read() as tx:
+            read = history.read(tx, boards[0].phase)
+            assert tx.last_board(boards[0].phase) == end
+            assert history.read(tx, "another") == ()
+        expected = [replace(board, private={}) for board in boards[:end]]
+        if end:
+            expected[-1] = boards[end - 1]
+        assert list(read) == expected
+    store.close()
+
+
+def test_a_board_is_read_once_and_an_unchanged_row_kept_once(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """A round costs what is new, not what there is."""
+    boards = list(moving_site(30).phases[0].history)
+    store = Store(f"sqlite:///{tmp_path}/worker.db")
+    history = BoardHistory()
+    parsed: list[str] = []
+    read_one = board_history.boards.from_json
+    monkeypatch.setattr(board_history.boards, "from_json", lambda text: parsed.append(text) or read_one(text))
+    for count in range(1, len(boards) + 1):
+        store_boards(store, boards[count - 1 : count])
+        with store.read() as tx:
+            read = history.read(tx, "dev")
+    assert len(parsed) == len(boards)
+    kept = {id(row) for board in read for row in board.standings}
+    equal = sum(
+        old == new
+        for before, after in pairwise(boards)
+        for new in after.standings
+        for old in before.standings
+    )
+    assert equal > 0
+    assert len(kept) == sum(len(board.standings) for board in boards) - equal
+    store.close()

@@ -1,0 +1,48 @@
+"""The boards of all phases, each read out of the database once.
+
+A board never changes once it is stored, and a round of publishing needs the whole history (the chart of its moves, the appended lines). To
+read it anew each time would cost ever more time and memory as a challenge goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leaderboard import board as boards
+from leaderboard.snapshot import Board
+from worker.state import Transaction
+
+PORTION = 100  # documents that are in memory at a time
+
+
+class BoardHistory:
+    """What was read so far; new boards are added at each reading.
+
+    A row that is equal in consecutive boards is kept once. Private figures, the larger part of a document, are kept of the latest board
+    alone: only the next board and the page look at them. Who needs those of all reads the documents themselves.
+    """
+
+    def __init__(self) -> None:
+        self._boards: dict[str, list[Board]] = {}
+
+    def read(self, tx: Transaction, phase: str) -> tuple[Board, ...]:
+        """Return a phase's boards, oldest first."""
+        known = self._boards.setdefault(phase, [])
+        while documents := tx.boards(phase, after=known[-1].sequence if known else 0, at_most=PORTION):
+            for document in documents:
+                _append(known, boards.from_json(document))
+        return tuple(known)
+
+
+def _append(known: list[Board], board: Board) -> None:
+    if known:
+        rows = {standing.key: standing for standing in known[-1].standings}
+        known[-1] = replace(known[-1], private={})
+        same = (rows.get(standing.key) for standing in board.standings)
+        board = replace(
+            board,
+            standings=tuple(
+                old if old == new else new for old, new in zip(same, board.standings, strict=True)
+            ),
+        )
+    known.append(board)

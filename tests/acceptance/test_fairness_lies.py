@@ -111,6 +111,7 @@ LIES: dict[str, tuple[str, Change, str]] = {
         "dev: ranks",
     ),
     "a board dropped": (REVEAL, to("boards", value=_drop_first), "dev: board"),
+    "the last board dropped": (REVEAL, to("boards", value=lambda boards: boards[:-1]), "dev: board"),
     "a dropped batch of receipts": (receipts.PATH, _drop_first, "dev: scores"),
     "a dropped receipt": (receipts.PATH, to(0, "receipts", value=_drop_first), "receipts"),
     "receipts reordered": (receipts.PATH, to(0, "receipts", value=lambda listed: listed[::-1]), "receipts"),
@@ -179,6 +180,14 @@ def test_missing_files_are_found(fair: Fair) -> None:
         ("commitment.json", "commitment"),
     ):
         assert check in lies(with_file(repository, path, None))
+
+
+def test_boards_from_after_the_reveal_wait_for_another_one(fair: Fair) -> None:
+    """A late answer or a new name changes the board of a revealed phase: that is no lie, and not checked either."""
+    repository = changed(read_folder(fair.public), REVEAL, to("boards", value=lambda boards: boards[:-1]))
+    before_it = changed(repository, REVEAL, to("revealed_at", value="2001-01-01T00:00:00+00:00"))
+    (board,) = [verdict for verdict in verdicts(before_it) if verdict.check == "dev: board"]
+    assert (board.truth, "changed after the reveal" in board.sentence) == (Truth.UNKNOWN, True)
 
 
 def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path) -> None:
@@ -262,5 +271,7 @@ def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None
         return document
 
     spoilt = changed(repository, path, spoil)
-    assert {verdict.truth for verdict in verdicts(spoilt)} <= set(Truth)
-    json.dumps([verdict.__dict__ for verdict in verdicts(spoilt)])
+    told = {"commitment": "00", "nonce": "11", "challenge": "22", "chain": "33"}
+    found = [*verdicts(spoilt), *receipt_verdicts(spoilt, told, 1.0)]
+    assert {verdict.truth for verdict in found} <= set(Truth)
+    json.dumps([verdict.__dict__ for verdict in found])

@@ -7,6 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tests.acceptance.test_fairness_lies import LIES, MADE_TO_FIT
 from worker.fairness.receipts import SMALLEST_BATCH
 
 ROOT = Path(__file__).parents[2]
@@ -54,3 +55,9 @@ def test_numbers_of_the_page_are_those_of_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert f"sizes {SMALLEST_BATCH}, {2 * SMALLEST_BATCH}, {4 * SMALLEST_BATCH} ..." in text
     assert f"A batch holds\n  {SMALLEST_BATCH} entries" in text
+
+
+def test_numbers_of_the_tests_are_told_as_they_are() -> None:
+    """The page about the tests counts the planted lies right."""
+    text = " ".join((ROOT / "tests" / "README.md").read_text(encoding="utf-8").split())
+    assert f"plants {len(LIES)} kinds of lie in the files, {len(MADE_TO_FIT)} that were made to fit" in text

@@ -70,12 +70,19 @@ def chain(lines: list[dict[str, Any]]) -> Verdict:
     return true("receipts", f"The chain of {len(lines)} batches of receipts is unbroken.")
 
 
+def listed(lines: list[dict[str, Any]]) -> frozenset[str]:
+    """Return all receipts of the public log."""
+    batches = (line.get("receipts") for line in lines)
+    return frozenset(str(receipt) for batch in batches if isinstance(batch, list) for receipt in batch)
+
+
 def scores(phase: RevealedPhase) -> Verdict:
     """Check that every score was committed to when it was made, and made on tasks that were committed to before."""
+    published = listed(phase.chain)
     for entry in phase.entries:
         record, submission = entry["record"], entry["submission"]
         commitment = receipts.commitment_of(record, bytes.fromhex(entry["nonce"]))
-        if commitment != entry["commitment"] or commitment not in phase.published:
+        if commitment != entry["commitment"] or commitment not in published:
             return phase.false(
                 "scores", f"the scores of submission {submission} have no receipt in the public log"
             )
@@ -134,7 +141,7 @@ def receipt_verdicts(
         )
     else:
         yield false("your receipt", "The log of receipts was changed after you were answered.")
-    if any(receipt.get("commitment") in (line.get("receipts") or []) for line in lines):
+    if receipt.get("commitment") in listed(lines):
         yield true("your receipt", "Your score's receipt is in the log.")
     else:
         yield unknown(

@@ -77,6 +77,11 @@ class RevealedPhase:
         """What ``reveal.json`` says."""
         return dict(self.repository.json(f"reveal/{self.name}/reveal.json"))
 
+    @property
+    def revealed_at(self) -> datetime:
+        """When it was revealed, as its organizers say."""
+        return datetime.fromisoformat(self.document["revealed_at"])
+
     @cached_property
     def promises(self) -> list[Promise]:
         """All commitments, oldest first, with what was revealed of them."""
@@ -155,11 +160,6 @@ class RevealedPhase:
     def boards(self) -> list[Board]:
         """Every board that was ever published, oldest first."""
         return [from_json(json.dumps(document)) for document in self.document["boards"]]
-
-    @cached_property
-    def published(self) -> frozenset[str]:
-        """All receipts of the public log."""
-        return frozenset(receipt for line in self.chain for receipt in line.get("receipts", []))
 
     def record_for(self, submission: int, at: datetime) -> Mapping[str, Any] | None:
         """Return the latest record of a submission that existed at a time; the first one if clocks disagree."""

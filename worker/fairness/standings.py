@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,13 @@ def files(phase: RevealedPhase) -> Verdict:
         for line in phase.repository.files.get(HISTORY, b"").splitlines()
         if json.loads(line).get("phase") == stem
     ]
-    if shown != expected:
+    later = [datetime.fromisoformat(json.loads(line)["made_at"]) for line in shown[len(expected) :]]
+    if shown[: len(expected)] != expected or any(moment < phase.revealed_at for moment in later):
         return phase.false("board", "the published history is not that of the revealed boards")
+    if later:
+        return phase.unknown(
+            "board", f"the board changed after the reveal ({len(later)} times); that waits for another reveal"
+        )
     if phase.boards:
         fault = _present_fault(phase, phase.boards[-1], stem)
         if fault:
@@ -139,7 +145,7 @@ def _present_fault(phase: RevealedPhase, board: Board, stem: str) -> str | None:
         for row in rows
     ]:
         return f"the table {stem}.csv is not the last board of its history"
-    if readme_rows(published[README].decode(), stem) != [_readme_row(row) for row in rows]:
+    if rows and readme_rows(published[README].decode(), stem) != [_readme_row(row) for row in rows]:
         return f"the table in {README} is not the last board of its history"
     return None
 

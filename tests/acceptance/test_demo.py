@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -26,7 +27,8 @@ EPSILON = 0.02
 PHASES = ("dev", "eval")
 SECRET, OTHER_SECRET = "5e" * 32, "0f" * 32
 FOLDS = 5
-COMMAND = [str(Path(sys.executable).with_name("neuco-worker")), "demo"]
+WORKER = str(Path(sys.executable).with_name("neuco-worker"))
+COMMAND = [WORKER, "demo"]
 
 pytestmark = [
     pytest.mark.slow,
@@ -343,6 +345,51 @@ def test_nothing_hidden_reaches_the_repository(demo: Demo) -> None:
         str(demo.folder),
     ):
         assert not re.search(rf"\b{re.escape(hidden)}\b", history), hidden
+
+
+def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None:
+    """The commands that the demo names reveal it and find it fair, from a clone alone, with a team's file and with its receipt."""
+    place = tmp_path / "challenge"
+    shutil.copytree(
+        demo.folder, place
+    )  # what is revealed stays revealed, and other tests look at the repository
+    named = re.findall(r"^  neuco-worker (challenge .*)$", demo.output, re.MULTILINE)
+    assert [words.split()[1] for words in named] == ["reveal", "verify"]
+    reveal, verify = (words.replace(str(demo.folder), str(place)).split() for words in named)
+    subprocess.run([WORKER, *reveal], check=True, capture_output=True, timeout=120)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    subprocess.run(
+        ["git", "clone", "--quiet", verify[-1], str(elsewhere / "public")], check=True, cwd=elsewhere
+    )
+    files = tmp_path / "files"
+    (place / "participants").rename(files)
+    shutil.rmtree(place)  # nothing is left but what anybody has, and what a team kept
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(elsewhere),
+        "NUMBA_CACHE_DIR": str(tmp_path / "numba"),
+    }
+
+    def verdict(*options: str) -> dict[str, Any]:
+        command = [WORKER, *verify[:-1], str(elsewhere / "public"), "--json", *options]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=240, cwd=elsewhere, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        document: dict[str, Any] = json.loads(done.stdout)
+        return document
+
+    alone = verdict()
+    assert (alone["fair"], alone["complete"]) == (True, True)
+    for phase in PHASES:
+        (stdout,) = (files / phase).glob("ada-*.stdout")
+        said = verdict("--submission", str(stdout.with_suffix("")), "--receipt", str(stdout))
+        assert (said["fair"], said["complete"]) == (True, True)
+        sentences = [one["sentence"] for one in said["verdicts"]]
+        tasks = {"dev": 3, "eval": 6}[phase]
+        assert any(f"Phase {phase}: all {tasks} x {FOLDS} fold scores" in sentence for sentence in sentences)
+        assert any("are those that your receipt promised" in sentence for sentence in sentences)
 
 
 def test_worker_ended_in_order(demo: Demo) -> None:

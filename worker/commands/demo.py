@@ -80,6 +80,7 @@ def demo(
         console.print(f"  {message}", markup=False, soft_wrap=True)
     console.print(f"\nFrom the first submission to the last board: {ending.seconds:.0f} seconds.\n")
     console.print(_paths(ending), markup=False, soft_wrap=True)
+    console.print(_next(ending.place), markup=False, soft_wrap=True)
 
 
 def _secret(text: str) -> bytes:
@@ -122,10 +123,20 @@ def _paths(ending: Ending) -> str:
         ("README", place.checkout / "README.md"),
         *((f"JSON, {phase}", place.checkout / "leaderboard" / f"{phase}.json") for phase in ending.boards),
         ("Web page", place.checkout / "index.html"),
+        ("Submissions", place.participants),
         ("Configuration", place.configuration),
         ("Worker's log", place.log),
     ]
     return "\n".join(f"{name + ':':<16} {path}" for name, path in lines)
+
+
+def _next(place: Place) -> str:
+    """Say how the hidden tasks are published, and how anybody then checks that all was fair."""
+    return (
+        "\nPublish what was hidden, then check from the repository alone that it was fair:\n"
+        f"  neuco-worker challenge reveal --yes --config {place.configuration}\n"
+        f"  neuco-worker challenge verify {place.repository}"
+    )
 
 
 def _linger(evalai: Sandbox, place: Place) -> None:

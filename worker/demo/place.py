@@ -1,4 +1,4 @@
-"""The folder in which the demo happens: a challenge like any other, only that its EvalAI is the sandbox."""
+"""The folder in which a challenge is played: one like any other, only that its EvalAI is the sandbox."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDS = {"dev": 40, "eval": 200}
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where everything of one demo lies."""
+    """Where everything of one demo or rehearsal lies."""
 
     folder: Path
 
@@ -49,9 +49,21 @@ class Place:
         return self.folder / "worker.log"
 
     @property
+    def database_url(self) -> str:
+        """Where the worker's state is."""
+        return f"sqlite:///{self.folder / 'state' / 'worker.db'}"
+
+    @property
     def participants(self) -> Path:
         """The files that teams submit, in a folder for each phase."""
         return self.folder / "participants"
+
+    def hand_over(self, token: str) -> str:
+        """Store the host's EvalAI token, and return how the configuration names it."""
+        file = self.folder / "evalai.token"
+        file.touch(mode=0o600)
+        file.write_text(f"{token}\n", encoding="utf-8")
+        return f"file:./{file.name}"
 
 
 def prepare(folder: Path, *, secret: bytes | None) -> Place:
@@ -90,15 +102,12 @@ def configure(place: Place, evalai: Mapping[str, object], *, folds: Mapping[str,
         evalai: url, challenge, queue, media_host and token of the sandbox.
         folds: Random splits per phase.
     """
-    token = place.folder / "evalai.token"
-    token.touch(mode=0o600)
-    token.write_text(f"{evalai['token']}\n", encoding="utf-8")
     values = {
         "challenge.title": TITLE,
         "evalai.server": evalai["url"],
         "evalai.challenge": evalai["challenge"],
         "evalai.queue": evalai["queue"],
-        "evalai.token": f"file:./{token.name}",
+        "evalai.token": place.hand_over(str(evalai["token"])),
         "evalai.poll_every": 0.5,
         "evalai.requests_per_minute": 6000,
         "evalai.media_hosts": [evalai["media_host"]],

@@ -32,11 +32,12 @@ STOP_S = 12  # the daemon's own promise
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
-    """A submission that the sandbox has taken."""
+    """A submission that the sandbox has taken; ``file`` is what was submitted, kept for its team."""
 
     pk: int
     phase: str
     entry: Entry
+    file: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +101,8 @@ def play(
             git("clone", "--quiet", str(place.repository), str(place.checkout))
             if linger is not None:
                 linger(evalai, place)
+        for s in submitted:
+            _keep_answer(evalai, s)
         failures = {
             s.entry.team: evalai.text(s.pk, "stderr_file").strip()
             for s in submitted
@@ -168,7 +171,15 @@ def _submit(evalai: Sandbox, place: Place, codename: str, phase: data.PhaseData,
         timeout=30,
     )
     answer.raise_for_status()
-    return Submitted(pk=int(answer.json()["id"]), phase=codename, entry=entry)
+    return Submitted(pk=int(answer.json()["id"]), phase=codename, entry=entry, file=kept)
+
+
+def _keep_answer(evalai: Sandbox, submitted: Submitted) -> None:
+    """Keep what EvalAI showed beside the file, as careful participants do: it holds their receipt."""
+    for output in ("stdout", "stderr"):
+        text = evalai.text(submitted.pk, f"{output}_file")
+        if text:
+            submitted.file.with_name(f"{submitted.file.name}.{output}").write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -224,7 +235,7 @@ def _answered(evalai: Sandbox, submitted: list[Submitted]) -> bool:
 
 def _published(place: Place) -> bool:
     """Ask the worker's own database, as `status` does, whether anything is owed to EvalAI or to the board."""
-    store = Store(f"sqlite:///{place.folder / 'state' / 'worker.db'}")
+    store = Store(place.database_url)
     try:
         state = read_status(store, now=datetime.now(UTC), token_expires=None, free_bytes=0)
     finally:

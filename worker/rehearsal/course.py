@@ -17,9 +17,9 @@ from scoring.errors import InfrastructureError
 from scoring.identifiers import read_ids
 from worker.challenge import load_challenge
 from worker.configuration import Configuration, Phase, load
-from worker.demo.place import git
+from worker.demo.place import Place, git
 from worker.rehearsal.entries import Entry, Features, covering, make_entries
-from worker.rehearsal.place import Place, prepare, stage
+from worker.rehearsal.place import prepare, stage
 from worker.rehearsal.verdict import PhaseReport, Played, Rehearsal
 from worker.sandbox import Sandbox
 from worker.state import Store, Transaction

@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from worker.configuration import Configuration
-from worker.demo.place import git
+from worker.demo.place import Place, git
 from worker.sandbox import Sandbox, SandboxSettings, from_challenge
 
 UNHINDERED = 1_000_000  # calls a minute; EvalAI's limit is reckoned with afterwards
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """A temporary folder."""
-
-    folder: Path
-
-    @property
-    def configuration(self) -> Path:
-        """The rehearsal's configuration."""
-        return self.folder / "challenge.yaml"
-
-    @property
-    def repository(self) -> Path:
-        """The bare repository that the board is pushed to."""
-        return self.folder / "leaderboard.git"
-
-    @property
-    def log(self) -> Path:
-        """What the worker says."""
-        return self.folder / "worker.log"
-
-    @property
-    def database_url(self) -> str:
-        """Where the worker's state is."""
-        return f"sqlite:///{self.folder / 'state' / 'worker.db'}"
 
 
 def stage(configuration: Configuration) -> SandboxSettings:
@@ -55,16 +26,13 @@ def prepare(place: Place, configuration: Configuration, evalai: Sandbox, *, fold
     are EvalAI, the repository, the state, and all that would only cost time: waiting between polls and pushes, and the grid of answers.
     """
     git("init", "--quiet", "--bare", "--initial-branch=main", str(place.repository))
-    token = place.folder / "evalai.token"
-    token.touch(mode=0o600)
-    token.write_text(evalai.token("host"), encoding="utf-8")
     document: dict[str, Any] = configuration.model_dump(mode="json")
     document["challenge"]["secret"] = str(configuration.path(configuration.challenge.secret))
     document["evalai"] |= {
         "server": evalai.url,
         "challenge": evalai.challenge,
         "queue": evalai.queue,
-        "token": f"file:./{token.name}",
+        "token": place.hand_over(evalai.token("host")),
         "poll_every": 0.5,
         "requests_per_minute": UNHINDERED,
         "media_hosts": [evalai.media_host],

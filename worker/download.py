@@ -15,9 +15,10 @@ from urllib.parse import SplitResult, urlsplit
 import requests
 import urllib3
 
-from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
 from worker.evalai_errors import LinkExpired
 from worker.evalai_transport import is_loopback
+from worker.limits import too_large
 
 CHUNK = 1 << 18  # bytes
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -214,7 +215,7 @@ class _Transfer:
         if status != 200:
             return _broken(f"The file store answered HTTP {status}.")
         length = _length(response)
-        return self._too_large() if length is not None and length > self._max_bytes else None
+        return too_large(self._max_bytes) if length is not None and length > self._max_bytes else None
 
     def _copy(self, response: requests.Response) -> NeucoError | None:
         """Copy the body as it comes; ``read1`` returns what has arrived, so that a slow sender cannot outlast the deadline."""
@@ -228,7 +229,7 @@ class _Transfer:
                 break
             self._size += len(chunk)
             if self._size > self._max_bytes:
-                return self._too_large()
+                return too_large(self._max_bytes)
             self._hash.update(chunk)
             self._file.write(chunk)
             if self._progress is not None:
@@ -237,13 +238,6 @@ class _Transfer:
         if length is not None and length != self._size:
             return _broken(f"A submission's file ended after {self._size} of {length} bytes.")
         return None
-
-    def _too_large(self) -> ParticipantError:
-        return ParticipantError(
-            f"The submitted file is larger than the {self._max_bytes / 1e6:g} MB that are accepted.",
-            cure="Compress it, or use float32 with fewer digits.",
-            code="file.too_large",
-        )
 
 
 def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:

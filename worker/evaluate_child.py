@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from scoring.errors import OrganizerError
 from scoring.protocol import Protocol, Recipe
+from worker.limits import largest_expanded
 
 if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
     from worker.challenge import PhaseSetup
     from worker.configuration import Configuration
-
-EXPANSION = 4  # a file may expand to so many times submission.max_megabytes
 
 
 def order_for(setup: PhaseSetup, configuration: Configuration, file: Path) -> dict[str, Any]:
@@ -30,7 +29,7 @@ def order_for(setup: PhaseSetup, configuration: Configuration, file: Path) -> di
         "versions": dict(setup.tasks),
         "protocol": asdict(setup.protocol),
         "key": setup.key.hex(),
-        "max_expanded_bytes": int(configuration.submission.max_megabytes * 1_000_000) * EXPANSION,
+        "max_expanded_bytes": largest_expanded(configuration.submission.max_megabytes),
         "engine": configuration.scoring.engine,
         "threads": configuration.scoring.threads,
         "ray_address": configuration.scoring.ray_address,

@@ -14,10 +14,10 @@ from worker.children import LOOK_S, Child
 from worker.context import Context
 from worker.endings import no_child
 from worker.files import FileStore
+from worker.limits import largest_file
 from worker.state import Tracked
 from worker.states import Attempt, Errand, Outcome, State
 
-MEGABYTE = 1_000_000
 GIGABYTE = 1_000_000_000
 AHEAD = 2  # files fetched before they can be scored; more would only fill the disk
 DEADLINE_S = 900.0
@@ -113,7 +113,7 @@ class Fetching:
                 {
                     "url": known.input_file,
                     "destination": str(folder / "file"),
-                    "max_bytes": int(configuration.submission.max_megabytes * MEGABYTE),
+                    "max_bytes": largest_file(configuration.submission.max_megabytes),
                     "allowed_hosts": [server, *configuration.evalai.media_hosts],
                     "timeout_s": QUIET_S,
                 },

@@ -10,9 +10,6 @@ import typer
 
 from scoring.errors import ParticipantError
 
-EXPANSION = 4  # as in the worker: a file may expand to so many times --max-megabytes
-MEGABYTE = 1_000_000
-
 
 def validate(
     file: Annotated[
@@ -40,12 +37,14 @@ def validate(
     """
     from scoring.identifiers import read_ids
     from scoring.reading import read_submission
+    from worker.limits import largest_expanded, largest_file, too_large
 
     public_ids = read_ids(ids)
     try:
-        _check_size(file, max_megabytes)
+        if file.stat().st_size > largest_file(max_megabytes):  # the worker would not even download it
+            raise too_large(largest_file(max_megabytes))
         embeddings = read_submission(
-            file, public_ids, dim, max_expanded_bytes=int(max_megabytes * MEGABYTE) * EXPANSION
+            file, public_ids, dim, max_expanded_bytes=largest_expanded(max_megabytes)
         )
     except ParticipantError as error:
         if not json_output:
@@ -67,13 +66,3 @@ def validate(
     for note in embeddings.notes:
         typer.echo(f"Note: {note}.")
     typer.echo(f"Content: {embeddings.content_hash}")
-
-
-def _check_size(file: Path, max_megabytes: float) -> None:
-    """Refuse what the worker would not even download, in its words."""
-    if file.stat().st_size > int(max_megabytes * MEGABYTE):
-        raise ParticipantError(
-            f"The submitted file is larger than the {max_megabytes:g} MB that are accepted.",
-            cure="Compress it, or use float32 with fewer digits.",
-            code="file.too_large",
-        )

@@ -118,7 +118,9 @@ class Submission(_Section):
     deadline: float = Field(1800, gt=0, description="Seconds for one evaluation.")
     memory_gigabytes: float = Field(8, gt=0, description="Memory ceiling of one evaluation.")
     answer_grid: float = Field(
-        30, ge=0, description="Answers leave at multiples of so many seconds after `running`; 0 at once."
+        30,
+        ge=0,
+        description="Answers leave at multiples of so many seconds after `running`, and a team's next file waits for that; 0 at once.",
     )
     keep_days: float = Field(400, gt=0, description="How long submitted files are kept for re-scoring.")
     disk_reserve_gigabytes: float = Field(
@@ -129,7 +131,13 @@ class Submission(_Section):
 class Scoring(_Section):
     """Where and how probes are trained."""
 
-    engine: Literal["local", "ray", "torch"] = Field("local", description="What trains the probes.")
+    engine: Literal["local", "ray", "torch"] = Field(
+        "local",
+        description=(
+            "What trains the probes: `local` the compiled kernel, `ray` the same on a cluster, "
+            "`torch` PyTorch, on CUDA if there is any."
+        ),
+    )
     ray_address: str = Field("auto", description="Address of the Ray cluster, for engine: ray.")
     probe: Literal["linear"] = Field("linear", description="The probe of the protocol.")
     epochs: int = Field(20, ge=1, description="Epochs E per fold; the best one counts.")

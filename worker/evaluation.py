@@ -14,7 +14,7 @@ from scoring.scorecard import Scorecard
 from worker import answers, endings
 from worker.challenge import PhaseSetup
 from worker.children import LOOK_S, Child
-from worker.context import Context
+from worker.context import Context, seconds
 from worker.endings import Ending, give_back
 from worker.evaluate_child import order_for
 from worker.files import FileStore
@@ -64,13 +64,18 @@ class Evaluation:
     def head(self, now: datetime) -> int | None:
         """Choose what is scored next: round-robin between teams, oldest first within a team.
 
-        Ten files of one team do not hold up another team's first.
+        Ten files of one team do not hold up another team's first. A team's next file waits until the answer to the one before has left:
+        EvalAI shows when a file was begun, which would otherwise tell when the one before was done, answer grid or not.
         """
+        grid = seconds(self._context.configuration.submission.answer_grid)
         with self._context.store.read() as tx:
+            waiting = answers.unreleased(tx, now, grid=grid)
             ready = [
                 known
                 for known in tx.submissions([State.FETCHED, State.SCORING])
-                if not known.waits(now) and not _held(known)
+                if not known.waits(now)
+                and not _held(known)
+                and (known.state is State.SCORING or known.team_key not in waiting)
             ]
             ready = self._context.sharing.scorable(tx, ready)
             turns = tx.last_turns()

@@ -61,6 +61,11 @@ REFUSED: dict[str, bytes] = {
     "constant": with_columns([str(column) for column in range(DIM)], np.ones((ROWS, DIM))),
     "cut off": gzip.compress(embeddings(0), mtime=0)[:400],
     "pickled": as_npz(ids=np.array(IDS, dtype=object), embeddings=matrix()),
+    "nothing": b"\n \n",
+    "ids missing": lines(lambda table: table[:-7]),
+    "ids twice": lines(lambda table: [*table, table[5]]),
+    "a web page": b"<!doctype html><html><body>Sign in</body></html>\n",
+    "endless": lines(lambda table: [*table[:3], table[3].rsplit(",", 1)[0] + ",inf", *table[4:]]),
     "bomb": gzip.compress(b"id,0\n" + b"\n" * 2_000_000, mtime=0),
 }
 
@@ -120,7 +125,7 @@ def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     }
     assert {ended[name] for name in (*REFUSED, "too large")} == {"failed"}
     assert (ended["cancelled"], ended["wrong phase"]) == ("cancelled", "submitted")
-    assert len(sent) >= 22
+    assert len(sent) == 27
     assert len(left.commits) > len(GOOD)
     assert {seen["record"]["execution_time"] for seen in left.submissions.values()} == {
         30,

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -224,12 +225,47 @@ def leak_digits(patch: pytest.MonkeyPatch, world: World) -> None:
     patch.setattr("worker.publishing.render", render)
 
 
+def leak_the_next_beginning(patch: pytest.MonkeyPatch, world: World) -> None:
+    """A team's next file begins as soon as the one before is done."""
+    patch.setattr("worker.evaluation.answers.unreleased", lambda *_, **__: frozenset())
+
+
+def beginnings(play: WorldPlay) -> list[int]:
+    """Let a team and another one send files at once; return after how many seconds each of the team's was begun."""
+    pks = [play.stage.submit("A", embeddings(seed)) for seed in range(3)]
+    play.stage.submit("B", embeddings(3))
+    play.drive()
+    shown = [datetime.fromisoformat(play.stage.evalai.submission(pk)["started_at"]) for pk in pks]
+    return [round((moment - shown[0]).total_seconds()) for moment in shown]
+
+
+def test_the_next_beginning_tells_nothing_of_the_time_before_it(tmp_path: Path) -> None:
+    """EvalAI shows when each file was begun: a team's files follow each other on the answer grid, however long scoring takes."""
+    _, (_, left, right) = in_both(tmp_path, beginnings)
+    assert left == right == [0, 30, 60]
+
+
+def test_a_worker_that_does_not_wait_between_files_is_found_out(tmp_path: Path) -> None:
+    """The same files without the wait: the seconds between them are those of scoring."""
+    told = []
+    for world in (LEFT, RIGHT):
+        with pytest.MonkeyPatch.context() as patch:
+            leak_the_next_beginning(patch, world)
+            with opened(tmp_path / world.name, world) as play:
+                told.append(beginnings(play))
+    assert told[0] != told[1]
+
+
 LEAKS = (leak_a_task_name, leak_weighted_ranks, leak_the_time, leak_the_number_of_tasks, leak_digits)
 
 
-@pytest.mark.parametrize("leak", LEAKS)
+def honest(patch: pytest.MonkeyPatch, world: World) -> None:
+    """Nothing leaks: without a difference here, what is found below is the leak."""
+
+
+@pytest.mark.parametrize("leak", [*LEAKS, honest])
 def test_a_worker_that_leaks_is_found_out(leak: Callable[..., None], tmp_path: Path) -> None:
-    """The comparison that an honest worker passes fails for each planted leak."""
+    """The comparison that an honest worker passes, here too, fails for each planted leak."""
 
     def story(play: WorldPlay) -> None:
         if leak is leak_a_task_name:
@@ -247,7 +283,6 @@ def test_a_worker_that_leaks_is_found_out(leak: Callable[..., None], tmp_path: P
             with opened(tmp_path / world.name, world) as play:
                 story(play)
                 looks.append(look(play))
-    found = differences(*looks)
-    assert found
+    assert bool(differences(*looks)) == (leak is not honest)
     for seen in looks:
         assert {submission["posts"] for submission in seen.submissions.values()} == {1}

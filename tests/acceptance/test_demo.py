@@ -353,10 +353,10 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     shutil.copytree(
         demo.folder, place
     )  # what is revealed stays revealed, and other tests look at the repository
-    named = re.findall(r"^  neuco-worker (challenge .*)$", demo.output, re.MULTILINE)
-    assert [words.split()[1] for words in named] == ["reveal", "verify"]
+    named = re.findall(r"^  (\S+ challenge .*)$", demo.output, re.MULTILINE)
     reveal, verify = (words.replace(str(demo.folder), str(place)).split() for words in named)
-    subprocess.run([WORKER, *reveal], check=True, capture_output=True, timeout=120)
+    assert (reveal[:3], verify[:3]) == ([WORKER, "challenge", "reveal"], [WORKER, "challenge", "verify"])
+    subprocess.run(reveal, check=True, capture_output=True, timeout=120)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     subprocess.run(
@@ -372,7 +372,7 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     }
 
     def verdict(*options: str) -> dict[str, Any]:
-        command = [WORKER, *verify[:-1], str(elsewhere / "public"), "--json", *options]
+        command = [*verify[:-1], str(elsewhere / "public"), "--json", *options]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=240, cwd=elsewhere, env=environment, check=False
         )

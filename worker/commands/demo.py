@@ -131,11 +131,12 @@ def _paths(ending: Ending) -> str:
 
 
 def _next(place: Place) -> str:
-    """Say how the hidden tasks are published, and how anybody then checks that all was fair."""
+    """Say how the hidden tasks are published, and how anybody then checks that all was fair; ready to be copied into the shell."""
+    command = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
     return (
         "\nPublish what was hidden, then check from the repository alone that it was fair:\n"
-        f"  neuco-worker challenge reveal --yes --config {place.configuration}\n"
-        f"  neuco-worker challenge verify {place.repository}"
+        f"  {command} challenge reveal --yes --config {place.configuration}\n"
+        f"  {command} challenge verify {place.repository}"
     )
 
 

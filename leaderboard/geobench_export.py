@@ -110,13 +110,12 @@ def rows_of_phase(
     )
 
 
-def write_export(folder: Path, rows: Sequence[Row], sizes: Mapping[str, str] | None = None) -> None:
+def write_export(folder: Path, rows: Sequence[Row]) -> None:
     """Write ``results_and_parameters.csv`` and ``additional_info.json``; a failed fold has no line.
 
     Args:
         folder: Made if it is not there.
         rows: What to write.
-        sizes: Model size by backbone, where it is known.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULTS).write_text(results_csv(rows), "utf-8")
@@ -126,7 +125,7 @@ def write_export(folder: Path, rows: Sequence[Row], sizes: Mapping[str, str] | N
     info[MODELS] = [
         {
             "model_display_name": backbone,
-            "model_size": (sizes or {}).get(backbone, "N/A"),
+            "model_size": "N/A",
             "unique_backbone_key": backbone,
         }
         for backbone in sorted({row.backbone for row in rows})

@@ -111,8 +111,6 @@ def standings(
     results: Sequence[Result],
     normalizer: Normalizer,
     names: Mapping[str, str],
-    *,
-    replicates: int = REPLICATES,
 ) -> tuple[Standing, ...]:
     """Aggregate results, best backbone first; those without every dataset come last, without a rank.
 
@@ -120,7 +118,6 @@ def standings(
         results: Of any number of submissions.
         normalizer: Frozen ranges, one for each dataset.
         names: Backbone to display name, where there is one.
-        replicates: Of the bootstrap.
     """
     values = normalized(results, normalizer)
     datasets = sorted({dataset for by_dataset in values.values() for dataset in by_dataset})
@@ -148,9 +145,7 @@ def standings(
             name=names.get(backbone, backbone),
             datasets=means[backbone],
             iqm=overall.get(backbone),
-            interval=bootstrap_interval(list(values[backbone].values()), replicates)
-            if backbone in overall
-            else None,
+            interval=bootstrap_interval(list(values[backbone].values())) if backbone in overall else None,
             rank=1 + sum(other > overall[backbone] for other in overall.values())
             if backbone in overall
             else None,
@@ -185,13 +180,11 @@ def interquartile_mean(values: NDArray[np.float64]) -> float:
     return float(np.sort(values)[cut : len(values) - cut].mean())
 
 
-def bootstrap_interval(
-    groups: Sequence[NDArray[np.float64]], replicates: int = REPLICATES
-) -> tuple[float, float]:
+def bootstrap_interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
     """Return the 95 % interval of the interquartile mean, seeds drawn again within each dataset."""
     generator = np.random.default_rng(SEED)
     drawn = np.concatenate(
-        [group[generator.integers(0, len(group), (replicates, len(group)))] for group in groups], axis=1
+        [group[generator.integers(0, len(group), (REPLICATES, len(group)))] for group in groups], axis=1
     )
     cut = drawn.shape[1] // 4
     middles = np.sort(drawn, axis=1)[:, cut : drawn.shape[1] - cut].mean(axis=1)

@@ -39,7 +39,6 @@ class Embeddings:
         matrix: NDArray[np.floating],
         *,
         notes: tuple[str, ...] = (),
-        zarr_suffix_removed: bool = False,
     ) -> Embeddings:
         """Bring rows in any order into canonical form.
 
@@ -47,7 +46,6 @@ class Embeddings:
             ids: n distinct ids.
             matrix: n x N, any floating type; copied only where order or type differ.
             notes: See the class.
-            zarr_suffix_removed: See the class.
 
         Raises:
             ValueError: If the numbers of ids and rows differ or an id occurs twice.
@@ -68,7 +66,6 @@ class Embeddings:
             matrix=canonical,
             content_hash=content_hash(names, canonical),
             notes=notes,
-            zarr_suffix_removed=zarr_suffix_removed,
         )
 
 

@@ -217,15 +217,15 @@ class Faults:
         return f"{text} ({self.hints[code]})" if code in self.hints else text
 
 
-def shown(text: str, limit: int = PIECE_LIMIT) -> str:
+def shown(text: str) -> str:
     """Quote a piece of the file so that it can stand on a web page and in a log.
 
     Letters, digits and a few signs stay; everything else (control and bidirectional characters, quotes, markup) becomes its code
     point, and a long piece is shortened.
     """
     out: list[str] = []
-    room = limit
-    for character in text[: limit + 1]:
+    room = PIECE_LIMIT
+    for character in text[: PIECE_LIMIT + 1]:
         piece = character if character in PLAIN else f"U+{ord(character):04X}."
         if len(piece) > room:
             return '"' + "".join(out) + '..."'

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from scoring.engine import never
 from scoring.errors import NeucoError
 from scoring.metrics import R2_TOLERANCE
 from scoring.packages import TaskPackage
@@ -68,7 +67,6 @@ def check_package(
     public_ids: Sequence[str] | None = None,
     *,
     folds: int = 40,
-    cancelled: Callable[[], bool] = never,
 ) -> PackageCheck:
     """Check a package, from its labels to the score of its baseline.
 
@@ -76,10 +74,6 @@ def check_package(
         package: The package.
         public_ids: Ids that may be labelled, where they are known.
         folds: Number of random splits that it must bear.
-        cancelled: Asked about once a second whether to stop.
-
-    Raises:
-        Cancelled: If ``cancelled`` said so.
     """
     findings: list[Finding] = []
     try:
@@ -105,7 +99,7 @@ def check_package(
     findings.append(check_splits(task, folds))
     ceiling, found = check_ceiling(package, task)
     findings.append(found)
-    measured, expected = check_baseline(package, task, cancelled=cancelled)
+    measured, expected = check_baseline(package, task)
     findings.append(expected)
     return PackageCheck(
         identifier=package.identifier,
@@ -183,9 +177,7 @@ def check_ceiling(package: TaskPackage, task: LabelledTask) -> tuple[float | Non
     )
 
 
-def check_baseline(
-    package: TaskPackage, task: LabelledTask, *, cancelled: Callable[[], bool] = never
-) -> tuple[float | None, Finding]:
+def check_baseline(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Finding]:
     """Score the shipped baseline and compare: the same embeddings give the same score, or something has changed."""
     baseline = package.baseline
     if baseline is None:
@@ -204,7 +196,6 @@ def check_baseline(
         report = score_run(
             Material(tasks=(task,), embeddings=embeddings, warnings=embeddings.warnings),
             settings,
-            cancelled=cancelled,
         )
     except NeucoError as error:
         return None, Finding(check="baseline", passed=False, sentence=error.message)

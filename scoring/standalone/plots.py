@@ -7,7 +7,7 @@ every fold; beyond the first few nobody looks, and drawing takes longer than sco
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,16 @@ from scoring.standalone.run import TaskReport
 FOLDS_DRAWN = 5
 
 
-def draw_plots(
-    folder: Path, task: TaskReport, *, stem: str, drawn: Callable[[int], None] = lambda _: None
-) -> int:
-    """Draw a task's plots into ``<folder>/<task>/…`` and return their number.
+def draw_plots(folder: Path, task: TaskReport, *, stem: str) -> None:
+    """Draw a task's plots into ``<folder>/<task>/…``.
 
     Args:
         folder: The run's folder.
         task: The task, trained with details.
         stem: Name of the submission file, with which NeuCo-Bench's file names begin.
-        drawn: Called with 1 after each.
     """
-    count = 0
     for path, spec in specifications(task, stem):
         draw(spec, folder / task.exercise.name / path)
-        drawn(1)
-        count += 1
-    return count
 
 
 def specifications(task: TaskReport, stem: str) -> Iterator[tuple[Path, Spec]]:

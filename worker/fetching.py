@@ -76,7 +76,7 @@ class Fetching:
     def _next(self, now: datetime) -> Tracked | None:
         with self._context.store.read() as tx:
             # One that waits for a person or for its next try must not keep others from being fetched.
-            fetched = self._context.sharing.scorable(tx, tx.submissions([State.FETCHED]))
+            fetched = self._context.sharing.stored(tx.submissions([State.FETCHED]))
             if sum(known.hold is None and not known.waits(now) for known in fetched) >= AHEAD:
                 return None
             waiting = [

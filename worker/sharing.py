@@ -76,6 +76,10 @@ class Alone:
         """Return those that nobody else is fetching."""
         return list(ready)
 
+    def stored(self, fetched: Sequence[Tracked]) -> list[Tracked]:
+        """Return those fetched submissions whose files lie here."""
+        return list(fetched)
+
     def claim(self, pk: int, now: datetime) -> bool:
         """Claim a fetched submission, so that the courier sets it to running; tell whether it is ours."""
         return True
@@ -199,19 +203,21 @@ class Shared(Alone):
         ours = [known for known in ready if claims.get(known.pk, ("", 0))[0] == self.name]
         if ours:
             return ours
-        return [
-            known
-            for known in ready
-            if known.pk not in claims
-            and known.state is State.FETCHED
-            and known.file_hash is not None
-            and self._files.find(known.file_hash) is not None
-        ]
+        free = [known for known in ready if known.pk not in claims and known.state is State.FETCHED]
+        return self.stored(free)
 
     def fetchable(self, tx: Transaction, ready: Sequence[Tracked]) -> list[Tracked]:
         """Return those without an open attempt to fetch them."""
         claims = _open(tx, Attempt.FETCH)
         return [known for known in ready if known.pk not in claims]
+
+    def stored(self, fetched: Sequence[Tracked]) -> list[Tracked]:
+        """Return those whose files lie on this machine, claimed or not."""
+        return [
+            known
+            for known in fetched
+            if known.file_hash is not None and self._files.find(known.file_hash) is not None
+        ]
 
     def claim(self, pk: int, now: datetime) -> bool:
         """Open the attempt already: the courier sets to running what is claimed."""

@@ -19,6 +19,7 @@ from worker import sharing
 from worker.challenge import load_challenge
 from worker.configuration import load
 from worker.daemon import Worker, make_client
+from worker.fetching import AHEAD
 from worker.sandbox import ManualClock
 from worker.sharing import LEASE
 from worker.state import Store
@@ -179,11 +180,17 @@ def test_a_worker_runs_on_postgresql(shared: Stage, hire: Hire) -> None:
 
 
 def test_two_workers_share_the_work(shared: Stage, hire: Hire, tmp_path: Path) -> None:
-    """Each scores some on a machine of its own, one makes all calls, one pushes, and every answer is posted once."""
+    """Each scores some on a machine of its own, fetched shortly before; one makes all calls, one pushes, every answer is posted once."""
     pks = [shared.submit(f"team {number}", embeddings(number)) for number in range(8)]
     here = hire("here")
     there = hire("there", path=second_machine(shared, tmp_path / "two"))
-    together([here, there], lambda: all_in(here, State.PUBLISHED))
+    ahead: list[int] = []
+
+    def count() -> None:
+        ahead.append(list(here.states().values()).count(State.FETCHED))
+
+    together([here, there], lambda: all_in(here, State.PUBLISHED), watch=count)
+    assert 1 <= max(ahead) <= 2 * AHEAD
     tried = workers_of(here)
     assert {name for names in tried.values() for name in names} == {"here", "there"}
     assert all(len(names) == 1 for names in tried.values())
@@ -243,7 +250,7 @@ def test_a_lease_lasts_while_its_worker_lives(shared: Stage, hire: Hire) -> None
 
 
 def test_the_budget_outlives_the_courier(shared: Stage, hire: Hire) -> None:
-    """A new courier knows what the last one spent: never more calls in a minute than allowed (what is read at a start counts as one)."""
+    """A new courier knows what the last one spent: never more calls in a minute than allowed (what is read at a start is counted when it was read)."""
     shared.configure({"evalai": {"requests_per_minute": 6}})
     here, there = hire("here"), hire("there")
     for number in range(2):

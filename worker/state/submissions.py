@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -102,4 +103,11 @@ class Submissions(Tables):
 
 
 def _tracked(row: Any) -> Tracked:
-    return Tracked(**{**row._mapping, "state": State(row.state)})
+    return _record(tuple(row))
+
+
+@lru_cache(maxsize=4096)
+def _record(values: tuple[Any, ...]) -> Tracked:
+    """Make a record of a row's values; one that did not change is not made again, since steps read what waits again and again."""
+    named = dict(zip(schema.submissions.c.keys(), values, strict=True))
+    return Tracked(**{**named, "state": State(named["state"])})

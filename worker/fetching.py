@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from worker import answers
 from worker.children import LOOK_S, Child
-from worker.context import Context
+from worker.context import Context, seconds
 from worker.endings import no_child
 from worker.files import FileStore
 from worker.limits import largest_file
@@ -74,15 +74,19 @@ class Fetching:
             self._forget()
 
     def _next(self, now: datetime) -> Tracked | None:
+        grid = seconds(self._context.configuration.submission.answer_grid)
         with self._context.store.read() as tx:
-            # One that waits for a person or for its next try must not keep others from being fetched.
+            # One that waits for a person, its next try or its team's last answer must not keep others from being fetched.
+            later = answers.unreleased(tx, now, grid=grid)
             fetched = self._context.sharing.stored(tx.submissions([State.FETCHED]))
-            if sum(known.hold is None and not known.waits(now) for known in fetched) >= AHEAD:
+            ready = [known for known in fetched if known.hold is None and not known.waits(now)]
+            if sum(known.team_key not in later for known in ready) >= AHEAD:
                 return None
             waiting = [
                 known
                 for known in tx.submissions([State.ACKNOWLEDGED])
                 if not known.waits(now)
+                and known.team_key not in later
                 and known.read_at is not None  # else its address is stale: the courier reads it anew
                 and not (known.hold or "").startswith("facts.")
             ]

@@ -101,3 +101,18 @@ def test_equal_files_are_stored_once(stage: Stage, play: Play) -> None:
     play.drive()
     assert len(list(play.worker.files.stored())) == 1
     assert list((stage.state / "tmp").iterdir()) == []
+
+
+def test_a_team_that_waits_for_its_answer_keeps_nobody_from_being_fetched(stage: Stage, play: Play) -> None:
+    """A team's next files lie here until its answer's moment on the grid; another team's file is fetched and begun meanwhile."""
+    stage.configure({"submission": {"answer_grid": 60}})
+    play.restart()
+    mine = [stage.submit("A", embeddings(seed)) for seed in range(4)]
+    play.drive(lambda: mine[0] in play.states() and play.state(mine[0]) is State.SCORED)
+    other = stage.submit("B", embeddings(4))
+    play.drive(lambda: stage.status(other) == "running")
+    assert play.state(mine[0]) is State.SCORED
+    play.drive()
+    begun = [stage.evalai.submission(pk)["started_at"] for pk in (mine[0], other, *mine[1:])]
+    assert begun == sorted(begun)
+    assert {stage.status(pk) for pk in (*mine, other)} == {"finished"}

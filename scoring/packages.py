@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
 from scoring.tasks import NAME, Task, TaskType, label_rows, make_task
 
@@ -179,7 +180,7 @@ def _document(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        document = yaml.safe_load(path.read_text("utf-8-sig"))
+        document = read_yaml(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise OrganizerError(
             f"{path} cannot be read as YAML.",

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from scoring.documents import read_yaml
 from worker.configuration import Configuration
 
 PAGES = ("description", "evaluation_details", "terms_and_conditions", "submission_guidelines")
@@ -61,7 +62,7 @@ def bundle_faults(archive: Path, configuration: Configuration | None = None) -> 
     if len(configs) != 1:
         return [f"The bundle must hold exactly one YAML file, not {len(configs)}."]
     try:
-        document = yaml.safe_load(files[configs[0]])
+        document = read_yaml(files[configs[0]])
     except yaml.YAMLError as error:
         return [f"{configs[0]} is not valid YAML: {str(error).splitlines()[0]}."]
     if not isinstance(document, dict):

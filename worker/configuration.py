@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 from worker import secrets
@@ -299,12 +300,8 @@ def load(path: Path) -> Configuration:
             code="config.unreadable",
         ) from None
     try:
-        document = yaml.safe_load(text)
-    except (
-        yaml.YAMLError,
-        ValueError,
-        RecursionError,
-    ) as error:  # a date such as 2026-99-99; a nesting without end
+        document = read_yaml(text)
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise OrganizerError(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
 from worker.bundle import pack, write_sources
 from worker.bundle_check import bundle_faults
@@ -171,7 +172,7 @@ def set_value(text: str, key: Sequence[str], value: object) -> str:
         path = [part for part in path if part[0] < indent] + [(indent, match["key"].strip("'"))]
         if [name for _, name in path] != list(key):
             continue
-        if yaml.safe_load(match["value"]) == value:
+        if read_yaml(match["value"]) == value:
             return text
         head = f"{match['indent']}{match['key']}: {_scalar(value)}"
         comment = (match["comment"] or "").strip().removeprefix("#").strip()

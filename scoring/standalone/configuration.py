@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may stand at the top
@@ -66,7 +67,7 @@ def read_settings(path: Path) -> StandaloneSettings:
     import yaml
 
     try:
-        document = yaml.safe_load(path.read_text("utf-8-sig"))
+        document = read_yaml(path.read_text("utf-8-sig"))
     except OSError as error:
         raise OrganizerError(
             f"The configuration {path} cannot be read: {error.strerror}.",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _settings(config: Path | None, **chosen: Any) -> SandboxSettings:
     import yaml
 
     try:
-        document = yaml.safe_load(config.read_text(encoding="utf-8"))
+        document = read_yaml(config.read_text(encoding="utf-8"))
     except OSError as problem:
         raise OrganizerError(
             f"The configuration {config} cannot be read: {problem.strerror}.",

@@ -1,0 +1,39 @@
+"""YAML by other hands: whatever is wrong with it is one kind of error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import scoring
+from scoring.documents import read_yaml
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "2026-99-99", "[" * 5000, b"\xff\xfe\xfa", "a: !!python/object:os.system {}", "\x00"],
+    ids=["open", "no date", "deep", "bytes", "object", "control"],
+)
+def test_what_is_no_yaml_is_one_error(text: str | bytes) -> None:
+    """No other kind of exception comes out, and no object is made."""
+    with pytest.raises(yaml.YAMLError):
+        read_yaml(text)
+
+
+def test_plain_values_come_out() -> None:
+    """Mappings, lists, texts and numbers."""
+    assert read_yaml("a: [1, 2.5, x, true, null]") == {"a": [1, 2.5, "x", True, None]}
+
+
+def test_nothing_reads_yaml_past_it() -> None:
+    """The library's own loaders are called in one place."""
+    root = Path(scoring.__file__).parents[1]
+    callers = [
+        str(path.relative_to(root))
+        for room in ("scoring", "leaderboard", "worker")
+        for path in sorted((root / room).rglob("*.py"))
+        if "yaml.safe_load" in path.read_text() or "yaml.load(" in path.read_text()
+    ]
+    assert callers == ["scoring/documents.py"]

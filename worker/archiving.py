@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 
+from scoring.documents import read_yaml
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge import beacon_path
 from worker.configuration import Configuration
@@ -21,6 +22,7 @@ from worker.office import Office
 FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"
 CONFIGURATION = "challenge.yaml"
+KNOWN_HOSTS = "known_hosts"
 
 
 def write_backup(office: Office, config: Path, archive: Path) -> int:
@@ -30,7 +32,7 @@ def write_backup(office: Office, config: Path, archive: Path) -> int:
     moved into place when it is whole.
 
     Raises:
-        OrganizerError: If the state is not SQLite: a database server has its own tools.
+        OrganizerError: If the state is not SQLite: a database server has its own tools; or if pinned host keys are configured and gone.
         InfrastructureError: If the disk fails.
     """
     configuration = office.configuration
@@ -70,6 +72,8 @@ def write_backup(office: Office, config: Path, archive: Path) -> int:
                 for name, phase in configuration.phases.items():
                     tar.add(configuration.path(phase.tasks), f"tasks/{name}")
                     tar.add(configuration.path(phase.ids), f"ids/{name}.txt")
+                if (hosts := _known_hosts(configuration)) is not None:
+                    tar.add(hosts, KNOWN_HOSTS)
                 for path in office.files.stored():
                     tar.add(path, f"state/files/{path.parent.name}/{path.name}")
         temporary.replace(archive)
@@ -82,15 +86,25 @@ def write_backup(office: Office, config: Path, archive: Path) -> int:
     return archive.stat().st_size
 
 
+def _known_hosts(configuration: Configuration) -> Path | None:
+    """Return the file with the pinned host keys; they are public, and without them no push of the restored worker is accepted."""
+    reference = configuration.leaderboard.known_hosts
+    if reference is None or reference.startswith("credential:"):
+        return None  # a credential is handed over where it is restored, like all others
+    return configuration.secret_path(reference, "leaderboard.known_hosts")
+
+
 def _rewritten(configuration: Configuration, config: Path) -> str:
     """Return the configuration with its paths pointing into the archive's layout."""
-    document = yaml.safe_load(config.read_text(encoding="utf-8-sig"))
+    document = read_yaml(config.read_text(encoding="utf-8-sig"))
     document["challenge"]["secret"] = "./challenge.secret"  # noqa: S105 - a path
     for name in configuration.phases:
         document["phases"][name]["tasks"] = f"./tasks/{name}"
         document["phases"][name]["ids"] = f"./ids/{name}.txt"
     document["state"] = "sqlite:///./state/worker.db"
     document["leaderboard"]["repository"] = configuration.repository_url
+    if _known_hosts(configuration) is not None:
+        document["leaderboard"]["known_hosts"] = f"file:{KNOWN_HOSTS}"
     text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     return text
 

@@ -42,10 +42,10 @@ class Budget:
         """Tell whether a call may leave now; only answers may use the reserve."""
         return self.left(now) > (0 if answer else self.reserve)
 
-    def spend(self, now: datetime) -> None:
-        """Count a call."""
-        self.total += 1
-        self._calls.append(now)
+    def spend(self, now: datetime, calls: int = 1) -> None:
+        """Count calls."""
+        self.total += calls
+        self._calls.extend([now] * calls)
 
     def close(self, now: datetime, until: datetime) -> None:
         """Let nothing leave before a time (EvalAI's Retry-After)."""

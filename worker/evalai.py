@@ -133,6 +133,11 @@ class Client:
         """When the token ends; None for one that does not say."""
         return self._transport.expiry
 
+    @property
+    def calls(self) -> int:
+        """How many calls were sent, answered or not."""
+        return self._transport.calls
+
     def close(self) -> None:
         """Close the connections."""
         self._transport.close()

@@ -51,6 +51,7 @@ class Transport:
         self._on_call = on_call
         self._budget = budget
         self._clock = clock
+        self.calls = 0  # sent, answered or not
 
     def __repr__(self) -> str:
         return f"Transport(server={self.server!r})"
@@ -76,6 +77,7 @@ class Transport:
         """
         if self._budget is not None:
             self._budget(endpoint)
+        self.calls += 1
         started_s = time.monotonic()
         status, answer, error = self._send(method, path, what, body)
         if self._on_call is not None:

@@ -105,6 +105,7 @@ class Line:
         if self._tries.get(ALL):
             self.renew_client()
         self._budget.spend(now)
+        calls_before = self._client.calls
         if pk is not None:
             with self._context.store.write() as tx:
                 tx.count_call(pk)
@@ -115,7 +116,13 @@ class Line:
             self._context.checkpoint(f"after call {name}")
             return result
 
+        def count_more(at: datetime) -> None:
+            """Count what an errand of several calls has sent beyond its first; how many, only EvalAI's answers tell."""
+            if (more := self._client.calls - calls_before - 1) > 0:
+                self._budget.spend(at, more)
+
         def succeed(result: Any, at: datetime) -> None:
+            count_more(at)
             self._tries.pop(name, None)
             self._not_before.pop(name, None)
             self._tries.pop(ALL, None)
@@ -129,6 +136,7 @@ class Line:
                 self.fatal = error
 
         def fail(error: NeucoError, at: datetime) -> None:
+            count_more(at)
             self._failed(name, error, at, failed)
 
         self._lane.start(work, done=succeed, failed=fail)

@@ -307,11 +307,11 @@ class SharedBudget(Budget):
             return 0
         return self.per_minute - sum(abs(now - call) < WINDOW for call in self._calls)
 
-    def spend(self, now: datetime) -> None:
-        """Count a call, before it leaves."""
+    def spend(self, now: datetime, calls: int = 1) -> None:
+        """Count calls, where all can be foreseen before they leave."""
         with self._store.write() as tx:
             self._load(tx)
-            super().spend(now)
+            super().spend(now, calls)
             self._save(tx, now)
 
     def close(self, now: datetime, until: datetime) -> None:

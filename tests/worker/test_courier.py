@@ -123,6 +123,16 @@ def test_our_own_budget_keeps_below_the_throttle(tmp_path: Path, cells: Path) ->
         assert not [entry for entry in calls(stage) if entry.status == 429]
 
 
+def test_what_is_read_at_a_start_counts_call_by_call(stage: Stage, play: Play) -> None:
+    """The first words with EvalAI are several calls; the budget knows of each."""
+    play.drive(lambda: play.worker.courier.connected and not play.busy)
+    assert play.worker.budget.total == len(calls(stage)) > 4
+    stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
+    play.reload()
+    play.drive(lambda: play.worker.courier.failing)
+    assert play.worker.budget.total == len(calls(stage))
+
+
 def test_an_answer_may_use_the_reserve(stage: Stage, play: Play) -> None:
     """When the ordinary budget is spent, a result still leaves."""
     now = play.clock.now()

@@ -250,7 +250,7 @@ def test_a_lease_lasts_while_its_worker_lives(shared: Stage, hire: Hire) -> None
 
 
 def test_the_budget_outlives_the_courier(shared: Stage, hire: Hire) -> None:
-    """A new courier knows what the last one spent: never more calls in a minute than allowed (what is read at a start is counted when it was read)."""
+    """A new courier knows what the last one spent: never more calls in a minute than allowed (at a start: when it was read)."""
     shared.configure({"evalai": {"requests_per_minute": 6}})
     here, there = hire("here"), hire("there")
     for number in range(2):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import multiprocessing
+import os
 import random
 import sqlite3
+import stat
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -110,6 +112,21 @@ def test_one_errand_of_a_kind_is_owed_once(store: Store) -> None:
         assert tx.owed() == []
         tx.owe(Errand.DELETE, 1, now=NOW, receipt="d")
         assert [row.receipt for row in tx.owed()] == ["d"]
+    store.close()
+
+
+def test_the_database_is_its_owners_alone(tmp_path: Path) -> None:
+    """Whatever the umask: SQLite gives the files beside it the same mode."""
+    old = os.umask(0)
+    try:
+        store = Store(f"sqlite:///{tmp_path}/state/worker.db")
+    finally:
+        os.umask(old)
+    with store.write() as tx:
+        tx.set_fact("k", "v")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").iterdir()}
+    assert modes == {"worker.db": 0o600, "worker.db-wal": 0o600, "worker.db-shm": 0o600}
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
     store.close()
 
 

@@ -99,7 +99,7 @@ attempts = Table(
     Column("worker", String(100), nullable=False),
     Column("opened_at", Instant, nullable=False),
     Column("lease_until", Instant),  # for several workers on one database
-    Column("fence", Integer, nullable=False, default=0),
+    Column("fence", Integer, nullable=False, default=0),  # unused: an attempt's id is its fencing token
     Column("closed_at", Instant),
     Column("outcome", String(16)),
     Column("reason", Text),

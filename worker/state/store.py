@@ -6,6 +6,8 @@ PostgreSQL), so a conditional update inside it is decided by what is there, not 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,7 +51,7 @@ class Store:
     def __init__(self, url: str, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
         prefix = "sqlite:///"
         if url.startswith(prefix):
-            Path(url.removeprefix(prefix)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _make_private(Path(url.removeprefix(prefix)))
         self._checkpoint = checkpoint
         self._reading: dict[str, Any] = {}
         if url.startswith("sqlite"):
@@ -114,6 +116,13 @@ class Store:
         for post in self._posts:
             post.leave()
         self._engine.dispose()
+
+
+def _make_private(path: Path) -> None:
+    """Make folder and file of a new database readable by their owner alone; SQLite gives the files beside it the same mode."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(OSError):  # SQLite says it better, and an existing one keeps its mode
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 @contextmanager

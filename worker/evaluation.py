@@ -44,6 +44,7 @@ class Evaluation:
         self._spent_s = 0.0
         self._stage = "starting"
         self._read: dict[str, Any] | None = None
+        self._asked = False  # the child waits to hear which cells are missing
         self.folds_done = 0
 
     @property
@@ -150,6 +151,8 @@ class Evaluation:
             moved = True
             if self._take(message, now):
                 return True
+        if self._asked:  # also in the step after one in which the database could not be written
+            self._reply_missing(now)
         if (status := child.ended()) is not None and not child.pending:
             self._end(self._death(child, status), now)
             return True
@@ -182,8 +185,7 @@ class Evaluation:
         elif kind == "progress":
             self.folds_done += int(message.get("folds", 0))
         elif kind == "read":
-            self._read = message
-            self._reply_missing(now)
+            self._read, self._asked = message, True
         elif kind == "done":
             self._finish(message, now)
             return True
@@ -201,6 +203,7 @@ class Evaluation:
             tx.note(self._submission.pk, content_hash=self._read["content_hash"])
             missing = missing_tasks(tx, self._read["content_hash"], setup.protocol.hash, dict(setup.tasks))
         self._child.send({"missing": missing})
+        self._asked = False
 
     def _finish(self, message: dict[str, Any], now: datetime) -> None:
         """Make the result durable: cells, answer and its place in the outbox, in one transaction."""
@@ -334,7 +337,7 @@ class Evaluation:
         if self._child is not None:
             self._child.close()
         self._child, self._submission, self._setup = None, None, None
-        self._looked_at, self._read = None, None
+        self._looked_at, self._read, self._asked = None, None, False
 
 
 def _held(known: Tracked) -> bool:

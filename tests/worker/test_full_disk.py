@@ -1,0 +1,127 @@
+"""A state directory whose file system fills up, for real: a few megabytes of memory, mounted for the test."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from scoring.errors import InfrastructureError
+from tests.worker.stage import LIMIT_S, Play, Stage, embeddings
+from worker.sandbox import ManualClock
+from worker.states import State
+
+MEGABYTE = 1_000_000
+SIZE = 12 * MEGABYTE
+
+
+@pytest.fixture
+def cramped(tmp_path: Path, cells: Path) -> Iterator[Stage]:
+    """A stage whose state has a small file system of its own."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    mount = shutil.which("mount")
+    if mount is None:
+        pytest.skip("there is no mount command here")
+    command = [mount, "-t", "tmpfs", "-o", f"size={SIZE},mode=0700", "neuco-test", str(state)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
+    try:
+        with Stage(tmp_path, clock=ManualClock(), cells=cells) as stage:
+            yield stage
+    finally:
+        subprocess.run(["umount", str(state)], check=True)
+
+
+def fill(stage: Stage, *, but: int = 0) -> Path:
+    """Fill the file system but for some bytes; return the file that can be removed."""
+    filler = stage.state / "filler"
+    with filler.open("wb") as file:
+        file.write(bytes(max(0, shutil.disk_usage(stage.state).free - but)))
+    return filler
+
+
+def press_on(play: Play, until: Callable[[], bool]) -> set[str]:
+    """Go on as the daemon does, whose next beat tries again when the database could not be written; return the codes of what failed."""
+    failures = set()
+    ends = time.monotonic() + LIMIT_S
+    while not until():
+        assert time.monotonic() < ends, play.states()
+        try:
+            play.step()
+        except InfrastructureError as error:
+            failures.add(error.code)
+        play.clock.advance(0.05)
+        threading.Event().wait(0.002)  # lets children and threads go on
+    return failures
+
+
+def long_file() -> bytes:
+    """Return a good file of some megabytes: most of its rows nobody asked for."""
+    rows = "".join(f'"more_{row}",' + ",".join(["0.123456789"] * 8) + "\n" for row in range(30_000))
+    return embeddings(1) + rows.encode()
+
+
+def test_a_file_that_does_not_fit_waits_for_room(cramped: Stage) -> None:
+    """It is tried again, its author never hears of it, the organizer is told, and no rest of it stays on the disk."""
+    with cramped.play() as play:
+        play.drive()
+        filler = fill(cramped, but=2 * MEGABYTE)
+        pk = cramped.submit("A", long_file())
+        failed = press_on(play, lambda: "disk.write" in play.alerts())
+        assert failed <= {"state.database"}
+        assert play.state(pk) is State.ACKNOWLEDGED
+        assert cramped.posts(pk) == []
+        assert set(play.outcomes(pk, "fetch")) == {"infrastructure"}
+        press_on(play, lambda: not play.busy)
+        assert list(play.worker.files.stored()) == []
+        assert list((cramped.state / "tmp").iterdir()) == []
+        filler.unlink()
+        play.drive()
+        assert cramped.status(pk) == "finished"
+        assert len(cramped.posts(pk)) == 1
+        assert play.alerts() == set()
+
+
+def test_below_the_reserve_no_file_is_asked_for(cramped: Stage) -> None:
+    """The reserve is kept for the database: what is fetched already is answered, nothing more is fetched until there is room."""
+    cramped.configure({"submission": {"disk_reserve_gigabytes": 0.004}})
+    with cramped.play() as play:
+        first = cramped.submit("A", embeddings(1))
+        play.drive(lambda: first in play.states() and play.state(first) is State.FETCHED)
+        filler = fill(cramped, but=3 * MEGABYTE)
+        second = cramped.submit("B", embeddings(2))
+        play.drive(lambda: cramped.status(first) == "finished" and "disk.reserve" in play.alerts())
+        play.wait(30)
+        assert play.state(second) is State.ACKNOWLEDGED
+        assert play.outcomes(second, "fetch") == []
+        filler.unlink()
+        play.drive()
+        assert cramped.status(second) == "finished"
+        assert play.alerts() == set()
+
+
+def test_a_disk_without_a_byte_left_loses_nothing(cramped: Stage) -> None:
+    """While nothing at all can be written the worker stays; what came meanwhile ends once, with one result each."""
+    with cramped.play() as play:
+        play.drive()
+        filler = fill(cramped)
+        pks = [cramped.submit("ABC"[number % 3], embeddings(number)) for number in range(6)]
+        begun = play.clock.now()
+        failed = press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=20))
+        assert failed == {"state.database"}
+        assert all(cramped.posts(pk) == [] for pk in pks)
+        filler.unlink()
+        play.drive()
+        play.wait(31)  # a message that could not be noted down comes again
+        play.drive()
+        assert {cramped.status(pk) for pk in pks} == {"finished"}
+        assert [len(cramped.posts(pk)) for pk in pks] == [1] * len(pks)
+        assert cramped.evalai.queue_length() == 0

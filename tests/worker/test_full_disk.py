@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -125,3 +127,20 @@ def test_a_disk_without_a_byte_left_loses_nothing(cramped: Stage) -> None:
         assert {cramped.status(pk) for pk in pks} == {"finished"}
         assert [len(cramped.posts(pk)) for pk in pks] == [1] * len(pks)
         assert cramped.evalai.queue_length() == 0
+
+
+def test_a_child_that_asks_while_nothing_can_be_written_gets_its_answer(cramped: Stage) -> None:
+    """Its question is kept until the database takes what is known of the file; nobody is blamed for the time between."""
+    with cramped.play() as play:
+        pk = cramped.submit("A", long_file())
+        play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == "reading")
+        with closing(sqlite3.connect(cramped.state / "worker.db")) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else what is there already takes some more
+        filler = fill(cramped)
+        begun = play.clock.now()
+        failed = press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=20))
+        assert failed == {"state.database"}
+        filler.unlink()
+        play.drive()
+        assert play.outcomes(pk) == ["done"]
+        assert cramped.status(pk) == "finished"

@@ -31,7 +31,16 @@ ERRANDS = {
 """Which errand makes a call of the client; ``listing`` is a second way to ``submissions``."""
 MORE_ERRANDS = frozenset({"listing", "reconnect"})
 NOT_CALLED = frozenset(
-    {"calls", "close", "expiry", "phase_splits", "dataset_split", "learn_labels", "leaderboard", "all_entries"}
+    {
+        "calls",
+        "close",
+        "expiry",
+        "phase_splits",
+        "dataset_split",
+        "learn_labels",
+        "leaderboard",
+        "all_entries",
+    }
 )
 """What the daemon does not use of the client; it changes nothing at EvalAI."""
 

@@ -108,7 +108,8 @@ def leave_one_out(
     quality: Floats, *, weighs: Flags, numbered: Flags, ghost_task: float = 0.0
 ) -> tuple[LeftOut, ...]:
     """Recompute the ranking without each weighing entry and list the pairs of numbered entries that turn over."""
-    base = _weighted(quality, weighs, ghost_task)
+    ranks = task_ranks(quality, weighs)
+    base = weighted_ranks(ranks, task_weights(quality, weighs, ghost_task))
     ahead = _ahead(base) & numbered[:, None] & numbered[None, :]
     result = []
     for index in np.flatnonzero(weighs):
@@ -116,14 +117,11 @@ def leave_one_out(
         without[index] = False
         other = numbered.copy()
         other[index] = False
-        flipped = ahead & _ahead(_weighted(quality, without, ghost_task)).T & other[:, None] & other[None, :]
+        left = weighted_ranks(ranks - (quality[index] > quality), task_weights(quality, without, ghost_task))
+        flipped = ahead & _ahead(left).T & other[:, None] & other[None, :]
         pairs = tuple((int(a), int(b)) for a, b in np.argwhere(flipped))
         result.append(LeftOut(entry=int(index), flips=pairs))
     return tuple(result)
-
-
-def _weighted(quality: Floats, weighs: Flags, ghost_task: float) -> Floats:
-    return weighted_ranks(task_ranks(quality, weighs), task_weights(quality, weighs, ghost_task))
 
 
 def _ahead(weighted: Floats) -> Flags:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from leaderboard.ranking import rank, task_ranks, task_weights, weighted_ranks
+from leaderboard import ranking
+from leaderboard.ranking import final_ranks, rank, task_ranks, task_weights, weighted_ranks
 from leaderboard.table import rank_table, read_table
 from scoring.quality import quality, quality_of_moments
 
@@ -213,6 +214,27 @@ def test_replicates_are_ranked_like_single_tables() -> None:
     stacked = weighted_ranks(task_ranks(tables_, weighs), task_weights(tables_, weighs))
     for replicate, table in zip(stacked, tables_, strict=True):
         assert replicate == pytest.approx(rank(table, weighs=weighs).weighted_ranks, abs=2e-9)
+
+
+@given(
+    npst.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(1, 4)),
+        elements=st.integers(-3, 3),
+    ),
+    st.data(),
+)
+def test_sorting_ranks_as_comparing_does(tables: np.ndarray, data: st.DataObject) -> None:
+    """Many entries are ranked by sorting, few by comparing each with each: the same numbers, ties and outsiders included."""
+    inside = data.draw(npst.arrays(np.bool_, tables.shape[1]))
+    compared = task_ranks(tables, inside), final_ranks(tables[..., 0], inside)
+    few, ranking.FEW = ranking.FEW, 0
+    try:
+        by_sorting = task_ranks(tables, inside), final_ranks(tables[..., 0], inside)
+    finally:
+        ranking.FEW = few
+    for one, other in zip(compared, by_sorting, strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_the_real_table_of_the_paper() -> None:

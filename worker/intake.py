@@ -122,6 +122,29 @@ def is_news(known: Tracked | None, facts: Submission, *, phases: Mapping[int, st
     )
 
 
+def is_unchanged(known: Tracked, facts: Submission, *, challenge: int, phases: Mapping[int, str]) -> bool:
+    """Tell whether a submission that waits for its turn was met as it was left, but for a fresh signature of its file's address.
+
+    Then there is nothing to follow, and that it was seen is all there is to record: before a deadline a thousand wait, and a listing
+    that reads two of them anew shows all.
+    """
+    return (
+        known.state in (State.ACKNOWLEDGED, State.FETCHED)
+        and known.read_at is not None
+        and known.hold is None
+        and facts.status in WAITING
+        and not facts.ignored
+        and (known.remote_status, known.deleted, known.flagged, known.baseline, known.public_now)
+        == (facts.status, facts.ignored, facts.is_flagged, facts.is_baseline, facts.is_public)
+        and (known.team, known.method) == (facts.team_name, facts.method_name)
+        and bool(facts.input_file)
+        and known.input_file is not None
+        and _without_query(facts.input_file) == _without_query(known.input_file)
+        and known.phase == phases.get(known.phase_pk or 0)
+        and disagreement(known, facts, challenge=challenge) is None
+    )
+
+
 def _follow_open(
     tx: Transaction, known: Tracked, facts: Submission, *, challenge: int, now: datetime
 ) -> None:

@@ -5,6 +5,7 @@ One submission is read by its own address; several by one listing, which costs o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -180,14 +181,23 @@ class Readings:
         with self._context.store.write() as tx:
             rows = {row.pk: row for row in tx.submissions()}
             news = [facts for facts in listed if intake.is_news(rows.get(facts.pk), facts, phases=phases)]
+            unchanged = [facts for facts in news if self._is_unchanged(rows.get(facts.pk), facts, phases)]
+            tx.seen({facts.pk: str(facts.input_file) for facts in unchanged}, now=at)
+            same = {facts.pk for facts in unchanged}
+            news = [facts for facts in news if facts.pk not in same]
             for facts in news:
                 intake.link_rerun(tx, facts)
             for facts in news:
                 self._take(tx, facts, at)
+            found = {facts.pk for facts in listed}
             for known in expected:
-                if all(facts.pk != known.pk for facts in listed):
+                if known.pk not in found:
                     # Not in the listing: asked for by its own address next time.
                     tx.note(known.pk, tries=known.tries + 1)
+
+    def _is_unchanged(self, known: Tracked | None, facts: Submission, phases: Mapping[int, str]) -> bool:
+        challenge = self._context.configuration.evalai.challenge
+        return known is not None and intake.is_unchanged(known, facts, challenge=challenge, phases=phases)
 
     def _work_in_hand(self) -> bool:
         with self._context.store.read() as tx:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -79,6 +79,18 @@ class Submissions(Tables):
         """Record facts of a submission that are not its state."""
         self._connection.execute(
             schema.submissions.update().where(schema.submissions.c.pk == pk).values(values)
+        )
+
+    def seen(self, addresses: Mapping[int, str], *, now: datetime) -> None:
+        """Record that submissions were met unchanged: when, and their files' present addresses."""
+        if not addresses:
+            return
+        table = schema.submissions
+        self._connection.execute(
+            table.update()
+            .where(table.c.pk == sa.bindparam("which"))
+            .values(input_file=sa.bindparam("address"), read_at=sa.bindparam("moment")),
+            [{"which": pk, "address": address, "moment": now} for pk, address in addresses.items()],
         )
 
     def count_call(self, pk: int) -> None:

@@ -1,0 +1,121 @@
+"""What a listing says of those that wait: nothing new is recorded in one stroke, and comes to the same as following each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worker import intake
+from worker.evalai import Submission
+from worker.state import Store, Tracked
+from worker.states import State
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PHASES = {7: "dev", 8: "eval"}
+ADDRESS = "https://media/submission_files/challenge_3/phase_7/submission_11/file.csv"
+FACTS = Submission(
+    pk=11,
+    phase_pk=7,
+    team_pk=5,
+    team_name="team",
+    status="submitted",
+    submitted_at=NOW,
+    started_at=None,
+    completed_at=None,
+    rerun_resumed_at=None,
+    execution_time_s=None,
+    input_file=f"{ADDRESS}?signature=1",
+    method_name="method",
+    is_public=True,
+    is_flagged=False,
+    is_baseline=False,
+    ignored=False,
+    result_file=None,
+    stdout_file=None,
+    stderr_file=None,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A database with one submission that waits to be fetched."""
+    store = Store(f"sqlite:///{tmp_path}/worker.db")
+    with store.write() as tx:
+        tx.add(11, now=NOW, message_phase=7)
+        intake.take_facts(tx, FACTS, challenge=3, phases=PHASES, now=NOW)
+    yield store
+    store.close()
+
+
+def row(store: Store) -> Tracked:
+    """Read it."""
+    with store.read() as tx:
+        known = tx.get(11)
+    assert known is not None
+    return known
+
+
+@pytest.mark.parametrize("state", [State.ACKNOWLEDGED, State.FETCHED])
+def test_seeing_it_again_is_what_following_it_would_be(store: Store, state: State) -> None:
+    """Only the time and the fresh signature are recorded, either way."""
+    later = NOW + timedelta(minutes=5)
+    again = replace(FACTS, input_file=f"{ADDRESS}?signature=2", status="running")
+    with store.write() as tx:
+        intake.take_facts(tx, replace(FACTS, status="running"), challenge=3, phases=PHASES, now=NOW)
+        if state is State.FETCHED:
+            tx.move(11, State.ACKNOWLEDGED, state)
+    known = row(store)
+    assert intake.is_unchanged(known, again, challenge=3, phases=PHASES)
+    with store.write() as tx:
+        tx.seen({again.pk: str(again.input_file)}, now=later)
+    seen = row(store)
+    assert seen == replace(known, read_at=later, input_file=again.input_file)
+    with store.write() as tx:
+        tx.note(11, read_at=known.read_at, input_file=known.input_file)
+        intake.take_facts(tx, again, challenge=3, phases=PHASES, now=later)
+    assert row(store) == seen
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "cancelled"},
+        {"status": "finished"},
+        {"status": "running"},
+        {"ignored": True},
+        {"is_public": False},
+        {"is_flagged": True},
+        {"is_baseline": True},
+        {"team_name": "another"},
+        {"method_name": "another"},
+        {"phase_pk": 8},
+        {"input_file": ADDRESS.replace("file.csv", "other.csv")},
+        {"input_file": None},
+    ],
+    ids=str,
+)
+def test_whatever_changed_is_followed(store: Store, change: dict[str, Any]) -> None:
+    """No difference that EvalAI can show is passed over."""
+    assert intake.is_unchanged(row(store), FACTS, challenge=3, phases=PHASES)
+    assert not intake.is_unchanged(row(store), replace(FACTS, **change), challenge=3, phases=PHASES)
+
+
+def test_who_was_held_or_never_read_is_followed(store: Store) -> None:
+    """A hold may be over, and a reload may have named another phase."""
+    known = row(store)
+    for change in (
+        {"hold": "facts.phase_differs"},
+        {"read_at": None},
+        {"state": State.SCORING},
+        {"phase": None},
+    ):
+        assert not intake.is_unchanged(
+            Tracked(**{**asdict(known), **change}), FACTS, challenge=3, phases=PHASES
+        )
+    assert not intake.is_unchanged(known, FACTS, challenge=3, phases={})
+    assert not intake.is_unchanged(known, FACTS, challenge=4, phases=PHASES)

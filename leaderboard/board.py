@@ -8,8 +8,11 @@ board before and is no content itself: otherwise each change would be followed b
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from leaderboard.assessment import Assessment, assess
@@ -19,6 +22,7 @@ from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Standing
 from leaderboard.uncertainty import REPLICATES
 
 SCHEMA = 1
+_FIELDS = tuple(field.name for field in fields(Standing))
 
 
 def next_board(
@@ -168,9 +172,14 @@ def from_json(text: str) -> Board:
     )
 
 
+@lru_cache(maxsize=1024)
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
 def _standing_to_json(standing: Standing) -> dict[str, Any]:
     return {
-        **standing.__dict__,
+        **{name: getattr(standing, name) for name in _FIELDS},
         "last_submitted_at": standing.last_submitted_at.isoformat(),
         "move_kind": standing.move_kind.value,
     }
@@ -180,7 +189,8 @@ def _standing_from_json(document: Mapping[str, Any]) -> Standing:
     return Standing(
         **{
             **document,
-            "last_submitted_at": datetime.fromisoformat(document["last_submitted_at"]),
+            "team": sys.intern(document["team"]),  # many boards hold the same names and moments
+            "last_submitted_at": _moment(document["last_submitted_at"]),
             "move_kind": MoveKind(document["move_kind"]),
         }
     )

@@ -98,7 +98,7 @@ class PhaseSnapshot:
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)  # a daemon keeps those of every board
 class Standing:
     """One public row of a board.
 

@@ -11,7 +11,7 @@ LONGEST_WAIT = timedelta(seconds=120)
 """No back-off is longer: what seems to be was set before the clock was set back, and holds nobody up."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Tracked:
     """A submission as we know it: a row of ``submissions``; the columns are described there."""
 

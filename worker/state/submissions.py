@@ -118,7 +118,7 @@ def _tracked(row: Any) -> Tracked:
     return _record(tuple(row))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _record(values: tuple[Any, ...]) -> Tracked:
     """Make a record of a row's values; one that did not change is not made again, since steps read what waits again and again."""
     named = dict(zip(schema.submissions.c.keys(), values, strict=True))

@@ -38,7 +38,7 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
         else:
             grew = all(later.startswith(earlier) for earlier, later in pairwise(contents))
         if grew:
-            yield true("history", f"{path} only ever grew, in all {len(contents)} versions.")
+            yield true("history", f"{path} only ever grew (versions: {len(contents)}).")
         else:
             yield false(
                 "history",
@@ -67,7 +67,7 @@ def chain(lines: list[dict[str, Any]]) -> Verdict:
         previous = line["head"]
     if not lines:
         return unknown("receipts", "No receipts have been published yet.")
-    return true("receipts", f"The chain of {len(lines)} batches of receipts is unbroken.")
+    return true("receipts", f"The chain of receipts is unbroken (batches: {len(lines)}).")
 
 
 def listed(lines: list[dict[str, Any]]) -> frozenset[str]:

@@ -125,7 +125,7 @@
       const more = document.createElement("button");
       more.type = "button";
       more.className = "more";
-      more.textContent = `Show ${older.length} older updates`;
+      more.textContent = `Show ${older.length} older update${older.length === 1 ? "" : "s"}`;
       for (const change of older) change.hidden = true;
       more.addEventListener("click", () => {
         for (const change of older) change.hidden = false;

@@ -132,7 +132,7 @@ def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArr
         ... x P x T.
     """
     if quality.shape[-2] > FEW:
-        return np.moveaxis(1 + _ahead(-np.moveaxis(quality, -1, -2), weighs), -1, -2)
+        return np.moveaxis(1 + _count_ahead(-np.moveaxis(quality, -1, -2), weighs), -1, -2)
     ranks = np.ones(quality.shape, np.int32)
     for index in np.flatnonzero(weighs):
         ranks += quality[..., index : index + 1, :] > quality
@@ -150,14 +150,14 @@ def weighted_ranks(ranks: NDArray[np.int32], weights: NDArray[np.float64]) -> ND
 def final_ranks(scores: NDArray[np.float64], numbered: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Rank by a score of which less is better: one plus the numbered entries with less; ... x P to ... x P."""
     if scores.shape[-1] > FEW:
-        return 1 + _ahead(scores, numbered)
+        return 1 + _count_ahead(scores, numbered)
     ranks = np.ones(scores.shape, np.int32)
     for index in np.flatnonzero(numbered):
         ranks += scores[..., index : index + 1] < scores
     return ranks
 
 
-def _ahead(scores: NDArray[np.float64], counting: NDArray[np.bool_]) -> NDArray[np.int32]:
+def _count_ahead(scores: NDArray[np.float64], counting: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Count the counting entries with less, by sorting; ... x P to ... x P."""
     order = np.argsort(scores, axis=-1)
     ordered = np.take_along_axis(scores, order, axis=-1)

@@ -114,11 +114,8 @@ def is_news(known: Tracked | None, facts: Submission, *, phases: Mapping[int, st
     return (
         known.state in ACTIVE
         or known.read_at is None
-        or (known.remote_status, known.deleted, known.flagged, known.baseline, known.public_now)
-        != (facts.status, facts.ignored, facts.is_flagged, facts.is_baseline, facts.is_public)
-        or (known.team, known.method, known.input_file)
-        != (facts.team_name, facts.method_name, facts.input_file)
-        or known.phase != phases.get(known.phase_pk or 0)
+        or known.input_file != facts.input_file
+        or _differs(known, facts, phases)
     )
 
 
@@ -134,14 +131,31 @@ def is_unchanged(known: Tracked, facts: Submission, *, challenge: int, phases: M
         and known.hold is None
         and facts.status in WAITING
         and not facts.ignored
-        and (known.remote_status, known.deleted, known.flagged, known.baseline, known.public_now)
-        == (facts.status, facts.ignored, facts.is_flagged, facts.is_baseline, facts.is_public)
-        and (known.team, known.method) == (facts.team_name, facts.method_name)
-        and bool(facts.input_file)
-        and known.input_file is not None
-        and _without_query(facts.input_file) == _without_query(known.input_file)
-        and known.phase == phases.get(known.phase_pk or 0)
+        and not _differs(known, facts, phases)
         and disagreement(known, facts, challenge=challenge) is None
+    )
+
+
+def _differs(known: Tracked, facts: Submission, phases: Mapping[int, str]) -> bool:
+    """Tell whether EvalAI shows anything else than when it was last followed, the file's address aside."""
+    return (
+        known.remote_status,
+        known.deleted,
+        known.flagged,
+        known.baseline,
+        known.public_now,
+        known.team,
+        known.method,
+        known.phase,
+    ) != (
+        facts.status,
+        facts.ignored,
+        facts.is_flagged,
+        facts.is_baseline,
+        facts.is_public,
+        facts.team_name,
+        facts.method_name,
+        phases.get(known.phase_pk or 0),
     )
 
 

@@ -181,10 +181,13 @@ class Readings:
         with self._context.store.write() as tx:
             rows = {row.pk: row for row in tx.submissions()}
             news = [facts for facts in listed if intake.is_news(rows.get(facts.pk), facts, phases=phases)]
-            unchanged = [facts for facts in news if self._is_unchanged(rows.get(facts.pk), facts, phases)]
-            tx.seen({facts.pk: str(facts.input_file) for facts in unchanged}, now=at)
-            same = {facts.pk for facts in unchanged}
-            news = [facts for facts in news if facts.pk not in same]
+            unchanged = {
+                facts.pk: str(facts.input_file)
+                for facts in news
+                if self._is_unchanged(rows.get(facts.pk), facts, phases)
+            }
+            tx.seen(unchanged, now=at)
+            news = [facts for facts in news if facts.pk not in unchanged]
             for facts in news:
                 intake.link_rerun(tx, facts)
             for facts in news:

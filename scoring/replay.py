@@ -17,7 +17,7 @@ from scoring.engine import ignore, never
 from scoring.evaluate import training_labels
 from scoring.local import FoldJob, available_cores, train_folds
 from scoring.protocol import Recipe
-from scoring.rows import NEUTRAL, Moments, gather, moments
+from scoring.rows import NEUTRAL, gather, reference_moments
 from scoring.tasks import TaskType
 
 SEED = 42
@@ -74,7 +74,7 @@ def replay_scores(
     from scoring.torch_stream import STATE_SIZE, start
 
     matrix = _zero_padded(matrix, embedding_dim)
-    scale = _scale(matrix) if recipe.standardize_embeddings else NEUTRAL
+    scale = reference_moments(matrix) if recipe.standardize_embeddings else NEUTRAL
     stream = np.empty(STATE_SIZE, dtype=np.uint32)
     start(stream, SEED)
     scores: dict[str, tuple[float, ...]] = {}
@@ -105,11 +105,6 @@ def _jobs(stream: NDArray[np.uint32], rows: int, dim: int, recipe: Recipe, folds
         split = splits.permutation(rows).astype(np.int32)
         yield FoldJob(tasks=(0,), fold=fold, split=split, stream=stream.copy())
         skip(stream, draws_per_fold(dim, rows, recipe.epochs))
-
-
-def _scale(matrix: NDArray[np.float32]) -> Moments:
-    scale = moments(matrix)
-    return scale if scale.std != 0 else Moments(mean=scale.mean, std=1.0)
 
 
 def _labels(task: ReplayTask, *, normalize: bool) -> NDArray[np.float32]:

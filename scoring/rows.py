@@ -40,6 +40,12 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
     return Moments(mean=mean, std=math.sqrt(math.fsum(sums) / matrix.size))
 
 
+def reference_moments(matrix: NDArray[np.float32]) -> Moments:
+    """Take moments as NeuCo-Bench standardises: embeddings that are all equal are moved to zero and not divided by nothing."""
+    scale = moments(matrix)
+    return scale if scale.std != 0 else Moments(mean=scale.mean, std=1.0)
+
+
 def gather(
     matrix: NDArray[np.float32], index: NDArray[np.intp], scale: Moments = NEUTRAL
 ) -> NDArray[np.float32]:

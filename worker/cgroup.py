@@ -137,6 +137,3 @@ def delegation(
 
 def _write(path: Path, value: object) -> None:
     path.write_text(f"{value}\n", encoding="ascii")
-
-
-__all__ = ["DELEGATED", "Ceiling", "Delegation", "delegation"]

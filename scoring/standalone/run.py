@@ -21,7 +21,7 @@ from scoring.probes.measures import confusion, measures
 from scoring.probes.probe import Exercise, ProbeSettings, TaskKind, Training
 from scoring.probes.registry import make_probe
 from scoring.quality import Quality, mean_quality, quality
-from scoring.rows import NEUTRAL, Moments, gather, moments
+from scoring.rows import NEUTRAL, Moments, gather, reference_moments
 from scoring.standalone.ceilings import task_places
 from scoring.standalone.configuration import StandaloneSettings
 from scoring.standalone.labels import LabelledTask, read_annotations
@@ -170,7 +170,7 @@ def score_run(
     """
     watcher = watcher or Watcher()
     matrix = material.embeddings.matrix
-    scale = _scale(matrix) if settings.standardize_embeddings else NEUTRAL
+    scale = reference_moments(matrix) if settings.standardize_embeddings else NEUTRAL
     probe = make_probe(
         settings.probe_type, ProbeSettings(params=settings.probe_params, seed=seed, threads=threads)
     )
@@ -255,11 +255,6 @@ def _union_warning(
         f"The embeddings are standardised over all {len(union):,} samples that any label file names,"
         f" also for tasks that label fewer: {named}.",
     )
-
-
-def _scale(matrix: NDArray[np.float32]) -> Moments:
-    scale = moments(matrix)
-    return scale if scale.std != 0 else Moments(mean=scale.mean, std=1.0)
 
 
 def _rows_by_id(ids: Sequence[str]) -> dict[str, list[int]]:

@@ -10,18 +10,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import SimpleQueue
 from random import SystemRandom
-from types import FrameType
 from urllib.parse import unquote, urlsplit
 
 import structlog
-from apscheduler.schedulers.background import BackgroundScheduler
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker import logs
+from worker import logs, memory
+from worker.beats import Beats
 from worker.cgroup import delegation
 from worker.challenge import load_challenge
 from worker.configuration import Configuration, load
@@ -35,8 +35,6 @@ from worker.sharing import worker_name
 from worker.state import Store
 from worker.status import Status, read_status
 
-BEAT_S = 1.0
-BUSY_BEAT_S = 0.25  # while a child runs: its memory is measured at every beat
 MOVES_PER_BEAT = 200  # then the beat ends and the next one goes on, so that the watchdog hears of us
 ONCE_STUCK_S = 45.0  # `once` gives up on what waits after failures when nothing else has moved for so long
 
@@ -48,26 +46,30 @@ def utc_now() -> datetime:
 
 @dataclass
 class Signals:
-    """Flags that signal handlers set; nothing else happens in a handler."""
+    """What signals ask for. A handler only puts them into a queue, the one thing that may be done at any moment."""
 
-    stop: threading.Event
-    wake: threading.Event
+    stop: threading.Event = field(default_factory=threading.Event)
+    wake: threading.Event = field(default_factory=threading.Event)
     reload: bool = False
+    _heard: SimpleQueue[int] = field(default_factory=SimpleQueue)
 
     def install(self) -> None:
-        """Listen to SIGTERM and SIGINT (stop) and SIGHUP (reload)."""
+        """Listen to SIGTERM and SIGINT (stop) and SIGHUP (reload).
 
-        def on_stop(_: int, __: FrameType | None) -> None:
-            self.stop.set()
+        A handler interrupts the thread that waits for our events, perhaps while it holds a lock of theirs: there, setting one would wait
+        for ever. So a thread of its own sets them.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda heard, _: self._heard.put(heard))
+        threading.Thread(target=self._listen, name="signals", daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            if self._heard.get() == signal.SIGHUP:
+                self.reload = True
+            else:
+                self.stop.set()
             self.wake.set()
-
-        def on_reload(_: int, __: FrameType | None) -> None:
-            self.reload = True
-            self.wake.set()
-
-        signal.signal(signal.SIGTERM, on_stop)
-        signal.signal(signal.SIGINT, on_stop)
-        signal.signal(signal.SIGHUP, on_reload)
 
 
 def notify(state: str) -> None:
@@ -123,13 +125,13 @@ def started(
 def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
     """Run until SIGTERM: the daemon.
 
-    APScheduler gives the beats; a beat goes on as long as something moves. The beat alone feeds systemd's watchdog, so a loop that hangs
-    is restarted.
+    A beat goes on as long as something moves. It alone feeds systemd's watchdog, so a loop that hangs is restarted.
 
     Raises:
         OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
     """
-    signals = Signals(stop=threading.Event(), wake=threading.Event())
+    memory.return_early()
+    signals = Signals()
     signals.install()
     with (
         started(path, wake=signals.wake.set, checkpoint=checkpoint) as (configuration, worker),
@@ -152,6 +154,8 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
                     signals.wake.clear()
                     if not worker.step(utc_now()):
                         break
+                else:
+                    signals.wake.set()
                 if worker.fatal is not None:
                     fatal.append(worker.fatal)
                     signals.stop.set()
@@ -165,27 +169,10 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
                 configuration.metrics.listen, figures, last_beat=lambda: last_beat[0], clock=utc_now
             )
             open_ones.callback(health.close)
-        scheduler = BackgroundScheduler(timezone=UTC)
-        scheduler.add_job(
-            beat,
-            "interval",
-            seconds=BEAT_S,
-            coalesce=True,
-            max_instances=1,
-            misfire_grace_time=None,
-            next_run_time=utc_now(),
+        Beats(beat=beat, wake=signals.wake, stop=signals.stop, busy=lambda: worker.busy).run(
+            began=lambda: notify("READY=1")
         )
-        job = scheduler.get_jobs()[0]
-        scheduler.start()
-        notify("READY=1")
-        while not signals.stop.is_set():
-            woken = signals.wake.wait(timeout=BUSY_BEAT_S if worker.busy else BEAT_S)
-            if (woken or worker.busy) and not signals.stop.is_set():
-                signals.wake.clear()
-                with contextlib.suppress(LookupError):
-                    job.modify(next_run_time=utc_now())
         notify("STOPPING=1")
-        scheduler.shutdown(wait=True)
         log.info("The worker ends.", event_key="run.end")
         if fatal:
             raise fatal[0]
@@ -228,7 +215,7 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
         InfrastructureError: If something stays undone (EvalAI or the repository unreachable, a submission held).
         Cancelled: On SIGTERM.
     """
-    signals = Signals(stop=threading.Event(), wake=threading.Event())
+    signals = Signals()
     signals.install()
     with started(path, wake=signals.wake.set) as (configuration, worker):
         patience = Patience(configuration)
@@ -287,7 +274,9 @@ class Patience:
         """Tell whether it is time to give up; a child at work has a deadline of its own."""
         if left != self._left or worker.evaluation.busy or worker.fetching.busy:
             self._left, self._since_s = left, clock_s
-        failing = worker.courier.failing or worker.publishing.tries > 0 or left.stuck > 0
+        # A failed push says nothing while the queue is still being read: what waits there is not even known.
+        unpushed = worker.publishing.tries > 0 and worker.courier.drained
+        failing = worker.courier.failing or unpushed or left.stuck > 0
         return clock_s - self._since_s > (
             self._after_failures_s if failing and not left.active else self._at_all_s
         )

@@ -79,13 +79,18 @@ def _read(
 
         read_npz(file, intake, max_expanded_bytes=max_expanded_bytes, progress=progress)
     else:
-        content = _open(file, kind, faults)
+        content = open_text(file, kind, faults)
         source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes, progress=progress)
         sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not FileKind.TEXT)
         read_csv(source, intake)
 
 
-def _open(file: BinaryIO, kind: FileKind, faults: Faults) -> Readable:
+def open_text(file: BinaryIO, kind: FileKind, faults: Faults) -> Readable:
+    """Open the table inside a file of CSV, compressed or not.
+
+    Raises:
+        Unreadable: If an archive is broken, or holds more than one file.
+    """
     if kind is FileKind.GZIP:
         return open_gzip(file, faults)
     return open_zip(file, faults) if kind is FileKind.ZIP else file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
@@ -53,6 +53,14 @@ class Parsed:
     faults: Faults = field(default_factory=Faults)
     faulty_lines: int = 0
 
+    def portions(self) -> Iterator[tuple[list[str], list[int], NDArray[np.float32]]]:
+        """Return ids, line numbers and values, as many of each at a time as there are rows in one array."""
+        first = 0
+        for rows in self.rows:
+            last = first + len(rows)
+            yield self.identifiers[first:last], self.numbers[first:last], rows
+            first = last
+
 
 def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) -> None:
     """Read a CSV table into the intake.
@@ -70,23 +78,24 @@ def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) ->
     first = next(stream, None)
     if first is None:
         raise faults.fatal("file.empty")
-    columns, rest = _read_header(first, intake.dim, faults)
+    names, rest = read_header(first, faults, most_columns=intake.dim + EXTRA_COLUMNS)
+    columns = resolve_columns(names, intake.dim, faults)
     intake.extra_columns = columns.extra
     if compiled is None:
         compiled = len(first.text) >= SMALL_FILE
-    reader = BlockReader(columns, intake, compiled=compiled)
-    pending: deque[Future[Parsed]] = deque()
-    with ThreadPoolExecutor(THREADS) as pool:
-        try:
-            for block in chain([rest], stream):
-                pending.append(pool.submit(reader.read, block))
-                if len(pending) > THREADS:
-                    _take(pending.popleft().result(), intake)
-                if intake.faulty_lines > MOST_FAULTY_LINES:
-                    break
-        finally:  # what was read before an unreadable place has its faults too
-            while pending:
-                _take(pending.popleft().result(), intake)
+    reader = BlockReader(columns, intake.dim, intake.knows, compiled=compiled)
+
+    def hopeful() -> Iterator[Block]:  # a hopeless file is not read to its end
+        for block in chain([rest], stream):
+            yield block
+            if intake.faulty_lines > MOST_FAULTY_LINES:
+                return
+
+    for parsed in reader.read_all(hopeful()):
+        intake.faults.merge(parsed.faults)
+        for identifiers, numbers, rows in parsed.portions():
+            intake.place(identifiers, rows, numbers)
+        intake.faulty_lines += parsed.faulty_lines
     if intake.faulty_lines > MOST_FAULTY_LINES:
         raise faults.fatal("rows.stopped")
 
@@ -153,7 +162,17 @@ def record_end(text: bytes, start: int) -> int:
     return end
 
 
-def _read_header(block: Block, embedding_dim: int, faults: Faults) -> tuple[Columns, Block]:
+def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[list[str], Block]:
+    """Return the names in the first record of a file, and what of its first block follows.
+
+    Args:
+        block: The first block.
+        faults: Where faults go.
+        most_columns: Most columns beside the first; of more the names are not even read.
+
+    Raises:
+        Unreadable: If there are no names, or too many.
+    """
     text = block.text.removeprefix(MARK)
     start = 0
     line = block.line
@@ -165,16 +184,17 @@ def _read_header(block: Block, embedding_dim: int, faults: Faults) -> tuple[Colu
             continue
         if b"\r" in record.rstrip(b"\r\n") and start == len(text) and b'"' not in record:
             raise faults.fatal("file.line_ends")
-        if record.count(b",") > embedding_dim + EXTRA_COLUMNS:
+        if record.count(b",") > most_columns:
             found = record.count(b",") + 1
             raise faults.fatal(
-                "columns.too_many", f"found {found:,}, expected id and {embedding_dim:,} numbers"
+                "columns.too_many",
+                f"found {found:,}, expected id and {most_columns - EXTRA_COLUMNS:,} numbers",
             )
         names = fields_of(record, here, faults)
         if not names:
             raise Unreadable  # the reason was added
         _check_delimiter(names, faults)
-        return resolve_columns(names, embedding_dim, faults), Block(text=text[start:], line=line)
+        return names, Block(text=text[start:], line=line)
     raise faults.fatal("file.empty")
 
 
@@ -188,24 +208,35 @@ def _check_delimiter(names: list[str], faults: Faults) -> None:
         raise faults.fatal("file.delimiter", "the first line has spaces instead")
 
 
-def _take(parsed: Parsed, intake: Intake) -> None:
-    intake.faults.merge(parsed.faults)
-    first = 0
-    for rows in parsed.rows:
-        last = first + len(rows)
-        intake.place(parsed.identifiers[first:last], rows, parsed.numbers[first:last])
-        first = last
-    intake.faulty_lines += parsed.faulty_lines
-
-
 class BlockReader:
     """Turns blocks into rows, in any thread; the compiled reader takes plain lines, the careful one all others."""
 
-    def __init__(self, columns: Columns, intake: Intake, *, compiled: bool) -> None:
+    def __init__(self, columns: Columns, dim: int, knows: Callable[[str], bool], *, compiled: bool) -> None:
         self._targets = columns.targets
-        self._dim = intake.dim
-        self._careful = CarefulReader(columns=columns, knows=intake.knows)
+        self._dim = dim
+        self._careful = CarefulReader(columns=columns, knows=knows)
         self._kernel = _load_kernel() if compiled else None
+
+    def read_all(self, stream: Iterable[Block]) -> Iterator[Parsed]:
+        """Read blocks in threads and return what they held, in order.
+
+        Raises:
+            Unreadable: If ``stream`` did; first comes what was read before the unreadable place, because it has its faults too.
+        """
+        pending: deque[Future[Parsed]] = deque()
+        stopped: Unreadable | None = None
+        with ThreadPoolExecutor(THREADS) as pool:
+            try:
+                for block in stream:
+                    pending.append(pool.submit(self.read, block))
+                    if len(pending) > THREADS:
+                        yield pending.popleft().result()
+            except Unreadable as error:
+                stopped = error
+            while pending:
+                yield pending.popleft().result()
+        if stopped is not None:
+            raise stopped
 
     def read(self, block: Block) -> Parsed:
         """Read all records of a block."""

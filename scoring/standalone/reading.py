@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scoring.embeddings import without_suffix
 from scoring.errors import OrganizerError, ParticipantError
+from scoring.reading.in_order import read_in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,16 +51,10 @@ def read_embeddings(
     Raises:
         ParticipantError: If the file is no table of embeddings, is wider than ``embedding_dim``, or holds infinite values.
     """
-    written, values, unusable = _table(path)
-    ids = [without_suffix(identifier) for identifier in written]
     left_out, asked_for = frozenset(exclude), frozenset(wanted)
-    keep = np.array(
-        [identifier in asked_for and identifier not in left_out for identifier in ids], dtype=np.bool_
-    )
+    expected = asked_for - left_out
+    kept, matrix, blanks = _rows(path, expected)
     warnings = []
-    matrix = values[keep]
-    kept = [identifier for identifier, chosen in zip(ids, keep, strict=True) if chosen]
-    blanks = int(np.count_nonzero(unusable[keep])) if unusable is not None else 0
     if not kept:
         raise ParticipantError(
             f"No id in {path.name} is in a label file.",
@@ -76,7 +71,7 @@ def read_embeddings(
         warnings.append(
             f"{blanks:,} cells are no numbers and count as 0 (before the embeddings are standardised)."
         )
-    missing = len(asked_for - left_out) - len(set(kept))
+    missing = len(expected) - len(set(kept))
     if missing:
         warnings.append(
             f"{missing:,} labelled ids have no embedding; their tasks are scored on fewer samples."
@@ -123,6 +118,22 @@ def _padded(
         f"The embeddings have {found:,} dimensions and are padded with zeros to {embedding_dim:,}."
     )
     return np.pad(matrix, ((0, 0), (0, embedding_dim - found)))
+
+
+def _rows(path: Path, expected: frozenset[str]) -> tuple[list[str], NDArray[np.float32], int]:
+    """Return ids and values of the rows that are expected, in the order of the file, and how many cells are no numbers (0 then)."""
+    try:
+        faultless = read_in_order(path, lambda written: without_suffix(written) in expected)
+    except OSError:
+        faultless = None  # the other reader says so
+    if faultless is not None:
+        written, matrix = faultless
+        return [without_suffix(identifier) for identifier in written], matrix, 0
+    written, values, unusable = _table(path)
+    ids = [without_suffix(identifier) for identifier in written]
+    keep = np.array([identifier in expected for identifier in ids], dtype=np.bool_)
+    kept = [identifier for identifier, chosen in zip(ids, keep, strict=True) if chosen]
+    return kept, values[keep], int(np.count_nonzero(unusable[keep])) if unusable is not None else 0
 
 
 def _table(path: Path) -> tuple[list[str], NDArray[np.float32], NDArray[np.bool_] | None]:

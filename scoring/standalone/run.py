@@ -182,11 +182,14 @@ def score_run(
     ]  # all are checked before the first is trained
     reports: list[TaskReport] = []
     warnings = list(material.warnings)
+    index, rows_of_task = np.empty(0, dtype=np.intp), matrix[:0]
     for join in chosen:
+        if not np.array_equal(index, join.index):  # neighbours are often labels of the same samples
+            index, rows_of_task = join.index, gather(matrix, join.index, scale)
         exercise = Exercise(
             name=join.task.name,
             kind=join.task.kind,
-            rows=gather(matrix, join.index, scale),
+            rows=rows_of_task,
             targets=join.targets,
             classes=join.task.classes,
         )

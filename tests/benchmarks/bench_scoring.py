@@ -188,27 +188,17 @@ def _plain_seconds_per_fold(folder: Path) -> dict[str, float]:
 
 
 def _golden_agreement() -> tuple[float, float]:
-    import yaml
-
-    from scoring.quality import quality
-    from scoring.replay import replay_scores
-    from tests.scoring.test_replay import GOLDEN, load, recipe
+    from scoring.standalone.run import score_run
+    from tests.scoring.test_replay import GOLDEN, load
 
     worst_fold, worst_q = 0.0, 0.0
     for folder in sorted(GOLDEN.iterdir()):
-        config = yaml.safe_load((folder / "config.yaml").read_text())
         expected = json.loads((folder / "expected.json").read_text())["tasks"]
-        matrix, tasks = load(folder)
-        scores = replay_scores(
-            matrix,
-            tasks,
-            folds=config["k_folds"],
-            recipe=recipe(config),
-            embedding_dim=config["embedding_dim"],
-        )
-        for name, folds in scores.items():
-            worst_fold = max(worst_fold, float(np.max(np.abs(np.array(folds) - expected[name]["folds"]))))
-            worst_q = max(worst_q, abs(quality(folds).q - expected[name]["q"]))
+        for task in score_run(*load(folder)).tasks:
+            golden = expected[task.exercise.name]
+            scores = np.array([fold.score for fold in task.training.folds])
+            worst_fold = max(worst_fold, float(np.max(np.abs(scores - golden["folds"]))))
+            worst_q = max(worst_q, abs(task.quality.q - golden["q"]))
     return worst_fold, worst_q
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 import time
@@ -70,39 +69,34 @@ def challenge(
 def replay(
     mode: str, data: ChallengeData, folds: int, threads: int, times: dict[str, float]
 ) -> dict[str, Any]:
-    """Score with NeuCo-Bench's stream."""
-    import numpy as np
-
-    from scoring.protocol import Recipe
-    from scoring.quality import quality
-    from scoring.reading import read_submission
-    from scoring.replay import ReplayTask, replay_scores
-    from scoring.tasks import TaskType
+    """Score with NeuCo-Bench's stream, as `neuco-worker score` does."""
+    from scoring.standalone.configuration import parse_settings
+    from scoring.standalone.results import finite, summary_document, task_document
+    from scoring.standalone.run import Inputs, read_material, score_run
 
     begun = time.perf_counter()
-    ids = tuple(data.ids.read_text().split())
-    embeddings = read_submission(data.submission, ids, DIM, max_expanded_bytes=LIMIT)
-    times["reading"] = time.perf_counter() - begun
+    probe = {"epochs": 20, "batch_size": 64, "learning_rate": 0.001}
+    settings = parse_settings(
+        {
+            "k_folds": folds,
+            "embedding_dim": DIM,
+            "probe_type": "linear",
+            "probe_params": probe,
+            "enable_plots": False,
+        }
+    )
+    material = read_material(Inputs(submission=data.submission, annotations=data.tasks), settings)
+    times["reading"] = time.perf_counter() - begun  # labels too
     begun = time.perf_counter()
-    position = {identifier: row for row, identifier in enumerate(embeddings.ids)}
-    tasks = []
-    for path in sorted(data.tasks.iterdir()):
-        name, kind = path.stem.split("__")
-        with path.open(newline="") as lines:
-            rows = list(csv.DictReader(lines))
-        tasks.append(
-            ReplayTask(
-                name=name,
-                type=TaskType(kind),
-                rows=np.array([position[row["id"]] for row in rows]),
-                labels=np.array([float(row["label"]) for row in rows]),
-            )
-        )
-    times["labels"] = time.perf_counter() - begun
-    begun = time.perf_counter()
-    scores = replay_scores(embeddings.matrix, tasks, folds=folds, recipe=Recipe(), threads=threads)
-    times["probes"] = time.perf_counter() - begun
-    return {name: {"q": quality(folds).q, "folds": folds} for name, folds in scores.items()}
+    report = score_run(material, settings, threads=threads)
+    times["probes"] = sum(task.seconds for task in report.tasks)
+    document = {
+        "summary": summary_document(report, settings, experiment=mode),
+        "tasks": [task_document(task, settings, fold_results=True) for task in report.tasks],
+    }
+    times["other scoring"] = time.perf_counter() - begun - times["probes"]
+    found: dict[str, Any] = finite(document)
+    return found
 
 
 if __name__ == "__main__":

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.rows import ALIGNMENT, Moments, aligned, gather, moments
+from scoring.rows import ALIGNMENT, LARGE_PAGE, Moments, aligned, gather, moments
 
 
 @given(
@@ -43,3 +47,36 @@ def test_aligned_memory_starts_a_cache_line() -> None:
     """Whatever the size."""
     for size in range(1, 40):
         assert aligned((size, 3)).ctypes.data % ALIGNMENT == 0
+
+
+def test_a_large_matrix_starts_a_large_page_and_is_its_own() -> None:
+    """The kernel's jumps need large pages; two matrices share nothing, and neither does a child process."""
+    one, other = (aligned((LARGE_PAGE // 4096 + 1, 1024)) for _ in range(2))
+    for matrix in (one, other):
+        assert matrix.ctypes.data % LARGE_PAGE == 0
+        assert matrix.flags.writeable
+    one[:] = 1
+    other[:] = 2
+    child = os.fork()
+    if not child:
+        one[:] = 3
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert (one == 1).all()
+    assert (other == 2).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_large_matrix_goes_back_at_once() -> None:
+    """Rows of one task do not stay in memory beside those of the next."""
+
+    def resident() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident()
+    for _ in range(10):
+        matrix = aligned((4000, 1024))
+        matrix[:] = 1
+        del matrix
+    assert resident() - before < 20 * 2**20

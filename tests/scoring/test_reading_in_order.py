@@ -1,0 +1,130 @@
+"""A faultless CSV read as it stands: the same rows that pandas reads, or nothing at all."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.reading.in_order import read_in_order
+from scoring.standalone import reading
+
+ROWS = [["b", "1", "2.5"], ["a", "-3e-5", "4"], ["b", "5", "6"], ["odd", "7", "8"]]
+
+
+def text_of(rows: list[list[str]], header: list[str] | None = None) -> bytes:
+    """Write a table."""
+    text = io.StringIO()
+    csv.writer(text).writerows([header or ["id", "0", "1"], *rows])
+    return text.getvalue().encode()
+
+
+def read(content: bytes, wanted: str = "ab") -> tuple[list[str], np.ndarray] | None:
+    """Read a table from a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table"
+        path.write_bytes(content)
+        return read_in_order(path, lambda identifier: identifier in set(wanted))
+
+
+def zipped(content: bytes) -> bytes:
+    """Put a table into an archive."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("table.csv", content)
+    return archive.getvalue()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abcd"),
+            st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=3, max_size=3),
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    st.permutations(["id", "0", "1", "2", "comment"]),
+    st.sampled_from([bytes, gzip.compress, zipped]),
+)
+def test_rows_come_as_they_stand(rows: list, header: list[str], packed: Callable[[bytes], bytes]) -> None:
+    """Order and repeated ids stay, others' rows go, columns count by number; every value is the float32 that was written."""
+    table = [
+        [
+            str({"id": identifier, "comment": "text"}.get(name, "") or repr(values[int(name)]))
+            for name in header
+        ]
+        for identifier, values in rows
+    ]
+    found = read(packed(text_of(table, header)), "abc")
+    kept = [(identifier, values) for identifier, values in rows if identifier != "d"]
+    if not kept:
+        assert found is None
+        return
+    assert found is not None
+    assert found[0] == [identifier for identifier, _ in kept]
+    np.testing.assert_array_equal(found[1], np.array([values for _, values in kept], np.float32))
+
+
+def test_a_large_file_is_read_by_the_compiled_reader_alike(tmp_path: Path) -> None:
+    """Files of several blocks give what pandas reads of them, in order."""
+    random = np.random.default_rng(0)
+    ids = [f"id {number}" for number in random.integers(0, 4000, 6000)]
+    values = random.standard_normal((6000, 64)).astype(np.float32)
+    path = tmp_path / "table.csv"
+    pd.DataFrame(values).assign(id=ids).to_csv(path, index=False)
+    assert path.stat().st_size > 2 * 2**20
+    found = read_in_order(path, lambda identifier: not identifier.endswith("7"))
+    assert found is not None
+    kept = [not identifier.endswith("7") for identifier in ids]
+    assert found[0] == [identifier for identifier, one in zip(ids, kept, strict=True) if one]
+    np.testing.assert_array_equal(found[1], values[kept])
+
+
+QUESTIONABLE = {
+    "empty cell": text_of([*ROWS, ["a", "", "1"]]),
+    "word": text_of([*ROWS, ["a", "word", "1"]]),
+    "nan": text_of([*ROWS, ["a", "nan", "1"]]),
+    "infinite": text_of([*ROWS, ["a", "inf", "1"]]),
+    "past float32": text_of([*ROWS, ["a", "1e39", "1"]]),
+    "short row": text_of([*ROWS, ["a", "1"]]),
+    "gap in columns": text_of(ROWS, ["id", "0", "2"]),
+    "named columns": text_of(ROWS, ["id", "x", "y"]),
+    "no id": text_of(ROWS, ["name", "0", "1"]),
+    "semicolons": text_of(ROWS).replace(b",", b";"),
+    "cut off": gzip.compress(text_of(ROWS))[:-9],
+    "nothing": b"",
+    "page": b"<html>",
+}
+
+
+# By name: a gzip header holds the time, and every process that collects tests must name them alike.
+@pytest.mark.parametrize("fault", QUESTIONABLE)
+def test_what_needs_a_judgement_is_left_to_others(fault: str) -> None:
+    """Nothing is given back rather than rows of which one is at fault."""
+    assert read(text_of(ROWS)) is not None
+    assert read(QUESTIONABLE[fault]) is None
+
+
+def test_both_ways_of_reading_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the standalone benchmark takes the quick way or the forgiving one cannot be told from what it reads."""
+    path = tmp_path / "table.csv"
+    path.write_bytes(
+        text_of([["b.zarr", "1", "2.5"], ["a", "-3e-5", "4"], ["b", "5", "6"], ["odd", "x", "8"]])
+    )
+    quick = reading.read_embeddings(path, ["a", "b", "c"], exclude=["c"])
+    monkeypatch.setattr(reading, "read_in_order", lambda *_: None)
+    forgiving = reading.read_embeddings(path, ["a", "b", "c"], exclude=["c"])
+    assert quick.ids == forgiving.ids == ("b", "a", "b")
+    np.testing.assert_array_equal(quick.matrix, forgiving.matrix)
+    assert quick.warnings == forgiving.warnings != ()

@@ -42,9 +42,7 @@ LOOK_EVERY_S = 0.1  # how often the caller's thread reports progress and asks wh
 HIRE_EVERY_S = 1.0  # how often actors are looked for that are missing
 START_WITHIN_S = 120.0  # without any actor at work for so long, the cluster counts as full or broken
 COPIED_BYTES = 2**28  # larger rows stay where all actors of a node share them
-PARTS_PER_CORE = (
-    2  # a range is what is left, divided by so many times the cores; the last ones are single folds
-)
+PARTS_PER_CORE = 2  # a range is what is left, divided by so many times the cores
 REACHED_WITHIN_S = 5.0  # the head's port; ray itself would try for half a minute
 TRIES = 5  # of one range, before the cluster counts as broken
 
@@ -112,6 +110,11 @@ class Scorer:
                 rows[:] = unit.rows
                 self._kept = errand, rows
             return self._kept[1]
+
+
+def next_range(left: int, cores: int) -> int:
+    """Return how many of the folds that are left a free core gets: the less is left, the fewer, so that all cores end together."""
+    return max(1, left // (cores * PARTS_PER_CORE))
 
 
 @cache
@@ -201,7 +204,7 @@ class _Errand:
     again: deque[tuple[int, int]] = field(default_factory=deque)  # ranges that were lost
     crew: dict[str, _Node] = field(default_factory=dict)  # by name: those that can work
     starting: dict[Any, tuple[str, _Node]] = field(default_factory=dict)  # by reference
-    at_work: dict[Any, tuple[str, tuple[int, int]]] = field(default_factory=dict)
+    at_work: dict[Any, tuple[str, _Node, tuple[int, int]]] = field(default_factory=dict)
     lost: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def run(self, progress: Callable[[int], None], cancelled: Callable[[], bool]) -> NDArray[np.float64]:
@@ -259,7 +262,7 @@ class _Errand:
 
     def _deal(self, shared: Any) -> None:
         """Hand a range of folds to every core that is free."""
-        busy = Counter(name for name, _ in self.at_work.values())
+        busy = Counter(name for name, _, _ in self.at_work.values())
         total = sum(
             node.cores for node in (*self.crew.values(), *(node for _, node in self.starting.values()))
         )
@@ -268,7 +271,7 @@ class _Errand:
                 part = self._next(total)
                 if part is None:
                     return
-                self.at_work[node.actor.score.remote(shared, *part, self.token)] = (name, part)
+                self.at_work[node.actor.score.remote(shared, *part, self.token)] = (name, node, part)
 
     def _next(self, cores: int) -> tuple[int, int] | None:
         """Take a lost range, or cut one from what was never dealt out: the less is left, the smaller."""
@@ -278,7 +281,7 @@ class _Errand:
         if not left:
             return None
         first = self.dealt
-        self.dealt += max(1, left // (cores * PARTS_PER_CORE))
+        self.dealt += next_range(left, cores)
         return first, self.dealt
 
     def _gather(self) -> list[tuple[tuple[int, int], NDArray[np.float64]]]:
@@ -294,11 +297,12 @@ class _Errand:
             if reference in self.starting:
                 self._welcome(reference)
                 continue
-            name, part = self.at_work.pop(reference)
+            name, node, part = self.at_work.pop(reference)
             try:
                 results.append((part, ray.get(reference)))
             except LOST as error:
-                self.crew.pop(name, None)
+                if self.crew.get(name) is node:  # else another has taken its place already
+                    del self.crew[name]
                 self._deal_again(part, error)
         return results
 
@@ -328,7 +332,7 @@ class _Errand:
 
     def _dismiss(self) -> None:
         """Tell those who are still at work that nobody waits for them."""
-        for name in {name for name, _ in self.at_work.values()} & self.crew.keys():
+        for name in {name for name, _, _ in self.at_work.values()} & self.crew.keys():
             self.crew[name].actor.stop.remote(self.token)
 
 

@@ -1,21 +1,26 @@
 """``python -m tests.benchmarks.bench_scaling``: how the cost grows, and what a Ray cluster takes and gives.
 
-Exponents come from core seconds of the kernel (what else runs on the machine hardly counts). Ray is compared in turns with the local engine
-on as many threads as the cluster has cores: core seconds, and wall seconds, the fastest of each submission counting.
+Exponents come from core seconds of the kernel (what else runs on the machine hardly counts). Ray is compared, in turns, with the ideal (one
+thread's time divided by the cores), with as many threads as the cluster has cores, which share one copy of the rows in their cache, and
+with as many plain processes that have a copy each from the beginning: what nodes, which share no memory, can do if nothing has to be sent.
+Core seconds, and wall seconds, the fastest of each submission counting.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import psutil
 
 from scoring.engine import Unit
 from scoring.local import LocalEngine
@@ -26,7 +31,7 @@ from tests.benchmarks.challenge_data import DIM, ROW_SETS, TASKS
 
 ROUNDS = 3
 CHALLENGE = (400, 200)  # submissions, folds of 2025
-REDUCED = (2, 100)  # what is run here
+REDUCED = (1, 200)  # what is run here: fewer submissions, each of them whole
 
 
 def show(line: str) -> None:
@@ -51,11 +56,11 @@ def make_unit(*, samples: int, dim: int, tasks: int, folds: int, seed: int = 0) 
     )
 
 
-def submission(folds: int, seed: int) -> list[Unit]:
+def submission(folds: int, seed: int, dim: int = DIM) -> list[Unit]:
     """Make what one submission of 2025's evaluation phase is to an engine: nine tasks on five row sets."""
     tasks = Counter(row_set for _, _, row_set in TASKS)
     return [
-        make_unit(samples=samples, dim=DIM, tasks=tasks[number], folds=folds, seed=seed)
+        make_unit(samples=samples, dim=dim, tasks=tasks[number], folds=folds, seed=seed)
         for number, samples in enumerate(ROW_SETS)
     ]
 
@@ -90,14 +95,13 @@ def exponents() -> None:
 
 
 def core_seconds() -> float:
-    """Return the core seconds that this process and the cluster's actors have used."""
-    import psutil
-
-    actors = 0.0
+    """Return the core seconds that this process, plain processes of ours and the cluster's actors have used."""
+    ours = ("ray::Scorer", "multiprocessing.spawn")
+    used = 0.0
     for process in psutil.process_iter(["cmdline", "cpu_times"]):
-        if any("ray::Scorer" in word for word in process.info["cmdline"] or ()):
-            actors += process.info["cpu_times"].user + process.info["cpu_times"].system
-    return time.process_time() + actors
+        if any(name in word for word in process.info["cmdline"] or () for name in ours):
+            used += process.info["cpu_times"].user + process.info["cpu_times"].system
+    return time.process_time() + used
 
 
 def timed(engine: Any, units: Iterable[Unit]) -> tuple[float, float]:
@@ -108,7 +112,78 @@ def timed(engine: Any, units: Iterable[Unit]) -> tuple[float, float]:
     return time.perf_counter() - begun, core_seconds() - used
 
 
-def cluster() -> None:
+class Processes:
+    """Plain processes that score, each on its own copy of the rows; they take ranges of folds as the Ray engine deals them out.
+
+    Args:
+        count: How many.
+        submissions: How many submissions they know.
+        folds: Of each.
+        dim: Dimension of the embeddings.
+    """
+
+    def __init__(self, count: int, *, submissions: int, folds: int, dim: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._dealt = context.Value("i", 0)
+        self._pipes = []
+        self._processes = []
+        for _ in range(count):
+            ours, theirs = context.Pipe()
+            arguments = (theirs, self._dealt, count, submissions, folds, dim)
+            process = context.Process(target=_work, args=arguments, daemon=True)
+            process.start()
+            self._pipes.append(ours)
+            self._processes.append(process)
+        for pipe in self._pipes:
+            pipe.recv()
+
+    def score(self, unit: Unit) -> np.ndarray:
+        """Score one of the units that they know."""
+        self._dealt.value = 0
+        for pipe in self._pipes:
+            pipe.send(_key(unit))
+        scores = np.full((len(unit.targets), len(unit.split_seeds)), np.nan)
+        for pipe in self._pipes:
+            for first, last, part in pipe.recv():
+                scores[:, first:last] = part
+        return scores
+
+    def close(self) -> None:
+        """End them."""
+        for process in self._processes:
+            process.terminate()
+            process.join()
+
+
+def _key(unit: Unit) -> bytes:
+    return unit.split_seeds.tobytes()
+
+
+def _work(pipe: Any, dealt: Any, count: int, submissions: int, folds: int, dim: int) -> None:
+    from scoring.ray_engine import next_range
+
+    known = {_key(unit): unit for seed in range(submissions) for unit in submission(folds, seed, dim)}
+    engine = LocalEngine(threads=1)
+    warm()
+    pipe.send(True)
+    while True:
+        unit = known[pipe.recv()]
+        parts = []
+        while True:
+            with dealt.get_lock():
+                first = dealt.value
+                dealt.value += next_range(folds - first, count)
+                last = dealt.value
+            if first >= folds:
+                break
+            part = replace(
+                unit, split_seeds=unit.split_seeds[first:last], training_seeds=unit.training_seeds[first:last]
+            )
+            parts.append((first, last, engine.score(part)))
+        pipe.send(parts)
+
+
+def cluster(dim: int) -> None:
     """Compare a cluster of one and of two nodes, one core each, with the local engine on as many threads."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
@@ -117,31 +192,42 @@ def cluster() -> None:
     from scoring.ray_engine import RayEngine
 
     submissions, folds = REDUCED
-    units = [submission(folds, seed) for seed in range(submissions)]
+    units = [submission(folds, seed, dim) for seed in range(submissions)]
     options: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 512 * 2**20}
     nodes = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **options})
-    show("\n| nodes of one core | | local | Ray | efficiency |")
-    show("|---|---|---|---|---|")
+    show(
+        "\n| nodes of one core | | ideal | threads | processes | Ray | of ideal | of threads | of processes |"
+    )
+    show("|---|---|---|---|---|---|---|---|---|")
     try:
         for count in (1, 2):
             if count == 2:
                 nodes.add_node(**options)
                 nodes.wait_for_nodes()
-            engines: list[Any] = [LocalEngine(threads=count), RayEngine(address=nodes.address)]
-            for unit in submission(4, 0):  # the actors are warm afterwards
-                if not np.array_equal(engines[0].score(unit), engines[1].score(unit)):
+            plain = Processes(count, submissions=submissions, folds=folds, dim=dim)
+            engines: list[Any] = [
+                *(LocalEngine(threads=1), LocalEngine(threads=count)),
+                *(plain, RayEngine(address=nodes.address)),
+            ]
+            for unit in units[0]:  # the actors are warm afterwards
+                expected, *others = (engine.score(unit) for engine in engines)
+                if not all(np.array_equal(expected, scores) for scores in others):
                     raise RuntimeError("the engines disagree")
-            best = np.full((2, submissions, 2), math.inf)  # engine, submission, wall and core seconds
+            best = np.full((len(engines), submissions, 2), math.inf)  # by engine; wall and core seconds
             for _ in range(ROUNDS):
                 for number, each in enumerate(units):
                     for which, engine in enumerate(engines):
                         best[which, number] = np.minimum(best[which, number], timed(engine, each))
-            (local_s, local_core), (ray_s, ray_core) = best.sum(axis=1)
-            show(f"| {count} | wall s | {local_s:.2f} | {ray_s:.2f} | {local_s / ray_s:.2f} |")
-            show(f"| {count} | core s | {local_core:.2f} | {ray_core:.2f} | {local_core / ray_core:.2f} |")
+            plain.close()
+            for column, what in enumerate(("wall", "core")):
+                seconds = best[:, :, column].sum(axis=1)
+                seconds[0] /= count if what == "wall" else 1
+                cells = [*(f"{each:.2f}" for each in (*seconds, *(seconds[:-1] / seconds[-1])))]
+                show(f"| {count} | {what} s | {' | '.join(cells)} |")
+        _, local_core, _, ray_core = seconds
         share = (submissions * folds) / math.prod(CHALLENGE)
         show(
-            f"\n{submissions} submissions x {folds} folds are {share:.3%} of 2025's rescore, which would take"
+            f"\n{submissions} submission of {folds} folds, dimension {dim}, is {share:.3%} of 2025's rescore, which would take"
             f" {local_core / share / 3600:.1f} core hours locally and {ray_core / share / 3600:.1f} with Ray, if cost stays proportional."
         )
     finally:
@@ -153,12 +239,19 @@ def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=["exponents", "cluster"])
-    only = parser.parse_args().only
+    parser.add_argument(
+        "--dim",
+        type=int,
+        default=DIM,
+        help="of the cluster's submissions; at 256 each node's copy of the rows fits into a cache that both share",
+    )
+    arguments = parser.parse_args()
+    only = arguments.only
     warm()
     if only in (None, "exponents"):
         exponents()
     if only in (None, "cluster"):
-        cluster()
+        cluster(arguments.dim)
 
 
 if __name__ == "__main__":

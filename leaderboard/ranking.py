@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 DIGITS = (
     9  # weighted ranks are compared after rounding to 1e-9: below it stands only the order of a summation
 )
-FEW = 128  # entries up to which comparing each with each is quicker than sorting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,12 +130,7 @@ def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArr
     Returns:
         ... x P x T.
     """
-    if quality.shape[-2] > FEW:
-        return np.moveaxis(1 + _count_ahead(-np.moveaxis(quality, -1, -2), weighs), -1, -2)
-    ranks = np.ones(quality.shape, np.int32)
-    for index in np.flatnonzero(weighs):
-        ranks += quality[..., index : index + 1, :] > quality
-    return ranks
+    return np.moveaxis(final_ranks(-np.moveaxis(quality, -2, -1), weighs), -1, -2)
 
 
 def weighted_ranks(ranks: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -149,22 +143,12 @@ def weighted_ranks(ranks: NDArray[np.int32], weights: NDArray[np.float64]) -> ND
 
 def final_ranks(scores: NDArray[np.float64], numbered: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Rank by a score of which less is better: one plus the numbered entries with less; ... x P to ... x P."""
-    if scores.shape[-1] > FEW:
-        return 1 + _count_ahead(scores, numbered)
-    ranks = np.ones(scores.shape, np.int32)
-    for index in np.flatnonzero(numbered):
-        ranks += scores[..., index : index + 1] < scores
-    return ranks
-
-
-def _count_ahead(scores: NDArray[np.float64], counting: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Count the counting entries with less, by sorting; ... x P to ... x P."""
     order = np.argsort(scores, axis=-1)
     ordered = np.take_along_axis(scores, order, axis=-1)
-    counts = counting[order].astype(np.int32)
+    counts = numbered[order].astype(np.int32)
     before = np.cumsum(counts, axis=-1, dtype=np.int32) - counts
     tied = ordered[..., 1:] == ordered[..., :-1]
     before[..., 1:][tied] = 0  # what is equal stands where the first of the equals does
     ahead = np.empty(scores.shape, np.int32)
     np.put_along_axis(ahead, order, np.maximum.accumulate(before, axis=-1), axis=-1)
-    return ahead
+    return 1 + ahead

@@ -182,7 +182,10 @@ class Client:
         path = f"/api/jobs/challenge/{self._challenge}/submission/"
         path += f"?{urlencode(query)}" if query else ""
         listed = _items(self._call("GET", "submissions", path, "list the submissions"))
-        return sorted((read_submission(item) for item in listed), key=lambda s: (s.submitted_at, s.pk))
+        read = []
+        while listed:  # the whole challenge, time and again: not twice in memory
+            read.append(read_submission(listed.pop()))
+        return sorted(read, key=lambda s: (s.submitted_at, s.pk))
 
     def challenge(self) -> Challenge:
         """Read the challenge behind the queue; checks token, queue and primary key in one call at start.

@@ -21,6 +21,7 @@ from worker.files import FileStore
 from worker.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
+from worker.turns import next_in_turn
 
 GIGABYTE = 1024**3
 
@@ -70,25 +71,21 @@ class Evaluation:
         """
         grid = seconds(self._context.configuration.submission.answer_grid)
         with self._context.store.read() as tx:
+            stored = tx.submissions([State.FETCHED, State.SCORING])
+            if not stored:
+                return None
             waiting = answers.unreleased(tx, now, grid=grid)
             ready = [
                 known
-                for known in tx.submissions([State.FETCHED, State.SCORING])
+                for known in stored
                 if not known.waits(now)
                 and not _held(known)
                 and (known.state is State.SCORING or known.team_key not in waiting)
             ]
             ready = self._context.sharing.scorable(tx, ready)
-            turns = tx.last_turns()
-        started = [known for known in ready if known.state is State.SCORING]
-        if started:
-            return started[0].pk
-        if not ready:
-            return None
-        beginning = datetime.min.replace(tzinfo=now.tzinfo)
-        return min(
-            ready, key=lambda known: (turns.get(known.team_key or 0, beginning), known.submitted_at, known.pk)
-        ).pk
+            begun = next((known for known in ready if known.state is State.SCORING), None)
+            chosen = begun or next_in_turn(tx, ready)
+        return None if chosen is None else chosen.pk
 
     def start(self, pk: int, now: datetime) -> bool:
         """Open an attempt and start the child for a submission that EvalAI shows as running."""

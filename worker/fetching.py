@@ -17,6 +17,7 @@ from worker.files import FileStore
 from worker.limits import largest_file
 from worker.state import Tracked
 from worker.states import Attempt, Errand, Outcome, State
+from worker.turns import next_in_turn
 
 GIGABYTE = 1_000_000_000
 AHEAD = 2  # files fetched before they can be scored; more would only fill the disk
@@ -76,6 +77,9 @@ class Fetching:
     def _next(self, now: datetime) -> Tracked | None:
         grid = seconds(self._context.configuration.submission.answer_grid)
         with self._context.store.read() as tx:
+            acknowledged = tx.submissions([State.ACKNOWLEDGED])
+            if not acknowledged:
+                return None
             # One that waits for a person, its next try or its team's last answer must not keep others from being fetched.
             later = answers.unreleased(tx, now, grid=grid)
             fetched = self._context.sharing.stored(tx.submissions([State.FETCHED]))
@@ -84,21 +88,13 @@ class Fetching:
                 return None
             waiting = [
                 known
-                for known in tx.submissions([State.ACKNOWLEDGED])
+                for known in acknowledged
                 if not known.waits(now)
                 and known.team_key not in later
                 and known.read_at is not None  # else its address is stale: the courier reads it anew
                 and not (known.hold or "").startswith("facts.")
             ]
-            waiting = self._context.sharing.fetchable(tx, waiting)
-            turns = tx.last_turns()
-        if not waiting:
-            return None
-        beginning = datetime.min.replace(tzinfo=now.tzinfo)
-        return min(
-            waiting,
-            key=lambda known: (turns.get(known.team_key or 0, beginning), known.submitted_at, known.pk),
-        )
+            return next_in_turn(tx, self._context.sharing.fetchable(tx, waiting))
 
     def _start(self, known: Tracked, now: datetime) -> None:
         configuration = self._context.configuration

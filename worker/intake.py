@@ -320,6 +320,6 @@ def hold(tx: Transaction, known: Tracked, code: str, reason: str, *, now: dateti
 
 def supersede_older(tx: Transaction, pk: int, *, now: datetime) -> None:
     """Retire the submission that this one re-ran, now that this one is answered."""
-    for known in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}):
-        if known.superseded_by == pk and tx.move(known.pk, known.state, State.SUPERSEDED):
+    for known in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}, superseded_by=pk):
+        if tx.move(known.pk, known.state, State.SUPERSEDED):
             tx.log("superseded", actor="evalai", now=now, submission=known.pk, by=pk)

@@ -283,5 +283,7 @@ def _assumptions(load: Load, crowd: int) -> tuple[str, ...]:
         f" we use {load.calls_per_minute:g}.",
         f"Every task uses all {load.samples:,} ids; submissions are plain CSV, downloaded at {load.megabits:g} Mbit/s.",
         f"A machine has {load.cores} cores like those of this one, and they work side by side without loss.",
+        "Teams send one file at a time: a team's next file begins when the answer to the one before has left, so with an answer grid"
+        " of 30 s a team gets two answers a minute at most, whatever the machines.",
         "Machines evaluate one submission each at a time; several share the work on PostgreSQL, or one lends cores from a Ray cluster.",
     )

@@ -15,7 +15,7 @@ from typing import Any
 from leaderboard import board as boards
 from leaderboard.files import render
 from leaderboard.publisher import Published, Publisher, PublisherSettings, commit_message
-from leaderboard.snapshot import Board, Entry, PhaseSite, PhaseSnapshot, Rules, Selection, Site
+from leaderboard.snapshot import Board, PhaseSite, PhaseSnapshot, Site
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.board_history import BoardHistory
 from worker.challenge import PhaseSetup
@@ -26,8 +26,9 @@ from worker.intake import board_facts
 from worker.lanes import Lane
 from worker.office import Office
 from worker.sharing import PUBLISHER
+from worker.snapshots import snapshot
 from worker.state import Tracked, Transaction
-from worker.states import COUNTED, State
+from worker.states import State
 
 README = "README.md"
 HISTORY = "leaderboard/history.jsonl"
@@ -59,6 +60,7 @@ class Publishing:
         self._not_before: datetime | None = None
         self._draft: _Draft | None = None
         self._led = not context.sharing.shared
+        self._closes_at: datetime | None = None  # the open receipts' moment; it can only come later than this
         self.tries = 0
         self.pushed = False
         self.last_error: NeucoError | None = None
@@ -70,16 +72,21 @@ class Publishing:
 
     def _close_batch(self, now: datetime) -> None:
         """Publish the open receipts when their fixed moment has come, whether or not there are any."""
+        if self._closes_at is not None and now < self._closes_at:
+            return
         every_s = self._context.configuration.leaderboard.receipts_every
         with self._context.store.read() as tx:
             entries, lines = tx.commitments(), tx.batches()
         if not entries:
             return
         due = receipts.due_at(datetime.fromisoformat(entries[0][0]["made_at"]), len(lines), every_s)
-        if due <= now:
-            with self._context.store.write() as tx:
+        if due > now:
+            self._closes_at = due
+            return
+        with self._context.store.write() as tx:
+            if len(tx.batches()) == len(lines):  # else a reveal has published them in this moment
                 receipts.close_batch(tx, made_at=due)
-            self.pushed = False
+        self.pushed = False
 
     def due(self) -> bool:
         """Tell whether the repository may be behind."""
@@ -122,7 +129,7 @@ class Publishing:
     def reload(self) -> None:
         """Take up a changed configuration with the next round."""
         self._publisher = Publisher(publisher_settings(self._context.configuration))
-        self.pushed = False
+        self.pushed, self._closes_at = False, None
 
     def stop(self) -> None:
         """Kill the git process that may be running, because the worker ends."""
@@ -313,84 +320,6 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...]) -> Si
         phases=phases,
         publish=frozenset(configuration.leaderboard.publish),
         link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
-    )
-
-
-def snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -> PhaseSnapshot:
-    """Read everything that decides one phase's board now."""
-    leaderboard, settings = configuration.leaderboard, setup.settings
-    matrix = tx.matrix(setup.protocol.hash)
-    rows = [known for known in _scored(tx) if known.phase == setup.codename and _stands(known)]
-    eligible = _eligible_teams(tx, settings.eligible_if_scored_in)
-    entries = []
-    for known in rows:
-        cells = matrix.get(known.content_hash or "", {})
-        scores = {
-            task: cells[task, version]["folds"]
-            for task, version in setup.tasks.items()
-            if (task, version) in cells
-        }
-        if len(scores) != len(setup.tasks) or known.submitted_at is None or known.team_key is None:
-            continue  # a row with a missing cell has no rank and no number
-        public = known.public_now if settings.visibility == "current" else known.public_at_first
-        entries.append(
-            Entry(
-                submission=known.pk,
-                team_key=known.team_key,
-                team=known.team or "",
-                method=known.method or "",
-                submitted_at=known.submitted_at,
-                public=bool(public),
-                baseline=known.baseline
-                or known.team in leaderboard.baselines
-                or known.method in leaderboard.baselines,
-                scores=scores,
-                eligible=eligible is None or known.team_key in eligible,
-                content_hash=known.content_hash or "",
-                seconds=sum(cells[task, version]["seconds"] for task, version in setup.tasks.items()),
-            )
-        )
-    return PhaseSnapshot(
-        codename=setup.codename,
-        title=setup.codename,
-        rules=make_rules(configuration, setup.codename, chosen=tx.choices(setup.codename)),
-        row_sets=dict(setup.row_sets),
-        entries=tuple(entries),
-    )
-
-
-def make_rules(configuration: Configuration, phase: str, *, chosen: Mapping[int, int]) -> Rules:
-    """Return the organizer's settings that decide a phase's board."""
-    leaderboard, settings = configuration.leaderboard, configuration.phases[phase]
-    return Rules(
-        selection=Selection(settings.selection),
-        epsilon=configuration.scoring.epsilon,
-        baselines_weigh=leaderboard.baselines_weigh,
-        ghost_task=leaderboard.ghost_task,
-        decimals=leaderboard.decimals,
-        hidden_teams=frozenset(leaderboard.hidden_teams),
-        chosen=chosen,
-        visibility=settings.visibility,
-        eligible_if_scored_in=settings.eligible_if_scored_in,
-    )
-
-
-def _scored(tx: Transaction) -> list[Tracked]:
-    """Return the submissions that EvalAI has an answer of; one that is being answered anew stays among them."""
-    return [known for known in tx.submissions(COUNTED | {State.SCORED}) if known.posted is not None]
-
-
-def _stands(known: Tracked) -> bool:
-    """Tell whether nothing takes a scored submission off the board; a re-run keeps the old one until the new one is answered."""
-    cancelled = known.remote_status == "cancelled" and known.superseded_by is None
-    return not (cancelled or known.deleted or known.flagged or known.excluded is not None)
-
-
-def _eligible_teams(tx: Transaction, phase: str | None) -> frozenset[int] | None:
-    if phase is None:
-        return None
-    return frozenset(
-        known.team_key for known in _scored(tx) if known.phase == phase and known.team_key and _stands(known)
     )
 
 

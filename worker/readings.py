@@ -14,11 +14,12 @@ from worker import connection, intake
 from worker.context import Context, seconds
 from worker.evalai import Client, Submission, TokenRefused
 from worker.line import Line
-from worker.state import Tracked
+from worker.state import Tracked, Transaction
 from worker.states import ACTIVE, Errand, State
 
 TOGETHER = 10  # new submissions that are read at once while others are worked on
 MANY = 2  # readings due at once that are better served by one listing
+PORTION = 200  # listed submissions that are compared with what we know at a time
 UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
 """States in which facts are read when they are missing: it is new, its link has expired, or a message came for what was over."""
 
@@ -63,9 +64,7 @@ class Readings:
             more: Whether messages still come: then those that came so far wait for each other while others are worked on.
         """
         with self._context.store.read() as tx:
-            unread = [
-                known for known in tx.submissions(UNREAD) if known.read_at is None and not known.waits(now)
-            ]
+            unread = [known for known in tx.submissions(UNREAD, unread=True) if not known.waits(now)]
         if len(unread) < TOGETHER and more and self._work_in_hand():
             return False  # messages still come: reading them together takes one call
         return bool(unread) and self.read(unread, now)
@@ -179,15 +178,9 @@ class Readings:
     def _listed(self, listed: list[Submission], at: datetime, *, expected: list[Tracked]) -> None:
         phases = self._phases()
         with self._context.store.write() as tx:
-            rows = {row.pk: row for row in tx.submissions()}
-            news = [facts for facts in listed if intake.is_news(rows.get(facts.pk), facts, phases=phases)]
-            unchanged = {
-                facts.pk: str(facts.input_file)
-                for facts in news
-                if self._is_unchanged(rows.get(facts.pk), facts, phases)
-            }
-            tx.seen(unchanged, now=at)
-            news = [facts for facts in news if facts.pk not in unchanged]
+            news = []
+            for start in range(0, len(listed), PORTION):
+                news += self._news(tx, listed[start : start + PORTION], at, phases)
             for facts in news:
                 intake.link_rerun(tx, facts)
             for facts in news:
@@ -198,9 +191,23 @@ class Readings:
                     # Not in the listing: asked for by its own address next time.
                     tx.note(known.pk, tries=known.tries + 1)
 
-    def _is_unchanged(self, known: Tracked | None, facts: Submission, phases: Mapping[int, str]) -> bool:
+    def _news(
+        self, tx: Transaction, listed: list[Submission], at: datetime, phases: Mapping[int, str]
+    ) -> list[Submission]:
+        """Return what has to be taken one by one; what is as it was is recorded in one stroke."""
         challenge = self._context.configuration.evalai.challenge
-        return known is not None and intake.is_unchanged(known, facts, challenge=challenge, phases=phases)
+        rows = tx.known([facts.pk for facts in listed])
+        news, unchanged = [], {}
+        for facts in listed:
+            known = rows.get(facts.pk)
+            if not intake.is_news(known, facts, phases=phases):
+                continue
+            if known is not None and intake.is_unchanged(known, facts, challenge=challenge, phases=phases):
+                unchanged[facts.pk] = str(facts.input_file)
+            else:
+                news.append(facts)
+        tx.seen(unchanged, now=at)
+        return news
 
     def _work_in_hand(self) -> bool:
         with self._context.store.read() as tx:

@@ -44,7 +44,7 @@ def replay(
     """
     from leaderboard import replay as history
     from worker.office import opened
-    from worker.publishing import snapshot
+    from worker.snapshots import snapshot
 
     with opened(config) as office:
         setup = office.phase(phase)
@@ -72,7 +72,7 @@ def report(
     from leaderboard.report import report as make_report
     from scoring.standalone.ceilings import places_of
     from worker.office import opened
-    from worker.publishing import snapshot
+    from worker.snapshots import snapshot
 
     with opened(config) as office:
         setup = office.phase(phase)

@@ -178,7 +178,7 @@ def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
     from leaderboard.geobench_export import rows_of_phase
     from scoring.tasks import load_tasks
     from worker.office import opened
-    from worker.publishing import snapshot
+    from worker.snapshots import snapshot
 
     if config is None:
         raise OrganizerError("There is no configuration.", code="export.source")

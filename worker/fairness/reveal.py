@@ -12,8 +12,8 @@ from leaderboard.board import from_json, to_json
 from scoring.seeds import phase_key
 from scoring.tasks import Task, load_tasks
 from worker.office import Office
-from worker.publishing import make_rules
 from worker.secrets import read_challenge_secret
+from worker.snapshots import make_rules
 from worker.state import Transaction
 
 FORMAT = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -45,13 +45,39 @@ class Submissions(Tables):
         row = self._connection.execute(query).first()
         return None if row is None else _tracked(row)
 
-    def submissions(self, states: Iterable[State] | None = None) -> list[Tracked]:
-        """Return the submissions in some states, oldest first."""
+    def submissions(
+        self,
+        states: Iterable[State] | None = None,
+        *,
+        phase: str | None = None,
+        unread: bool = False,
+        superseded_by: int | None = None,
+    ) -> list[Tracked]:
+        """Return submissions, oldest first.
+
+        Args:
+            states: Those in these states alone.
+            phase: Those of this phase alone.
+            unread: Those alone whose facts are missing.
+            superseded_by: Those alone that this submission re-ran.
+        """
         table = schema.submissions
         query = sa.select(table).order_by(table.c.submitted_at.nulls_first(), table.c.pk)
         if states is not None:
             query = query.where(table.c.state.in_([state.value for state in states]))
+        if phase is not None:
+            query = query.where(table.c.phase == phase)
+        if unread:
+            query = query.where(table.c.read_at.is_(None))
+        if superseded_by is not None:
+            query = query.where(table.c.superseded_by == superseded_by)
         return [_tracked(row) for row in self._connection.execute(query)]
+
+    def known(self, pks: Collection[int]) -> dict[int, Tracked]:
+        """Return those of some submissions that we know, by number."""
+        table = schema.submissions
+        rows = self._connection.execute(sa.select(table).where(table.c.pk.in_(pks)))
+        return {row.pk: _record(tuple(row)) for row in rows}
 
     def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
         """Move a submission from one state to another, if it still is where the caller thinks.
@@ -114,12 +140,14 @@ class Submissions(Tables):
         return {row[0]: row[1] for row in rows}
 
 
-def _tracked(row: Any) -> Tracked:
-    return _record(tuple(row))
-
-
-@lru_cache(maxsize=2048)
 def _record(values: tuple[Any, ...]) -> Tracked:
-    """Make a record of a row's values; one that did not change is not made again, since steps read what waits again and again."""
     named = dict(zip(schema.submissions.c.keys(), values, strict=True))
     return Tracked(**{**named, "state": State(named["state"])})
+
+
+_remembered = lru_cache(maxsize=256)(_record)
+"""A row that did not change is not made into a record again, since steps read what waits again and again."""
+
+
+def _tracked(row: Any) -> Tracked:
+    return _remembered(tuple(row))

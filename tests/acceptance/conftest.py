@@ -1,18 +1,6 @@
-"""Fixtures of the acceptance tests: scores that are known ahead, and a nursery of workers that die."""
+"""Fixtures of the acceptance tests: those of the worker's room that they share, and a fair challenge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.acceptance.fair_challenge import fair  # noqa: F401 - a fixture
-from tests.worker.conftest import _warm_kernels, cells  # noqa: F401 - fixtures
-from tests.worker.killing import Nursery
-
-
-@pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    """A process that starts workers quickly."""
-    with Nursery() as nursery:
-        yield nursery
+from tests.worker.conftest import _warm_kernels, cells, nursery  # noqa: F401 - fixtures

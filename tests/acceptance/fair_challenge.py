@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.worker.killing import Nursery
 from tests.worker.stage import WARM_CACHE, Stage, clean_environment, embeddings
 from worker.fairness import receipts
 from worker.fairness.public import PublicRepository
@@ -42,11 +43,11 @@ def public_copy(repository: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def fair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fair]:
+def fair(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Fair]:
     """Two teams and a private submission; dev is revealed, eval is not."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("fair")
-    with Stage(folder, changes={"evalai": {"poll_every": 1}}) as stage:
+    with Stage(folder, changes={"evalai": {"poll_every": 1}}, nursery=nursery) as stage:
         stage.submit("A", embeddings(1))
         assert stage.once().returncode == 0
         stage.submit("B", embeddings(2, noise=1.0))

@@ -116,7 +116,7 @@ class Theatre:
             )
 
         if at_any_rate or not done():
-            self.live(until=done)
+            self.live(until=lambda: done() and self.stage.commits() > 0)  # even an empty board is pushed
 
 
 def _gone(pid: int) -> bool:

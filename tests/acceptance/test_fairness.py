@@ -15,6 +15,7 @@ import yaml
 from scoring.errors import ParticipantError
 from scoring.seeds import phase_key
 from tests.acceptance.fair_challenge import REVEAL, Fair, public_copy
+from tests.worker.killing import Nursery
 from tests.worker.stage import WARM_CACHE, Stage, clean_environment, embeddings, git
 from worker.fairness import receipts
 from worker.fairness.public import opened, read_folder
@@ -101,7 +102,7 @@ def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
 
 
 @pytest.fixture(scope="module")
-def renewed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fair]:
+def renewed(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Fair]:
     """An honest challenge in which much changed, each time committed to anew, and both phases were revealed.
 
     A beacon was mixed into the splits before anything was scored. Phase eval was added after the start, its labels were mended before
@@ -109,7 +110,7 @@ def renewed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fair]:
     """
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("renewed")
-    with Stage(folder, changes={"evalai": {"poll_every": 1}}) as stage:
+    with Stage(folder, changes={"evalai": {"poll_every": 1}}, nursery=nursery) as stage:
         document = yaml.safe_load(stage.path.read_text())
         without = {**document, "phases": {"dev": document["phases"]["dev"]}}
         stage.path.write_text(yaml.safe_dump(without))

@@ -26,8 +26,9 @@ from leaderboard.snapshot import Board, PhaseSite, Standing
 from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
 from worker.configuration import load
 from worker.fairness import commitments, receipts
-from worker.publishing import make_rules, make_site
+from worker.publishing import make_site
 from worker.sandbox import ManualClock
+from worker.snapshots import make_rules
 from worker.states import ACTIVE
 
 GRID_S = 30

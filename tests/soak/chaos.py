@@ -19,6 +19,7 @@ from worker.sandbox import FaultPlan, QueueFaults
 
 BAD = b"id,0,1\nimg_000,1,2\n"
 TICK_S = 0.02
+EARLY = 50  # answers of the last worker after which its memory is measured for the first time
 QUICK = {"evalai": {"poll_every": 0.3, "reconcile_every": 5}, "leaderboard": {"publish_every": 1}}
 SANDBOX = {"visibility_timeout_s": 3.0}
 SPOILT = FaultPlan(
@@ -40,7 +41,7 @@ class Figures:
         wait_s: 95th percentile of the wait from submission to the first answer.
         calls: API calls per submission.
         seconds: How long it took.
-        memory_begin: Resident bytes of the last worker early in its life; 0 if it was not measured.
+        memory_begin: Resident bytes of the last worker after its first 50 answers; 0 if it was not measured.
         memory_end: The same at its end.
     """
 
@@ -142,10 +143,10 @@ def play(
     told(f"{kills} kills, {len(crowd.content)} submitted, {crowd.open} wait")
     daemon = stage.run()
     process = psutil.Process(daemon.pid)
-    early, memory_begin = len(crowd.content) + 50, 0
+    early, memory_begin = len(crowd.content) - crowd.open + EARLY, 0
     while not (crowd.all_sent and crowd.open == 0):
         crowd.act()
-        if not memory_begin and (len(crowd.content) >= early or crowd.all_sent) and crowd.open < waiting:
+        if not memory_begin and (len(crowd.content) - crowd.open >= early or crowd.all_sent):
             memory_begin = process.memory_info().rss
         if time.monotonic() - begun > limit_s:
             raise TimeoutError(f"{crowd.open} still wait:\n{stage.log[-3000:]}")

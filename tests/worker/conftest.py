@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.worker.killing import Nursery
 from tests.worker.stage import WARM_CACHE, Play, Stage, score_ahead
 from worker.sandbox import ManualClock
 
@@ -39,10 +40,17 @@ def stage(tmp_path: Path, cells: Path) -> Iterator[Stage]:
         yield stage
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """A process that starts workers and commands quickly."""
+    with Nursery() as nursery:
+        yield nursery
+
+
 @pytest.fixture
-def live(tmp_path: Path, cells: Path) -> Iterator[Stage]:
+def live(tmp_path: Path, cells: Path, nursery: Nursery) -> Iterator[Stage]:
     """A stage in real time."""
-    with Stage(tmp_path, cells=cells) as stage:
+    with Stage(tmp_path, cells=cells, nursery=nursery) as stage:
         yield stage
 
 

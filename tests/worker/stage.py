@@ -21,7 +21,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import psutil
@@ -36,6 +36,9 @@ from worker.evaluate_child import order_for
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, State
+
+if TYPE_CHECKING:
+    from tests.worker.killing import Nursery
 
 ROOT = Path(__file__).parents[2]
 ROWS, DIM = 60, 8
@@ -123,6 +126,7 @@ class Stage:
         changes: Changes of the configuration, nested.
         rng: Decides about the sandbox's faults.
         cells: Scores that the database knows from the beginning, see :func:`score_ahead`.
+        nursery: Starts commands quickly; without it each is a new interpreter.
     """
 
     def __init__(
@@ -134,8 +138,10 @@ class Stage:
         changes: Mapping[str, Any] | None = None,
         rng: random.Random | None = None,
         cells: Path | None = None,
+        nursery: Nursery | None = None,
     ) -> None:
         self.folder = folder
+        self.nursery = nursery
         self._cells = cells
         self.clock = clock
         given: dict[str, Any] = {"throttle_per_minute": 1_000_000, "phases": PHASES, **(settings or {})}
@@ -288,9 +294,13 @@ class Stage:
     # processes of their own
 
     def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run ``neuco-worker`` with this configuration."""
+        """Run ``neuco-worker`` with this configuration; on a stage with a nursery by a fork of it."""
+        arguments = (*arguments, "--config", str(self.path))
+        if self.nursery is not None:
+            clean = clean_environment(**environment)
+            return self.nursery.command(arguments, environment=clean, folder=self.folder)
         return subprocess.run(
-            [sys.executable, "-m", "worker.cli", *arguments, "--config", str(self.path)],
+            [sys.executable, "-m", "worker.cli", *arguments],
             env=clean_environment(**environment),
             cwd=ROOT,
             text=True,

@@ -118,7 +118,7 @@ def test_our_own_budget_keeps_below_the_throttle(tmp_path: Path, cells: Path) ->
         Stage(tmp_path, clock=clock, cells=cells, settings=settings, changes=changes) as stage,
         stage.play() as play,
     ):
-        pks = [stage.submit("ABCD"[seed % 4], embeddings(seed)) for seed in range(8)]
+        pks = [stage.submit("ABCD"[seed % 4], embeddings(seed)) for seed in range(6)]
         play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
         assert not [entry for entry in calls(stage) if entry.status == 429]
 

@@ -105,7 +105,7 @@ def test_equal_files_are_stored_once(stage: Stage, play: Play) -> None:
 
 def test_a_team_that_waits_for_its_answer_keeps_nobody_from_being_fetched(stage: Stage, play: Play) -> None:
     """A team's next files lie here until its answer's moment on the grid; another team's file is fetched and begun meanwhile."""
-    stage.configure({"submission": {"answer_grid": 60}})
+    stage.configure({"submission": {"answer_grid": 20}})
     play.restart()
     mine = [stage.submit("A", embeddings(seed)) for seed in range(4)]
     play.drive(lambda: mine[0] in play.states() and play.state(mine[0]) is State.SCORED)

@@ -436,10 +436,12 @@ def test_round_robin_between_teams_oldest_first_within_one(stage: Stage, play: P
     play.drive(lambda: len(stage.evalai.journal.effects("running")) == 1)
     late = stage.submit("B", embeddings(5))
     play.clock.advance(3)  # the queue is due to be looked at again
+    play.drive(lambda: play.states().get(late) not in (None, "received", "acknowledged"))  # its file is here
+    begun = len(stage.evalai.journal.effects("running"))
     play.drive()
     order = [effect.submission for effect in stage.evalai.journal.effects("running")]
     assert [pk for pk in order if pk in many] == many
-    assert order.index(late) <= 2
+    assert order.index(late) <= begun + 1  # one more of the others may have been on its way
 
 
 def test_host_teams_appear_like_others(stage: Stage, play: Play) -> None:

@@ -11,7 +11,9 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from scoring.errors import OrganizerError
 from scoring.identifiers import read_ids
 from scoring.protocol import Protocol, ids_hash
 from scoring.seeds import phase_key, secret_commitment
@@ -41,6 +43,19 @@ class PhaseSetup:
     key: bytes
     tasks: Mapping[str, str]
     row_sets: Mapping[str, str]
+
+    def is_recorded(self, record: Mapping[str, Any]) -> bool:
+        """Tell whether a phase's record, what its scores so far stand on, names these tasks and this protocol."""
+        return (record["protocol_hash"], record["tasks"]) == (self.protocol.hash, dict(self.tasks))
+
+
+def tasks_changed(codename: str) -> OrganizerError:
+    """Make the error for files that are not those that a phase's scores stand on."""
+    return OrganizerError(
+        f"Tasks or protocol of phase {codename} are not those that the scores so far stand on.",
+        cure="Put them back, or take the change up with `neuco-worker challenge rescore`.",
+        code="tasks.changed",
+    )
 
 
 def load_phase(configuration: Configuration, codename: str, secret: bytes) -> PhaseSetup:

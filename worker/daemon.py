@@ -15,7 +15,7 @@ from typing import Any
 from scoring.errors import NeucoError, OrganizerError
 from worker.alerts import Alerting
 from worker.cgroup import Delegation
-from worker.challenge import PhaseSetup, load_phase
+from worker.challenge import PhaseSetup, load_phase, tasks_changed
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.courier import Courier
@@ -30,10 +30,12 @@ from worker.intake import hold, unconfigured
 from worker.publishing import Publishing
 from worker.secrets import read_challenge_secret
 from worker.sharing import Alone, Shared, is_dead
+from worker.snapshots import is_overtaken
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, Outcome, State
 
 FOLLOW_EVERY = timedelta(seconds=2)
+LOOK_AGAIN_EVERY = timedelta(seconds=30)  # into files that were read in vain: reading them takes a while
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,9 @@ class Worker:
         self.alerting = Alerting(self.context)
         self.housekeeping = Housekeeping(self.context, self.files)
         self._followed_at: datetime | None = None
+        self._in_vain: dict[
+            str, tuple[Mapping[str, Any], datetime]
+        ] = {}  # phase to the record not found in its files
         self._recover(now)
 
     def step(self, now: datetime) -> bool:
@@ -143,6 +148,7 @@ class Worker:
         """Take up a changed configuration; what is under way ends under the old one."""
         self.context.configuration, self.context.phases = configuration, phases
         self.budget.per_minute = configuration.evalai.requests_per_minute
+        self._followed_at, self._in_vain = None, {}
         self.courier.reload()
         self.publishing.reload()
 
@@ -198,43 +204,60 @@ class Worker:
                 tx.move(known.pk, State.SCORING, State.FETCHED)
                 hold(tx, known, *unconfigured(known), now=now)
             return False
+        with self.context.store.read() as tx:
+            record = tx.phase_record(setup.codename)
+        if record is not None and not setup.is_recorded(record) and self._follow(setup.codename, record, now):
+            setup = self.context.phases[setup.codename]
         with self.context.store.write() as tx:
             record = tx.phase_record(setup.codename)
             if record is None or not tx.has_cells(setup.codename):
                 commitments.ensure(tx, self.context.configuration, {setup.codename: setup}, now=now)
                 tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
                 return True
-            if record["protocol_hash"] == setup.protocol.hash and record["tasks"] == dict(setup.tasks):
-                tx.resolve_alert(f"tasks:{setup.codename}", now=now)
+            if setup.is_recorded(record):
                 return True
-            error = OrganizerError(
-                f"Tasks or protocol of phase {setup.codename} are not those that the scores so far stand on.",
-                cure="Put them back, or take the change up with `neuco-worker challenge rescore`.",
-                code="tasks.changed",
-            )
+            error = tasks_changed(setup.codename)
             give_back(tx, known, error, Outcome.ORGANIZER, retry_at=self.context.retry_at(now, known.tries))
         self.context.trouble(f"tasks:{setup.codename}", error, now=now)
         return False
 
     def _follow_rescores(self, now: datetime) -> None:
-        """Read a phase again whose tasks a rescore has taken up while we ran."""
+        """Read a phase again whose scores stand on other tasks than we know: a rescore has taken them up while we ran."""
         if self._followed_at is not None and now - FOLLOW_EVERY < self._followed_at <= now:
             return
         self._followed_at = now
-        configuration = self.context.configuration
         with self.context.store.read() as tx:
             records = {name: tx.phase_record(name) for name in self.context.phases}
+            raised = {alert.key for alert in tx.alerts()}
         for name, setup in self.context.phases.items():
-            record = records[name]
-            if record is None or record["tasks"] == dict(setup.tasks):
+            record, alert = records[name], f"tasks:{name}"
+            if record is None or setup.is_recorded(record) or self._follow(name, record, now):
+                if alert in raised:
+                    self.context.over(alert, now=now)
                 continue
-            try:
-                secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
-                fresh = load_phase(configuration, name, secret)
-            except OrganizerError:
-                continue  # told when a submission of this phase is due
-            if dict(fresh.tasks) == record["tasks"]:
-                self.context.phases = {**self.context.phases, name: fresh}
+            with self.context.store.read() as tx:
+                overtaken = is_overtaken(tx, setup)
+            if overtaken:
+                self.context.trouble(alert, tasks_changed(name), now=now)
+
+    def _follow(self, name: str, record: Mapping[str, Any], now: datetime) -> bool:
+        """Take a phase's files up if they are what the record names."""
+        old, tried_at = self._in_vain.get(name, (None, now))
+        if record == old and now - LOOK_AGAIN_EVERY < tried_at <= now:
+            return False
+        self._in_vain[name] = (record, now)
+        configuration = self.context.configuration
+        try:
+            secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
+            fresh = load_phase(configuration, name, secret)
+        except OrganizerError:
+            return False
+        if not fresh.is_recorded(record):
+            return False
+        self.context.phases = {**self.context.phases, name: fresh}
+        del self._in_vain[name]
+        self.publishing.renew()
+        return True
 
     def _recover(self, now: datetime) -> None:
         """Take over what a killed predecessor left: its open attempts are dead, its waits are over."""

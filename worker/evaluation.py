@@ -210,7 +210,6 @@ class Evaluation:
                 (Outcome.INFRASTRUCTURE, InfrastructureError("The child said nothing of the file.")), now
             )
             return
-        configuration = self._context.configuration
         self._context.checkpoint("before result stored")
         with self._context.store.write() as tx:
             if not self._context.sharing.holds(tx, self._attempt):
@@ -234,24 +233,44 @@ class Evaluation:
                     provenance=provenance,
                     now=now,
                 )
-            q_mean = row_mean_q(tx, read["content_hash"], setup.protocol.hash, dict(setup.tasks))
-            if q_mean is None:
-                raise RuntimeError("the child ended but cells are missing")
-            receipt = give_receipt(tx, known.pk, setup, read["content_hash"], now=now)
-            answer = answers.finished(
-                q_mean,
-                decimals=configuration.leaderboard.decimals,
-                notes=tuple(str(note) for note in read.get("notes", ())),
-                zarr_suffix_removed=bool(read.get("zarr_suffix_removed")),
-                receipt=receipt,
-            )
-            self._owe(tx, known, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
-            self._close(tx, Outcome.DONE, "", now)
+            record = tx.phase_record(setup.codename)
+            overtaken = record is not None and not setup.is_recorded(record)
+            if overtaken:  # an answer would stand on tasks that no other answer stands on any more
+                tx.move(known.pk, State.SCORING, State.FETCHED)
+                self._close(tx, Outcome.OVERTAKEN, "a rescore took other tasks up meanwhile", now)
+            else:
+                self._answer(tx, known, read, setup, now)
         self._context.checkpoint("after result stored")
-        self._context.log.info(
-            "Scored.", event_key="evaluate.done", submission=known.pk, attempt=self._attempt
-        )
+        if overtaken:
+            self._context.log.info(
+                "Scored while a rescore took other tasks up; what they lack comes next.",
+                event_key="evaluate.overtaken",
+                submission=known.pk,
+                attempt=self._attempt,
+            )
+        else:
+            self._context.log.info(
+                "Scored.", event_key="evaluate.done", submission=known.pk, attempt=self._attempt
+            )
         self._forget()
+
+    def _answer(
+        self, tx: Transaction, known: Tracked, read: dict[str, Any], setup: PhaseSetup, now: datetime
+    ) -> None:
+        """Owe the answer that a complete row gives."""
+        q_mean = row_mean_q(tx, read["content_hash"], setup.protocol.hash, dict(setup.tasks))
+        if q_mean is None:
+            raise RuntimeError("the child ended but cells are missing")
+        receipt = give_receipt(tx, known.pk, setup, read["content_hash"], now=now)
+        answer = answers.finished(
+            q_mean,
+            decimals=self._context.configuration.leaderboard.decimals,
+            notes=tuple(str(note) for note in read.get("notes", ())),
+            zarr_suffix_removed=bool(read.get("zarr_suffix_removed")),
+            receipt=receipt,
+        )
+        self._owe(tx, known, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
+        self._close(tx, Outcome.DONE, "", now)
 
     def _owe(
         self,

@@ -3,6 +3,9 @@
 Two errands in a lane of their own: the board is computed from values read out of the database, then stored there (the history is ours, not
 the repository's); then it is rendered and pushed. What is pushed is always made from the stored boards, so a push that was lost or
 interrupted is simply made again.
+
+The board of a phase whose scores stand on other tasks or another protocol than its files (see :func:`worker.snapshots.is_overtaken`) stands
+as it is, and what was answered meanwhile is not taken for published.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from leaderboard.publisher import Published, Publisher, PublisherSettings, commi
 from leaderboard.snapshot import Board, PhaseSite, PhaseSnapshot, Site
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.board_history import BoardHistory
-from worker.challenge import PhaseSetup
+from worker.challenge import PhaseSetup, tasks_changed
 from worker.configuration import Configuration
 from worker.context import Context, seconds
 from worker.fairness import commitments, receipts
@@ -26,7 +29,7 @@ from worker.intake import board_facts
 from worker.lanes import Lane
 from worker.office import Office
 from worker.sharing import PUBLISHER
-from worker.snapshots import snapshot
+from worker.snapshots import is_overtaken, snapshot
 from worker.state import Tracked, Transaction
 from worker.states import State
 
@@ -91,7 +94,7 @@ class Publishing:
     def due(self) -> bool:
         """Tell whether the repository may be behind."""
         with self._context.store.read() as tx:
-            return (self._led and not self.pushed) or bool(tx.submissions([State.POSTED]))
+            return (self._led and not self.pushed) or bool(_answered(tx, self._context.phases))
 
     def collect(self, now: datetime) -> bool:
         """Take in a finished computation or push."""
@@ -129,7 +132,12 @@ class Publishing:
     def reload(self) -> None:
         """Take up a changed configuration with the next round."""
         self._publisher = Publisher(publisher_settings(self._context.configuration))
-        self.pushed, self._closes_at = False, None
+        self._closes_at = None
+        self.renew()
+
+    def renew(self) -> None:
+        """Make a round even if no submission asks for one: what boards are made of has changed."""
+        self.pushed = False
 
     def stop(self) -> None:
         """Kill the git process that may be running, because the worker ends."""
@@ -174,6 +182,7 @@ class _Material:
     snapshots: tuple[PhaseSnapshot, ...]
     histories: Mapping[str, tuple[Board, ...]]
     frozen: Mapping[str, datetime | None]
+    overtaken: frozenset[str]
     promises: Mapping[str, bytes]
     revealed: frozenset[str]
 
@@ -184,10 +193,11 @@ def read_material(
     """Read everything that a round of publishing needs."""
     return _Material(
         configuration=configuration,
-        posted=tuple(tx.submissions([State.POSTED])),
+        posted=_answered(tx, phases),
         snapshots=tuple(snapshot(tx, configuration, setup) for setup in phases.values()),
         histories={name: history.read(tx, name) for name in phases},
         frozen={name: _frozen_at(tx, name) for name in phases},
+        overtaken=frozenset(name for name, setup in phases.items() if is_overtaken(tx, setup)),
         promises=promise_files(tx),
         revealed=frozenset(tx.reveals()),
     )
@@ -202,12 +212,12 @@ def promise_files(tx: Transaction) -> dict[str, bytes]:
 
 
 def compute(material: _Material, now: datetime) -> _Draft:
-    """Make the boards that follow; pure. A frozen phase gets none."""
+    """Make the boards that follow; pure. A frozen phase gets none, nor does one whose files its scores do not stand on."""
     new = []
     sites = []
     for phase in material.snapshots:
         history, frozen_at = material.histories[phase.codename], material.frozen[phase.codename]
-        if frozen_at is None:
+        if frozen_at is None and phase.codename not in material.overtaken:
             following = boards.next_board(phase, history, at=now)
             if following is not None:
                 new.append(following)
@@ -265,11 +275,14 @@ def publish_now(office: Office) -> Published:
     """Compute and push the boards at once, whether or not a daemon runs.
 
     Raises:
+        OrganizerError: If a phase's scores stand on other tasks or another protocol than its files.
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
     phases = office.phases()
     with office.store.read() as tx:
         material = read_material(tx, office.configuration, phases, BoardHistory())
+    for codename in material.overtaken:
+        raise tasks_changed(codename)
     draft = compute(material, office.now)
     with office.store.write() as tx:
         if any(tx.last_board(name) != len(history) for name, history in material.histories.items()):
@@ -321,6 +334,15 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...]) -> Si
         publish=frozenset(configuration.leaderboard.publish),
         link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
     )
+
+
+def _answered(tx: Transaction, phases: Mapping[str, PhaseSetup]) -> tuple[Tracked, ...]:
+    """Return the submissions whose answers EvalAI has and that a round of publishing can bring onto their boards, or keep off."""
+    posted = tx.submissions([State.POSTED])
+    if not posted:
+        return ()
+    standing = {name for name, setup in phases.items() if is_overtaken(tx, setup)}
+    return tuple(known for known in posted if known.phase not in standing)
 
 
 def _frozen_at(tx: Transaction, phase: str) -> datetime | None:

@@ -22,6 +22,7 @@ from worker.evaluate_child import order_for
 from worker.fairness import commitments
 from worker.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.office import Office
+from worker.snapshots import stands
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, Errand, State
 
@@ -65,52 +66,63 @@ class Plan:
     rows: int
     seconds: float | None
 
-    @property
-    def lost(self) -> tuple[int, ...]:
-        """Submissions whose file is gone: their rows cannot be completed."""
-        return tuple(known.pk for row in self.missing if row.file_hash is None for known in row.submissions)
-
 
 def make_plan(office: Office, setup: PhaseSetup) -> Plan:
     """Say what has to be done, without doing it."""
     with office.store.read() as tx:
         record = tx.phase_record(setup.codename)
-        known = [row for row in tx.submissions(COUNTED | {State.SCORED}) if row.phase == setup.codename]
-        by_content: dict[str, list[Tracked]] = {}
-        for row in known:
-            if row.content_hash is not None:
-                by_content.setdefault(row.content_hash, []).append(row)
-        missing = []
-        for content_hash, rows in by_content.items():
-            tasks = missing_tasks(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
-            if tasks:
-                file_hash = next(
-                    (row.file_hash for row in rows if row.file_hash and office.files.find(row.file_hash)),
-                    None,
-                )
-                missing.append(
-                    Missing(
-                        content_hash=content_hash,
-                        submissions=tuple(rows),
-                        tasks=tuple(tasks),
-                        file_hash=file_hash,
-                    )
-                )
+        rows = _rows(tx, setup)
+        missing = _missing(office, tx, setup, rows)
         per_fold = tx.seconds_per_fold(setup.codename)
     before = {} if record is None else record["tasks"]
-    changed = record is not None and (
-        record["protocol_hash"] != setup.protocol.hash or record["tasks"] != dict(setup.tasks)
-    )
+    changed = record is not None and not setup.is_recorded(record)
     cells = sum(len(row.tasks) for row in missing)
     return Plan(
         setup=setup,
         changed=changed,
         added=tuple(sorted(name for name, version in setup.tasks.items() if before.get(name) != version)),
         dropped=tuple(sorted(set(before) - set(setup.tasks))),
-        missing=tuple(missing),
-        rows=len(by_content),
+        missing=missing,
+        rows=len(rows),
         seconds=None if per_fold is None else per_fold * cells * setup.protocol.folds,
     )
+
+
+def _rows(tx: Transaction, setup: PhaseSetup) -> dict[str, list[Tracked]]:
+    """Return the contents that were scored in a phase, with their submissions."""
+    rows: dict[str, list[Tracked]] = {}
+    for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
+        if known.content_hash is not None:
+            rows.setdefault(known.content_hash, []).append(known)
+    return rows
+
+
+def _missing(
+    office: Office, tx: Transaction, setup: PhaseSetup, rows: dict[str, list[Tracked]]
+) -> tuple[Missing, ...]:
+    found = []
+    for content_hash, submissions in rows.items():
+        tasks = missing_tasks(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
+        if not tasks:
+            continue
+        stored = (known.file_hash for known in submissions if known.file_hash)
+        file_hash = next((name for name in stored if office.files.find(name)), None)
+        if file_hash is None and not any(stands(known) for known in submissions):
+            continue  # nobody misses what is off the board
+        found.append(
+            Missing(
+                content_hash=content_hash,
+                submissions=tuple(submissions),
+                tasks=tuple(tasks),
+                file_hash=file_hash,
+            )
+        )
+    return tuple(found)
+
+
+def _lost(missing: tuple[Missing, ...]) -> tuple[int, ...]:
+    """Return the submissions whose file is gone: their rows cannot be completed."""
+    return tuple(known.pk for row in missing if row.file_hash is None for known in row.submissions)
 
 
 def carry_out(
@@ -127,18 +139,27 @@ def carry_out(
         OrganizerError: If a stored file is gone, or the labels changed again meanwhile.
         InfrastructureError: If an evaluation died; running it again goes on from there.
     """
-    if plan.lost:
-        listed = ", ".join(str(pk) for pk in plan.lost[:5])
-        raise OrganizerError(
-            f"The stored files of {len(plan.lost)} submissions are gone ({listed}): their rows cannot be completed.",
-            cure="Restore them from a backup, or disqualify these submissions, or put the tasks back.",
-            code="rescore.files_gone",
-        )
-    for done, row in enumerate(plan.missing):
-        progress(done, len(plan.missing))
-        fill(office, plan.setup, row)
-    progress(len(plan.missing), len(plan.missing))
-    return _take_up(office, plan.setup)
+    setup, missing, done = plan.setup, plan.missing, 0
+    while True:
+        if lost := _lost(missing):
+            listed = ", ".join(str(pk) for pk in lost[:5])
+            raise OrganizerError(
+                f"The stored files of {len(lost)} submissions are gone ({listed}): their rows cannot be completed.",
+                cure="Restore them from a backup, or disqualify these submissions, or put the tasks back.",
+                code="rescore.files_gone",
+            )
+        for number, row in enumerate(missing):
+            progress(done, done + len(missing) - number)
+            fill(office, setup, row)
+            done += 1
+        with office.store.write() as tx:
+            # A daemon beside us went on scoring under the old tasks meanwhile.
+            missing = _missing(office, tx, setup, _rows(tx, setup))
+            if not missing:
+                changed = _take_up(office, tx, setup)
+                break
+    progress(done, done)
+    return changed
 
 
 def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
@@ -209,48 +230,44 @@ def _save(office: Office, setup: PhaseSetup, row: Missing, card: Scorecard) -> N
         )
 
 
-def _take_up(office: Office, setup: PhaseSetup) -> int:
+def _take_up(office: Office, tx: Transaction, setup: PhaseSetup) -> int:
     """Let the phase stand on its present tasks, and owe EvalAI every answer that changed."""
     decimals = office.configuration.leaderboard.decimals
     changed = 0
     now = office.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
-    with office.store.write() as tx:
-        before = tx.phase_record(setup.codename)
-        renewed = before is None or (before["protocol_hash"], before["tasks"]) != (
-            setup.protocol.hash,
-            dict(setup.tasks),
-        )
-        tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
-        for known in tx.submissions(COUNTED | {State.SCORED}):
-            if known.phase != setup.codename or known.content_hash is None or known.answer is None:
-                continue
-            q_mean = row_mean_q(tx, known.content_hash, setup.protocol.hash, dict(setup.tasks))
-            if q_mean is None or (q_mean == known.q_mean and not renewed):
-                continue
-            receipt = give_receipt(tx, known.pk, setup, known.content_hash, now=now)
-            before_it = answers.Answer.from_json(known.answer)
-            answer = with_value(before_it, q_mean, decimals, receipt=receipt)
-            if answer.value == before_it.value:
-                tx.note(known.pk, q_mean=q_mean)
-                continue
-            changed += 1
-            _answer_again(tx, known, answer, q_mean, now)
-        commitments.commit(
-            tx,
-            office.configuration,
-            {**office.phases(), setup.codename: setup},
-            reason=f"tasks or protocol of {setup.codename} changed",
-            now=now,
-        )
-        tx.log(
-            "rescored",
-            actor=office.actor,
-            now=now,
-            phase=setup.codename,
-            before=None if before is None else before["tasks"],
-            after=dict(setup.tasks),
-            answers_changed=changed,
-        )
+    before = tx.phase_record(setup.codename)
+    renewed = before is None or not setup.is_recorded(before)
+    tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
+    for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
+        if known.content_hash is None or known.answer is None:
+            continue
+        q_mean = row_mean_q(tx, known.content_hash, setup.protocol.hash, dict(setup.tasks))
+        if q_mean is None or (q_mean == known.q_mean and not renewed):
+            continue
+        receipt = give_receipt(tx, known.pk, setup, known.content_hash, now=now)
+        before_it = answers.Answer.from_json(known.answer)
+        answer = with_value(before_it, q_mean, decimals, receipt=receipt)
+        if answer.value == before_it.value:
+            tx.note(known.pk, q_mean=q_mean)
+            continue
+        changed += 1
+        _answer_again(tx, known, answer, q_mean, now)
+    commitments.commit(
+        tx,
+        office.configuration,
+        {**office.phases(), setup.codename: setup},
+        reason=f"tasks or protocol of {setup.codename} changed",
+        now=now,
+    )
+    tx.log(
+        "rescored",
+        actor=office.actor,
+        now=now,
+        phase=setup.codename,
+        before=None if before is None else before["tasks"],
+        after=dict(setup.tasks),
+        answers_changed=changed,
+    )
     return changed
 
 

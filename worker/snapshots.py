@@ -5,10 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from leaderboard.snapshot import Entry, PhaseSnapshot, Rules, Selection
-from worker.challenge import PhaseSetup
+from worker.challenge import PhaseSetup, tasks_changed
 from worker.configuration import Configuration
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, State
+
+
+def is_overtaken(tx: Transaction, setup: PhaseSetup) -> bool:
+    """Tell whether a phase's scores stand on other tasks or another protocol than these.
+
+    Somebody changed the files and has not rescored yet, or has rescored and we read the files before. A board of such a phase would lack
+    every row, or show numbers that EvalAI no longer shows.
+    """
+    record = tx.phase_record(setup.codename)
+    return record is not None and not setup.is_recorded(record) and tx.has_cells(setup.codename)
+
+
+def current_snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -> PhaseSnapshot:
+    """Read as :func:`snapshot`, for a person who asks.
+
+    Raises:
+        OrganizerError: If the scores stand on other tasks or another protocol than the files.
+    """
+    if is_overtaken(tx, setup):
+        raise tasks_changed(setup.codename)
+    return snapshot(tx, configuration, setup)
 
 
 def snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -> PhaseSnapshot:
@@ -72,10 +93,10 @@ def make_rules(configuration: Configuration, phase: str, *, chosen: Mapping[int,
 def _standing(tx: Transaction, phase: str) -> list[Tracked]:
     """Return the submissions that EvalAI has an answer of and that nothing takes off the board; one that is answered anew stays."""
     found = tx.submissions(COUNTED | {State.SCORED}, phase=phase)
-    return [known for known in found if known.posted is not None and _stands(known)]
+    return [known for known in found if known.posted is not None and stands(known)]
 
 
-def _stands(known: Tracked) -> bool:
+def stands(known: Tracked) -> bool:
     """Tell whether nothing takes a scored submission off the board; a re-run keeps the old one until the new one is answered."""
     cancelled = known.remote_status == "cancelled" and known.superseded_by is None
     return not (cancelled or known.deleted or known.flagged or known.excluded is not None)

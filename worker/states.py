@@ -96,6 +96,8 @@ class Outcome(StrEnum):
     SIGNAL = "signal"
     CANCELLED = "cancelled"
     SHUTDOWN = "shutdown"
+    OVERTAKEN = "overtaken"
+    """A rescore took other tasks up meanwhile; what they lack is scored in the next attempt."""
     DEAD = "dead"
     """Found open at start: the worker that made it is gone."""
 

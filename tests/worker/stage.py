@@ -33,6 +33,8 @@ from worker.challenge import PhaseSetup, load_challenge
 from worker.configuration import load
 from worker.daemon import Worker, make_client
 from worker.evaluate_child import order_for
+from worker.office import opened
+from worker.rescoring import carry_out, make_plan
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, State
@@ -268,6 +270,16 @@ class Stage:
     def status(self, pk: int) -> str:
         """Return EvalAI's status of a submission."""
         return str(self.evalai.submission(pk)["status"])
+
+    def add_task(self, name: str, *, seed: int, phase: str = "dev") -> None:
+        """Put another hidden task beside the others, of noise."""
+        values = np.random.default_rng(seed).normal(size=ROWS)
+        _write_task(self.folder / "tasks" / phase / f"{name}.csv", values, ROWS)
+
+    def rescore(self, phase: str = "dev") -> int:
+        """Do what ``challenge rescore --yes`` does, beside the worker; return how many answers changed."""
+        with opened(self.path) as office:
+            return carry_out(office, make_plan(office, office.phase(phase)))
 
     @contextmanager
     def play(self, **options: Any) -> Iterator[Play]:

@@ -44,12 +44,12 @@ def replay(
     """
     from leaderboard import replay as history
     from worker.office import opened
-    from worker.snapshots import snapshot
+    from worker.snapshots import current_snapshot
 
     with opened(config) as office:
         setup = office.phase(phase)
         with office.store.read() as tx:
-            state = snapshot(tx, office.configuration, setup)
+            state = current_snapshot(tx, office.configuration, setup)
             scored_at = {
                 known.pk: known.scored_at for known in tx.submissions() if known.scored_at is not None
             }
@@ -72,12 +72,12 @@ def report(
     from leaderboard.report import report as make_report
     from scoring.standalone.ceilings import places_of
     from worker.office import opened
-    from worker.snapshots import snapshot
+    from worker.snapshots import current_snapshot
 
     with opened(config) as office:
         setup = office.phase(phase)
         with office.store.read() as tx:
-            state = snapshot(tx, office.configuration, setup)
+            state = current_snapshot(tx, office.configuration, setup)
             boards = [from_json(text) for text in tx.boards(phase)]
         places = places_of(office.configuration.path(setup.settings.tasks))
         made = make_report(state, boards, made_at=office.now, places=places)

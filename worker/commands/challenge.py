@@ -61,8 +61,8 @@ def rescore(
             with Progress(transient=True, disable=not sys.stderr.isatty()) as bar:
                 task = bar.add_task(f"Rescoring {setup.codename}", total=len(plan.missing))
 
-                def show(done: int, _: int, *, bar: Progress = bar, task: TaskID = task) -> None:
-                    bar.update(task, completed=done)
+                def show(done: int, rows: int, *, bar: Progress = bar, task: TaskID = task) -> None:
+                    bar.update(task, completed=done, total=rows)
 
                 changed = carry_out(office, plan, progress=show)
             print(f"  Done: {changed} answers changed; the daemon posts them and publishes the board.")

@@ -178,7 +178,7 @@ def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
     from leaderboard.geobench_export import rows_of_phase
     from scoring.tasks import load_tasks
     from worker.office import opened
-    from worker.snapshots import snapshot
+    from worker.snapshots import current_snapshot
 
     if config is None:
         raise OrganizerError("There is no configuration.", code="export.source")
@@ -187,7 +187,7 @@ def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
         recipe = setup.protocol.recipe
         tasks = load_tasks(office.configuration.path(setup.settings.tasks), setup.ids)
         with office.store.read() as tx:
-            state = snapshot(tx, office.configuration, setup)
+            state = current_snapshot(tx, office.configuration, setup)
         return rows_of_phase(
             state,
             {task.name: task.type.value for task in tasks},

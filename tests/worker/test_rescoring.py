@@ -1,0 +1,113 @@
+"""Rescoring beside a worker that runs: board and answers stand on the same tasks in every moment, and nothing falls between old and new."""
+
+from __future__ import annotations
+
+import pytest
+
+from scoring.errors import OrganizerError
+from tests.worker.stage import NEW, Play, Stage, embeddings
+from worker.office import opened
+from worker.rescoring import carry_out, make_plan
+from worker.states import State
+
+
+def test_the_board_follows_a_rescore_however_quickly_its_answers_are_posted(stage: Stage, play: Play) -> None:
+    """A round of publishing that begins before the worker has read the new tasks takes nothing for published."""
+    pk = stage.submit("A", embeddings(1), phase="eval")
+    play.drive()
+    for round_number in range(3):
+        [before] = stage.boards("eval")
+        stage.add_task(f"late{round_number}__regr", seed=round_number, phase="eval")
+        assert stage.rescore("eval") == 1
+        play.drive()
+        [after] = stage.boards("eval")
+        assert after["q_mean"] == stage.stdout(pk)["q_mean"] != before["q_mean"]
+        play.clock.advance(0.7)  # the next rescore falls into another moment of the worker's looking around
+    assert play.alerts() == set()
+
+
+def test_the_board_stands_while_the_tasks_are_not_those_of_its_scores(stage: Stage, play: Play) -> None:
+    """A worker that starts on other tasks says so, and shows the board as it was instead of an empty one."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    board, commits = stage.boards(), stage.commits()
+    stage.add_task("early__regr", seed=1)
+    play.restart()
+    play.drive(lambda: play.alerts() == {"tasks.changed"})
+    stage.submit("B", embeddings(0), phase="eval")
+    play.drive(lambda: not play.worker.publishing.due() and stage.commits() > commits)
+    assert stage.boards() == board
+    assert stage.teams("eval") == ["B"]
+    for command in (
+        ("board", "publish"),
+        ("board", "report", "--phase", "dev", "--out", str(stage.folder / "report")),
+    ):
+        refused = stage.command(*command)
+        assert refused.returncode == 2
+        assert "challenge rescore" in refused.stderr
+    assert stage.boards() == board
+    stage.rescore()
+    play.drive()
+    assert play.alerts() == set()
+    assert [row["team"] for row in stage.boards()] == ["A"]
+    assert stage.boards() != board
+
+
+def test_a_submission_under_way_is_answered_on_the_new_tasks(stage: Stage) -> None:
+    """What it lacks of them is scored in another attempt; no answer stands on tasks that were given up meanwhile."""
+    stage.configure({"phases": {"dev": {"folds": 400}}})
+    with stage.play() as play:
+        pk = stage.submit("A", embeddings(NEW))
+        play.drive(lambda: play.worker.evaluation.folds_done > 0)
+        stage.add_task("late__regr", seed=1)
+        assert stage.rescore() == 0
+        play.drive()
+        assert play.outcomes(pk) == ["overtaken", "done"]
+        [shown] = stage.boards()
+        assert shown["q_mean"] == stage.stdout(pk)["q_mean"]
+        assert len(stage.posts(pk)) == 1
+        assert play.alerts() == set()
+
+
+def test_what_is_answered_while_a_rescore_goes_on_is_rescored_too(stage: Stage, play: Play) -> None:
+    """A daemon beside it answers from known cells of the old tasks; the new tasks are taken up when that row is complete as well."""
+    first = stage.submit("A", embeddings(0))
+    play.drive()
+    late: list[int] = []
+
+    def meanwhile(done: int, rows: int) -> None:
+        if not late:
+            assert (done, rows) == (0, 1)
+            late.append(stage.submit("B", embeddings(1)))
+            play.drive()
+            assert play.state(late[0]) is State.PUBLISHED
+
+    stage.add_task("late__regr", seed=2)
+    with opened(stage.path) as office:
+        assert carry_out(office, make_plan(office, office.phase("dev")), progress=meanwhile) == 2
+    play.drive()
+    shown = {row["team"]: row["q_mean"] for row in stage.boards()}
+    assert shown == {team: stage.stdout(pk)["q_mean"] for team, pk in (("A", first), ("B", late[0]))}
+    assert all(len(stage.posts(pk)) == 2 for pk in (first, late[0]))
+
+
+def test_a_row_whose_file_is_gone_stops_a_rescore_until_its_submission_is_disqualified(
+    stage: Stage, play: Play
+) -> None:
+    """Nothing is taken up by halves; what is off the board needs no new cells."""
+    gone, kept = stage.submit("A", embeddings(0)), stage.submit("B", embeddings(1))
+    play.drive()
+    play.worker.files.remove(str(play.known(gone).file_hash))
+    before = stage.boards()
+    stage.add_task("late__regr", seed=3)
+    with pytest.raises(OrganizerError, match=f"gone .{gone}.") as error:
+        stage.rescore()
+    assert error.value.code == "rescore.files_gone"
+    play.drive()
+    assert stage.boards() == before
+    done = stage.command("challenge", "disqualify", str(gone), "--reason", "its file is lost")
+    assert done.returncode == 0, done.stderr
+    assert stage.rescore() == 1
+    play.drive()
+    assert stage.teams() == ["B"]
+    assert stage.boards()[0]["q_mean"] == stage.stdout(kept)["q_mean"]

@@ -6,7 +6,7 @@ another machine, whole or cut into fold ranges, with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
@@ -66,3 +66,17 @@ class Engine(Interface):
             Cancelled: If ``cancelled`` said so.
         """
         ...
+
+    def score_all(
+        self,
+        units: Iterable[Unit],
+        *,
+        progress: Callable[[int], None] = ignore,
+        cancelled: Callable[[], bool] = never,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield what :meth:`score` returns for each of a submission's units, in their order.
+
+        Units may be made as they are asked for. An engine of many machines begins with the next while the last folds of one are scored.
+        """
+        for unit in units:
+            yield self.score(unit, progress=progress, cancelled=cancelled)

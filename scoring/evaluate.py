@@ -66,12 +66,19 @@ def score_embeddings(
     scale = _scale(embeddings, protocol)
     scores: list[TaskScore] = []
     remarks: list[str] = []
-    for group in _row_sets(tasks):
-        begun = time.perf_counter()
-        unit = _unit(embeddings, scale, group, protocol, phase_key)
-        folds = engine.score(unit, progress=progress, cancelled=cancelled)
-        remarks.extend(_remarks(unit, group))
-        seconds = (time.perf_counter() - begun) / len(group)
+    groups = list(_row_sets(tasks))
+
+    def units() -> Iterator[Unit]:
+        for group in groups:
+            unit = _unit(embeddings, scale, group, protocol, phase_key)
+            remarks.extend(_remarks(unit, group))
+            yield unit
+
+    begun = time.perf_counter()
+    found = engine.score_all(units(), progress=progress, cancelled=cancelled)
+    for group, folds in zip(groups, found, strict=True):
+        ended = time.perf_counter()
+        seconds, begun = (ended - begun) / len(group), ended
         scores.extend(_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(group))
     scores.sort(key=lambda score: score.task)
     _check_failed_folds(scores, protocol)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import Unit, ignore, never
+from scoring.engine import Engine, Unit, ignore, never
 from scoring.errors import Cancelled, OrganizerError
 from scoring.protocol import Recipe
 from scoring.rows import padded
@@ -42,7 +42,7 @@ class FoldJob:
     stream: NDArray[np.uint32]
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Score units with the compiled kernel.
 
     Args:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import Unit, ignore, never
+from scoring.engine import Engine, Unit, ignore, never
 from scoring.errors import Cancelled
 from scoring.metrics import f1, r2
 from scoring.protocol import Recipe
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import torch
 
 
-class PlainEngine:
+class PlainEngine(Engine):
     """Score units with :func:`train_probe`, one fold after the other."""
 
     name = "plain"

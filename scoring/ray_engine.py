@@ -2,9 +2,10 @@
 
 One actor per node stays warm between submissions (detached, named after the digest of our sources, so that an upgrade makes new ones). A
 unit is put into the object store once. On each node one thread per core trains on one copy of the rows, as the local engine's threads do:
-a copy for each core would not fit into the cache that they share. Each core is handed a range of folds when it is free, large ones first,
-so that all end together. The kernel scores every fold alone from its own seeds, so the scores are those of the local engine to the bit on
-equal processors, however the folds are dealt out and however often one is dealt out again.
+a copy for each core would not fit into the cache that they share. Each core is handed a range of folds when it is free, and goes on with
+the submission's next unit while others end the one before, see :mod:`scoring.dealing`. The kernel scores every fold alone from its own
+seeds, so the scores are those of the local engine to the bit on equal processors, however the folds are dealt out and however often one is
+dealt out again.
 
 What a lost node, a killed actor or a lost object takes with it is dealt out again; new actors are looked for every second while the work
 goes on. Only the worker's machine and the cluster's nodes see labels. ray is an extra; nothing imports this module unless the engine is
@@ -21,7 +22,7 @@ import threading
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -33,7 +34,8 @@ from numpy.typing import NDArray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from scoring.engine import Unit, ignore, never
+from scoring.dealing import Dealing, Range
+from scoring.engine import Engine, Unit, ignore, never
 from scoring.errors import Cancelled, InfrastructureError, OrganizerError
 from scoring.local import LocalEngine
 from scoring.rows import aligned
@@ -42,7 +44,9 @@ LOOK_EVERY_S = 0.1  # how often the caller's thread reports progress and asks wh
 HIRE_EVERY_S = 1.0  # how often actors are looked for that are missing
 START_WITHIN_S = 120.0  # without any actor at work for so long, the cluster counts as full or broken
 COPIED_BYTES = 2**28  # larger rows stay where all actors of a node share them
-PARTS_PER_CORE = 2  # a range is what is left, divided by so many times the cores
+OPEN_UNITS = (
+    3  # units of a submission that are in the cluster at once: the one before, this one, the one after
+)
 REACHED_WITHIN_S = 5.0  # the head's port; ray itself would try for half a minute
 TRIES = 5  # of one range, before the cluster counts as broken
 
@@ -68,7 +72,9 @@ class Scorer:
         self._engine = LocalEngine(threads=1)
         self._stopped: deque[str] = deque(maxlen=1000)
         self._keeping = threading.Lock()
-        self._kept: tuple[str, NDArray[np.float32]] | None = None  # errand and rows of the last call
+        self._kept: tuple[str, int, NDArray[np.float32]] | None = (
+            None  # errand, unit's number and rows of the last call
+        )
 
     @ray.method(concurrency_group="control")
     def version(self) -> str:
@@ -81,12 +87,13 @@ class Scorer:
         self._stopped.append(errand)
 
     @ray.method(concurrency_group="cores")
-    def score(self, unit: Unit, first: int, last: int, errand: str) -> NDArray[np.float64]:
-        """Score the folds from ``first`` up to, not including, ``last``."""
+    def score(self, unit: Unit, part: Range, errand: str) -> NDArray[np.float64]:
+        """Score a range of a unit's folds."""
+        first, last = part.first, part.last
         return self._engine.score(
             replace(
                 unit,
-                rows=self._rows(unit, errand),
+                rows=self._rows(unit, part.unit, errand),
                 targets=unit.targets.copy(),
                 classification=unit.classification.copy(),
                 split_seeds=unit.split_seeds[first:last],
@@ -95,8 +102,8 @@ class Scorer:
             cancelled=lambda: errand in self._stopped,
         )
 
-    def _rows(self, unit: Unit, errand: str) -> NDArray[np.float32]:
-        """Return rows that the kernel may take: a copy, kept for the errand, or the shared ones where copies would fill the node.
+    def _rows(self, unit: Unit, number: int, errand: str) -> NDArray[np.float32]:
+        """Return rows that the kernel may take: a copy, kept for the next range, or the shared ones where copies would fill the node.
 
         The kernel jumps from row to row, and the object store lies on small pages; a copy of this process's own lies on large ones.
         """
@@ -104,17 +111,12 @@ class Scorer:
             if unit.rows.nbytes > COPIED_BYTES:
                 self._kept = None
                 return _writable(unit.rows)
-            if self._kept is None or self._kept[0] != errand:
+            if self._kept is None or self._kept[:2] != (errand, number):
                 self._kept = None  # before the next one is made
                 rows = aligned((unit.rows.shape[0], unit.rows.shape[1]))
                 rows[:] = unit.rows
-                self._kept = errand, rows
-            return self._kept[1]
-
-
-def next_range(left: int, cores: int) -> int:
-    """Return how many of the folds that are left a free core gets: the less is left, the fewer, so that all cores end together."""
-    return max(1, left // (cores * PARTS_PER_CORE))
+                self._kept = errand, number, rows
+            return self._kept[2]
 
 
 @cache
@@ -137,7 +139,7 @@ def _writable(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return view
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Score units on a Ray cluster.
 
     Args:
@@ -170,13 +172,22 @@ class RayEngine:
         Raises:
             InfrastructureError: If the cluster has no free core, or loses the same folds again and again.
         """
-        if unit.recipe.probe != "linear":
-            raise OrganizerError(
-                f"This engine trains linear probes, not {unit.recipe.probe!r}.",
-                cure="Set scoring.probe to linear.",
-                code="engine.probe",
-            )
-        return _Errand(unit, self._namespace).run(progress, cancelled)
+        [scores] = self.score_all([unit], progress=progress, cancelled=cancelled)
+        return scores
+
+    def score_all(
+        self,
+        units: Iterable[Unit],
+        *,
+        progress: Callable[[int], None] = ignore,
+        cancelled: Callable[[], bool] = never,
+    ) -> Iterator[NDArray[np.float64]]:
+        """See :meth:`scoring.engine.Engine.score_all`.
+
+        Raises:
+            InfrastructureError: As :meth:`score`.
+        """
+        yield from _Errand(iter(units), self._namespace).run(progress, cancelled)
 
     def release(self) -> None:
         """End the actors of this version, so that their cores are free for others; the next unit starts new ones."""
@@ -193,34 +204,44 @@ class _Node:
     cores: int
 
 
+@dataclass(kw_only=True)
+class _Open:
+    """A unit in the cluster whose folds are not all scored yet."""
+
+    shared: Any  # the unit's reference in the object store
+    scores: NDArray[np.float64]
+    left: int
+
+
 @dataclass
 class _Errand:
-    """One unit on its way through the cluster."""
+    """One submission on its way through the cluster."""
 
-    unit: Unit
+    units: Iterator[Unit]
     namespace: str
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    dealt: int = 0  # folds before this one were handed out at least once
-    again: deque[tuple[int, int]] = field(default_factory=deque)  # ranges that were lost
+    dealing: Dealing = field(default_factory=Dealing)
+    open: dict[int, _Open] = field(default_factory=dict)  # by the unit's number
     crew: dict[str, _Node] = field(default_factory=dict)  # by name: those that can work
     starting: dict[Any, tuple[str, _Node]] = field(default_factory=dict)  # by reference
-    at_work: dict[Any, tuple[str, _Node, tuple[int, int]]] = field(default_factory=dict)
-    lost: Counter[tuple[int, int]] = field(default_factory=Counter)
+    at_work: dict[Any, tuple[str, _Node, Range]] = field(default_factory=dict)
+    lost: Counter[Range] = field(default_factory=Counter)
 
-    def run(self, progress: Callable[[int], None], cancelled: Callable[[], bool]) -> NDArray[np.float64]:
-        """Deal the folds out and gather their scores as they come."""
-        tasks = len(self.unit.targets)
-        left = len(self.unit.split_seeds)
-        scores = np.full((tasks, left), np.nan)
-        shared = ray.put(self.unit)
+    def run(
+        self, progress: Callable[[int], None], cancelled: Callable[[], bool]
+    ) -> Iterator[NDArray[np.float64]]:
+        """Deal the folds out, gather their scores as they come, and yield those of each unit in order."""
         hired_at, worked_at = -HIRE_EVERY_S, time.monotonic()
         try:
-            while left:
+            while True:
+                self._take(1)
+                if not self.open:
+                    return
                 now = time.monotonic()
                 if now - hired_at >= HIRE_EVERY_S:
                     self._hire()
                     hired_at = now
-                self._deal(shared)
+                self._deal()
                 worked_at = now if self.at_work else worked_at
                 if now - worked_at > START_WITHIN_S:
                     raise InfrastructureError(
@@ -228,15 +249,36 @@ class _Errand:
                         cure="Look at `ray status`: other jobs, actors of another version, or nodes that are missing.",
                         code="engine.ray_full",
                     )
-                for (first, last), part in self._gather():
-                    scores[:, first:last] = part
-                    left -= last - first
-                    progress(tasks * (last - first))
-                if left and cancelled():
+                self._take(2)  # while the cores are busy
+                for part, scores in self._gather():
+                    unit = self.open[part.unit]
+                    unit.scores[:, part.first : part.last] = scores
+                    unit.left -= part.folds
+                    progress(len(scores) * part.folds)
+                while self.open and not self.open[oldest := min(self.open)].left:
+                    yield self.open.pop(oldest).scores
+                if self.open and cancelled():
                     raise Cancelled()
         finally:
             self._dismiss()
-        return scores
+
+    def _take(self, untouched: int) -> None:
+        """Put units into the cluster until so many wait to be dealt out, or no more are to come."""
+        while self.dealing.untouched < untouched and len(self.open) < OPEN_UNITS:
+            unit = next(self.units, None)
+            if unit is None:
+                return
+            if unit.recipe.probe != "linear":
+                raise OrganizerError(
+                    f"This engine trains linear probes, not {unit.recipe.probe!r}.",
+                    cure="Set scoring.probe to linear.",
+                    code="engine.probe",
+                )
+            tasks, folds = len(unit.targets), len(unit.split_seeds)
+            number = self.dealing.add(folds=folds, cost=unit.rows.size * tasks)
+            self.open[number] = _Open(
+                shared=ray.put(unit), scores=np.full((tasks, folds), np.nan), left=folds
+            )
 
     def _hire(self) -> None:
         """Look for an actor per node; those of earlier submissions are there already."""
@@ -260,7 +302,7 @@ class _Errand:
             )
             self.starting[actor.version.remote()] = (name, _Node(actor=actor, cores=cores))
 
-    def _deal(self, shared: Any) -> None:
+    def _deal(self) -> None:
         """Hand a range of folds to every core that is free."""
         busy = Counter(name for name, _, _ in self.at_work.values())
         total = sum(
@@ -268,23 +310,13 @@ class _Errand:
         )
         for name, node in self.crew.items():
             for _ in range(node.cores - busy[name]):
-                part = self._next(total)
+                part = self.dealing.next(total)
                 if part is None:
                     return
-                self.at_work[node.actor.score.remote(shared, *part, self.token)] = (name, node, part)
+                call = node.actor.score.remote(self.open[part.unit].shared, part, self.token)
+                self.at_work[call] = (name, node, part)
 
-    def _next(self, cores: int) -> tuple[int, int] | None:
-        """Take a lost range, or cut one from what was never dealt out: the less is left, the smaller."""
-        if self.again:
-            return self.again.popleft()
-        left = len(self.unit.split_seeds) - self.dealt
-        if not left:
-            return None
-        first = self.dealt
-        self.dealt += next_range(left, cores)
-        return first, self.dealt
-
-    def _gather(self) -> list[tuple[tuple[int, int], NDArray[np.float64]]]:
+    def _gather(self) -> list[tuple[Range, NDArray[np.float64]]]:
         """Take in what is done, and who has come or gone; wait a moment for it."""
         references = [*self.at_work, *self.starting]
         if not references:
@@ -320,7 +352,7 @@ class _Errand:
             )
         self.crew[name] = node
 
-    def _deal_again(self, part: tuple[int, int], error: Exception) -> None:
+    def _deal_again(self, part: Range, error: Exception) -> None:
         self.lost[part] += 1
         if self.lost[part] >= TRIES:
             raise InfrastructureError(
@@ -328,7 +360,7 @@ class _Errand:
                 cure="Look at memory of its nodes and at `ray status`.",
                 code="engine.ray_lost",
             ) from error
-        self.again.append(part)
+        self.dealing.give_back(part)
 
     def _dismiss(self) -> None:
         """Tell those who are still at work that nobody waits for them."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import Unit, ignore, never
+from scoring.engine import Engine, Unit, ignore, never
 from scoring.errors import Cancelled, OrganizerError
 from scoring.metrics import R2_TOLERANCE, SIGMOID_HALF
 from scoring.splits import Splitter, held_out
@@ -32,7 +32,7 @@ GATHERED_BYTES = {"cpu": 64 * 2**20, "cuda": 4 * 2**30}  # rows of one block of 
 _BETA_1, _BETA_2, _EPSILON, _WEIGHT_DECAY = 0.9, 0.999, 1e-8, 0.01  # torch's defaults of AdamW
 
 
-class TorchEngine:
+class TorchEngine(Engine):
     """Score units with batched PyTorch.
 
     Args:

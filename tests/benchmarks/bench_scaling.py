@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from scoring.dealing import Dealing
 from scoring.engine import Unit
 from scoring.local import LocalEngine
 from scoring.protocol import Recipe
@@ -107,8 +108,8 @@ def core_seconds() -> float:
 def timed(engine: Any, units: Iterable[Unit]) -> tuple[float, float]:
     """Return the wall seconds and the core seconds of one submission."""
     begun, used = time.perf_counter(), core_seconds()
-    for unit in units:
-        engine.score(unit)
+    for _ in engine.score_all(units):
+        pass
     return time.perf_counter() - begun, core_seconds() - used
 
 
@@ -139,13 +140,19 @@ class Processes:
 
     def score(self, unit: Unit) -> np.ndarray:
         """Score one of the units that they know."""
+        [scores] = self.score_all([unit])
+        return scores
+
+    def score_all(self, units: Iterable[Unit]) -> list[np.ndarray]:
+        """Score some of the units that they know."""
+        units = list(units)
         self._dealt.value = 0
         for pipe in self._pipes:
-            pipe.send(_key(unit))
-        scores = np.full((len(unit.targets), len(unit.split_seeds)), np.nan)
+            pipe.send([_key(unit) for unit in units])
+        scores = [np.full((len(unit.targets), len(unit.split_seeds)), np.nan) for unit in units]
         for pipe in self._pipes:
-            for first, last, part in pipe.recv():
-                scores[:, first:last] = part
+            for part, found in pipe.recv():
+                scores[part.unit][:, part.first : part.last] = found
         return scores
 
     def close(self) -> None:
@@ -160,26 +167,27 @@ def _key(unit: Unit) -> bytes:
 
 
 def _work(pipe: Any, dealt: Any, count: int, submissions: int, folds: int, dim: int) -> None:
-    from scoring.ray_engine import next_range
-
     known = {_key(unit): unit for seed in range(submissions) for unit in submission(folds, seed, dim)}
     engine = LocalEngine(threads=1)
     warm()
     pipe.send(True)
     while True:
-        unit = known[pipe.recv()]
+        units = [known[key] for key in pipe.recv()]
+        dealing = Dealing()
+        for unit in units:
+            dealing.add(folds=folds, cost=unit.rows.size * len(unit.targets))
+        ranges = list(iter(lambda dealing=dealing: dealing.next(count), None))
         parts = []
         while True:
             with dealt.get_lock():
-                first = dealt.value
-                dealt.value += next_range(folds - first, count)
-                last = dealt.value
-            if first >= folds:
+                place = dealt.value
+                dealt.value += 1
+            if place >= len(ranges):
                 break
-            part = replace(
-                unit, split_seeds=unit.split_seeds[first:last], training_seeds=unit.training_seeds[first:last]
-            )
-            parts.append((first, last, engine.score(part)))
+            part = ranges[place]
+            unit, chosen = units[part.unit], slice(part.first, part.last)
+            seeds = {"split_seeds": unit.split_seeds[chosen], "training_seeds": unit.training_seeds[chosen]}
+            parts.append((part, engine.score(replace(unit, **seeds))))
         pipe.send(parts)
 
 

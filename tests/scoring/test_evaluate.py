@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from scoring.embeddings import Embeddings
+from scoring.engine import Engine
 from scoring.engines import make_engine
 from scoring.errors import Cancelled, OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
@@ -147,7 +148,7 @@ def test_too_many_failed_folds_are_the_participants_fault_and_name_no_task() -> 
 def test_a_few_failed_folds_are_allowed() -> None:
     """Up to max_failed_folds are left out of mean and standard deviation and counted."""
 
-    class Flawed:
+    class Flawed(Engine):
         name = "flawed"
 
         def score(self, unit: object, **_: object) -> np.ndarray:

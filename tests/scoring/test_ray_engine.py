@@ -16,6 +16,8 @@ import numpy as np
 import psutil
 import pytest
 
+from scoring import dealing
+from scoring.dealing import Range
 from scoring.engine import Unit
 from scoring.errors import Cancelled
 from scoring.local import LocalEngine
@@ -117,14 +119,33 @@ def test_ray_gives_the_local_bits(engine: Any) -> None:
     assert np.array_equal(engine.score(aligned), LocalEngine(threads=1).score(aligned))
 
 
+def test_the_units_of_a_submission_overlap(engine: Any) -> None:
+    """Cores that are free go on with the next unit; scores come unit by unit, in order, as soon as each is complete."""
+    from scoring.ray_engine import OPEN_UNITS
+
+    units = [
+        make_unit(samples=300, dim=64, types="rc", folds=folds, seed=folds) for folds in (7, 1, 30, 2, 11)
+    ]
+    made: list[int] = []
+
+    def coming() -> Iterator[Unit]:
+        for number, unit in enumerate(units):
+            made.append(number)
+            yield unit
+
+    done: list[int] = []
+    for number, scores in enumerate(engine.score_all(coming(), progress=done.append)):
+        assert np.array_equal(scores, LocalEngine(threads=1).score(units[number]))
+        assert len(made) <= number + OPEN_UNITS
+    assert sum(done) == 2 * 51
+
+
 @pytest.mark.parametrize("parts_per_core", [1, 3, 100])
 def test_the_partition_does_not_matter(
     engine: Any, parts_per_core: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Folds dealt out in few ranges or one by one give the same bits."""
-    from scoring import ray_engine
-
-    monkeypatch.setattr(ray_engine, "PARTS_PER_CORE", parts_per_core)
+    monkeypatch.setattr(dealing, "PARTS_PER_CORE", parts_per_core)
     unit = small_unit()
     assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
 
@@ -151,7 +172,7 @@ def test_large_rows_are_shared_not_copied(monkeypatch: pytest.MonkeyPatch) -> No
         scorer, listening = ray_engine.Scorer(), Listening(threads=1)
         scorer._engine = listening
         monkeypatch.setattr(ray_engine, "COPIED_BYTES", limit)
-        assert np.array_equal(scorer.score(unit, 0, 9, "errand"), expected)
+        assert np.array_equal(scorer.score(unit, Range(unit=0, first=0, last=9), "errand"), expected)
         assert np.shares_memory(listening.taken, unit.rows) is shared
 
 

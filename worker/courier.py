@@ -189,18 +189,22 @@ class Courier:
                 client.fail(known.pk, phase_pk, stderr="" if silent else answer.stderr)
 
         def done(_: object, at: datetime) -> None:
+            told = {
+                "answered_at": at,
+                "read_at": at,
+                "remote_status": answer.status,
+                "posted": known.answer,
+            }
             with self._context.store.write() as tx:
                 tx.settled(owed.id, now=at)
-                target = State.POSTED if answer.status == "finished" else State.FAILED
-                tx.move(
-                    known.pk,
-                    known.state,
-                    target,
-                    answered_at=at,
-                    read_at=at,
-                    remote_status=answer.status,
-                    posted=known.answer,
-                )
+                current = tx.get(known.pk)
+                if current is not None and current.answer != known.answer:
+                    # A rescore changed the answer while the old one was on its way: the new one follows.
+                    tx.note(known.pk, **told)
+                    tx.owe(Errand.POST, known.pk, now=at)
+                else:
+                    target = State.POSTED if answer.status == "finished" else State.FAILED
+                    tx.move(known.pk, known.state, target, **told)
                 if answer.status == "finished":
                     intake.supersede_older(tx, known.pk, now=at)
                 tx.resolve_alert(f"post:{known.pk}", now=at)

@@ -233,8 +233,7 @@ class Evaluation:
                     provenance=provenance,
                     now=now,
                 )
-            record = tx.phase_record(setup.codename)
-            overtaken = record is not None and not setup.is_recorded(record)
+            overtaken = self._overtaken(tx)
             if overtaken:  # an answer would stand on tasks that no other answer stands on any more
                 tx.move(known.pk, State.SCORING, State.FETCHED)
                 self._close(tx, Outcome.OVERTAKEN, "a rescore took other tasks up meanwhile", now)
@@ -253,6 +252,11 @@ class Evaluation:
                 "Scored.", event_key="evaluate.done", submission=known.pk, attempt=self._attempt
             )
         self._forget()
+
+    def _overtaken(self, tx: Transaction) -> bool:
+        """Tell whether a rescore has taken other tasks up since the child began."""
+        record = None if self._setup is None else tx.phase_record(self._setup.codename)
+        return record is not None and self._setup is not None and not self._setup.is_recorded(record)
 
     def _answer(
         self, tx: Transaction, known: Tracked, read: dict[str, Any], setup: PhaseSetup, now: datetime
@@ -319,6 +323,9 @@ class Evaluation:
         with self._context.store.write() as tx:
             if not self._context.sharing.holds(tx, self._attempt):
                 pass  # another worker has taken it over: what becomes of it is that one's affair
+            elif self._stage == "scoring" and isinstance(error, ParticipantError) and self._overtaken(tx):
+                outcome = Outcome.OVERTAKEN  # by tasks that were given up, perhaps just for this
+                tx.move(known.pk, State.SCORING, State.FETCHED)
             elif isinstance(error, ParticipantError):
                 self._owe(tx, known, State.REJECTED, answers.failed(error), now)
             else:

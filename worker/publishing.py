@@ -10,7 +10,7 @@ as it is, and what was answered meanwhile is not taken for published.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,6 +35,10 @@ from worker.states import State
 
 README = "README.md"
 HISTORY = "leaderboard/history.jsonl"
+
+
+_Wishes = tuple[int, str | None]
+"""What asked for rounds so far: this process's count, and the mark that commands leave in the database."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +68,10 @@ class Publishing:
         self._draft: _Draft | None = None
         self._led = not context.sharing.shared
         self._closes_at: datetime | None = None  # the open receipts' moment; it can only come later than this
+        self._wishes = 0  # for another round, of this process
+        self._serving: _Wishes | None = None  # as they were when the round under way read the database
+        self._served: _Wishes | None = None
         self.tries = 0
-        self.pushed = False
         self.last_error: NeucoError | None = None
 
     @property
@@ -89,12 +95,13 @@ class Publishing:
         with self._context.store.write() as tx:
             if len(tx.batches()) == len(lines):  # else a reveal has published them in this moment
                 receipts.close_batch(tx, made_at=due)
-        self.pushed = False
+        self.renew()
 
     def due(self) -> bool:
         """Tell whether the repository may be behind."""
         with self._context.store.read() as tx:
-            return (self._led and not self.pushed) or bool(_answered(tx, self._context.phases))
+            behind = self._led and self._served != self._wanted(tx)
+            return behind or bool(_answered(tx, self._context.phases))
 
     def collect(self, now: datetime) -> bool:
         """Take in a finished computation or push."""
@@ -118,6 +125,7 @@ class Publishing:
             return False
         with self._context.store.read() as tx:
             material = read_material(tx, self._context.configuration, self._context.phases, self._history)
+            self._serving = self._wanted(tx)
         self._begun_at = now
         self._lane.start(lambda: compute(material, now), done=self._computed, failed=self._failed)
         return True
@@ -126,7 +134,8 @@ class Publishing:
         """Tell whether pushing is ours; whoever becomes the publisher begins with a round of its own."""
         leads = self._context.sharing.leads(PUBLISHER, now)
         if leads != self._led:
-            self._draft, self.pushed, self._led = None, False, leads
+            self._draft, self._led = None, leads
+            self.renew()
         return leads
 
     def reload(self) -> None:
@@ -136,8 +145,11 @@ class Publishing:
         self.renew()
 
     def renew(self) -> None:
-        """Make a round even if no submission asks for one: what boards are made of has changed."""
-        self.pushed = False
+        """Make a round even if no submission asks for one, and another one if one is under way: what boards are made of has changed."""
+        self._wishes += 1
+
+    def _wanted(self, tx: Transaction) -> _Wishes:
+        return self._wishes, tx.round_asked()
 
     def stop(self) -> None:
         """Kill the git process that may be running, because the worker ends."""
@@ -145,8 +157,11 @@ class Publishing:
 
     def _computed(self, draft: _Draft, now: datetime) -> None:
         with self._context.store.write() as tx:
-            keep_boards(tx, draft)
-        self._draft = draft
+            kept = keep_boards(tx, draft)
+        if kept:
+            self._draft = draft
+        else:
+            self._begun_at = None  # somebody has frozen a phase meanwhile: at once once more
 
     def _push(self, draft: _Draft) -> Published:
         self._context.checkpoint("before call push")
@@ -156,7 +171,8 @@ class Publishing:
 
     def _pushed(self, published: Published, now: datetime) -> None:
         draft, self._draft = self._draft, None
-        self.tries, self._not_before, self.pushed, self.last_error = 0, None, True, None
+        self.tries, self._not_before, self.last_error = 0, None, None
+        self._served = self._serving
         with self._context.store.write() as tx:
             record_push(tx, draft, published, now=now)
         if published.changed:
@@ -239,10 +255,17 @@ def compute(material: _Material, now: datetime) -> _Draft:
     return _Draft(site=site, new=tuple(new), submissions=material.posted, promises=material.promises)
 
 
-def keep_boards(tx: Transaction, draft: _Draft) -> None:
-    """Store the new boards; what is pushed is made from the stored ones."""
+def keep_boards(tx: Transaction, draft: _Draft) -> bool:
+    """Store the new boards; what is pushed is made from the stored ones.
+
+    Returns:
+        False, and nothing is stored, if one of their phases was frozen meanwhile.
+    """
+    if any(_frozen_at(tx, board.phase) is not None for board in draft.new):
+        return False
     for board in draft.new:
         tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
+    return True
 
 
 def push(publisher: Publisher, draft: _Draft) -> Published:
@@ -271,29 +294,75 @@ def record_push(tx: Transaction, draft: _Draft | None, published: Published, *, 
     tx.resolve_alert("leaderboard.push", now=now)
 
 
-def publish_now(office: Office) -> Published:
+def publish_now(office: Office, *, about: Collection[str] | None = None) -> Published:
     """Compute and push the boards at once, whether or not a daemon runs.
 
+    Args:
+        office: The challenge.
+        about: The phases that matter, all by default; the board of another one may have to stand as it is.
+
     Raises:
-        OrganizerError: If a phase's scores stand on other tasks or another protocol than its files.
+        OrganizerError: If the scores of a phase that matters stand on other tasks or another protocol than its files.
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
     phases = office.phases()
-    with office.store.read() as tx:
-        material = read_material(tx, office.configuration, phases, BoardHistory())
-    for codename in material.overtaken:
-        raise tasks_changed(codename)
-    draft = compute(material, office.now)
+    material, draft = _make_draft(office, phases, about=phases if about is None else about)
     with office.store.write() as tx:
-        if any(tx.last_board(name) != len(history) for name, history in material.histories.items()):
-            raise InfrastructureError(
-                "The daemon made a board at the same moment.", cure="Try again.", code="board.busy"
-            )
-        keep_boards(tx, draft)
+        _keep_draft(tx, material, draft)
     published = push(Publisher(publisher_settings(office.configuration)), draft)
     with office.store.write() as tx:
         record_push(tx, draft, published, now=office.now)
     return published
+
+
+def freeze(office: Office, phase: str) -> None:
+    """Close a phase on the board that is due now: what was answered until this moment stands on it, nothing that comes later.
+
+    Raises:
+        OrganizerError: If there is no such phase, or its scores stand on other tasks or another protocol than its files.
+        InfrastructureError: If the daemon made a board at the same moment.
+    """
+    setup = office.phase(phase)
+    material, draft = _make_draft(office, {phase: setup}, about=(phase,))
+    with office.store.write() as tx:
+        _keep_draft(tx, material, draft)
+        if tx.phase_record(phase) is None:
+            tx.record_phase(phase, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
+        tx.freeze_phase(phase, at=office.now)
+        tx.ask_for_round()
+        tx.log("frozen", actor=office.actor, now=office.now, phase=phase)
+
+
+def thaw(office: Office, phase: str) -> None:
+    """Let a phase's board move again.
+
+    Raises:
+        OrganizerError: If there is no such phase.
+    """
+    office.phase(phase)
+    with office.store.write() as tx:
+        tx.freeze_phase(phase, at=None)
+        tx.ask_for_round()
+        tx.log("thawed", actor=office.actor, now=office.now, phase=phase)
+
+
+def _make_draft(
+    office: Office, phases: Mapping[str, PhaseSetup], *, about: Collection[str]
+) -> tuple[_Material, _Draft]:
+    with office.store.read() as tx:
+        material = read_material(tx, office.configuration, phases, BoardHistory())
+    for codename in about:
+        if codename in material.overtaken:
+            raise tasks_changed(codename)
+    return material, compute(material, office.now)
+
+
+def _keep_draft(tx: Transaction, material: _Material, draft: _Draft) -> None:
+    moved = any(tx.last_board(name) != len(history) for name, history in material.histories.items())
+    if moved or not keep_boards(tx, draft):
+        raise InfrastructureError(
+            "The daemon made a board at the same moment.", cure="Try again.", code="board.busy"
+        )
 
 
 def unpublished(site: Site, new: tuple[Board, ...]) -> tuple[Board, ...]:

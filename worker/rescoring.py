@@ -120,6 +120,13 @@ def _missing(
     return tuple(found)
 
 
+def _lost_cure(office: Office) -> str:
+    cure = "Restore them from a backup, or disqualify these submissions, or put the tasks back."
+    if office.store.shared:
+        cure = f"Other workers may have fetched them: rescore on their machine, which `challenge audit` names. {cure}"
+    return cure
+
+
 def _lost(missing: tuple[Missing, ...]) -> tuple[int, ...]:
     """Return the submissions whose file is gone: their rows cannot be completed."""
     return tuple(known.pk for row in missing if row.file_hash is None for known in row.submissions)
@@ -136,30 +143,46 @@ def carry_out(
         progress: Called with rows done and rows in all.
 
     Raises:
-        OrganizerError: If a stored file is gone, or the labels changed again meanwhile.
+        OrganizerError: If a stored file is gone, embeddings cannot be scored on the new tasks, or the labels changed again meanwhile.
         InfrastructureError: If an evaluation died; running it again goes on from there.
     """
     setup, missing, done = plan.setup, plan.missing, 0
+    off_board: set[str] = set()  # contents that cannot be scored on the new tasks, and that nobody misses
     while True:
         if lost := _lost(missing):
             listed = ", ".join(str(pk) for pk in lost[:5])
             raise OrganizerError(
                 f"The stored files of {len(lost)} submissions are gone ({listed}): their rows cannot be completed.",
-                cure="Restore them from a backup, or disqualify these submissions, or put the tasks back.",
+                cure=_lost_cure(office),
                 code="rescore.files_gone",
             )
         for number, row in enumerate(missing):
             progress(done, done + len(missing) - number)
-            fill(office, setup, row)
+            try:
+                fill(office, setup, row)
+            except ParticipantError as error:
+                if any(stands(known) for known in row.submissions):
+                    raise _unscorable(row, error) from error
+                off_board.add(row.content_hash)
             done += 1
         with office.store.write() as tx:
             # A daemon beside us went on scoring under the old tasks meanwhile.
-            missing = _missing(office, tx, setup, _rows(tx, setup))
+            found = _missing(office, tx, setup, _rows(tx, setup))
+            missing = tuple(row for row in found if row.content_hash not in off_board)
             if not missing:
                 changed = _take_up(office, tx, setup)
                 break
     progress(done, done)
     return changed
+
+
+def _unscorable(row: Missing, error: ParticipantError) -> OrganizerError:
+    listed = ", ".join(str(known.pk) for known in row.submissions[:5])
+    return OrganizerError(
+        f"Submission {listed} cannot be scored on the new tasks: {error.sentence}",
+        cure="Look at these tasks, or disqualify the submission; nothing was taken up.",
+        code="rescore.unscorable",
+    )
 
 
 def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
@@ -168,6 +191,7 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
     Raises:
         InfrastructureError: If the child died or took longer than `submission.deadline`.
         OrganizerError: If the labels changed meanwhile.
+        ParticipantError: If these embeddings cannot be scored on these tasks.
     """
     configuration = office.configuration
     file = office.files.find(row.file_hash or "")
@@ -238,6 +262,7 @@ def _take_up(office: Office, tx: Transaction, setup: PhaseSetup) -> int:
     before = tx.phase_record(setup.codename)
     renewed = before is None or not setup.is_recorded(before)
     tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
+    tx.ask_for_round()
     for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
         if known.content_hash is None or known.answer is None:
             continue
@@ -252,10 +277,10 @@ def _take_up(office: Office, tx: Transaction, setup: PhaseSetup) -> int:
             continue
         changed += 1
         _answer_again(tx, known, answer, q_mean, now)
-    commitments.commit(
+    commitments.renew(
         tx,
         office.configuration,
-        {**office.phases(), setup.codename: setup},
+        setup,
         reason=f"tasks or protocol of {setup.codename} changed",
         now=now,
     )
@@ -275,7 +300,10 @@ def _answer_again(
     tx: Transaction, known: Tracked, answer: answers.Answer, q_mean: float, now: datetime
 ) -> None:
     values = {"answer": answer.to_json(), "q_mean": q_mean}
-    if known.state is State.SCORED:
+    rerun = (
+        known.remote_status == "cancelled"
+    )  # EvalAI takes no answer for it; it stands until its re-run is answered
+    if known.state is State.SCORED or rerun:
         tx.note(known.pk, **values)
     elif tx.move(known.pk, known.state, State.SCORED, **values):
         tx.owe(Errand.POST, known.pk, now=now)

@@ -106,7 +106,8 @@ def renewed(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Itera
     """An honest challenge in which much changed, each time committed to anew, and both phases were revealed.
 
     A beacon was mixed into the splits before anything was scored. Phase eval was added after the start, its labels were mended before
-    anything was scored in it; a task of dev was mended after scores stood on it. Of eval only hashes were released.
+    anything was scored in it; a task of dev was mended after scores stood on it. After the reveal of dev a task of eval was mended, and the
+    challenge committed to once more. Of eval only hashes were released.
     """
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("renewed")
@@ -130,16 +131,23 @@ def renewed(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Itera
         assert done.returncode == 0, done.stderr
         stage.submit("B", embeddings(2))
         assert stage.once().returncode == 0
-        for options in (["--phase", "dev"], ["--phase", "eval", "--no-labels"]):
-            done = stage.command("challenge", "reveal", "--yes", *options)
+        mend(folder / "tasks" / "eval" / "alpha__regr.csv", "0.375")
+        for command in (
+            ("reveal", "--yes", "--phase", "dev"),
+            ("rescore", "--yes", "--phase", "eval"),
+            ("commit", "--reason", "for the record"),
+            ("reveal", "--yes", "--phase", "eval", "--no-labels"),
+        ):
+            done = stage.command("challenge", *command)
             assert done.returncode == 0, done.stderr
+        assert stage.once().returncode == 0
         yield Fair(stage, public_copy(stage.board, folder / "public"))
 
 
-def mend(path: Path) -> None:
+def mend(path: Path, value: str = "0.125") -> None:
     """Change one label of a task."""
     lines = path.read_text().splitlines()
-    lines[5] = lines[5].rsplit(",", 1)[0] + ",0.125"
+    lines[5] = lines[5].rsplit(",", 1)[0] + f",{value}"
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -150,14 +158,31 @@ def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
     assert [verdict.sentence for verdict in found if verdict.truth is Truth.FALSE] == []
     assert [verdict.check for verdict in found if verdict.truth is Truth.UNKNOWN] == ["eval: labels"]
     told = next(verdict.sentence for verdict in found if verdict.check == "commitment")
-    assert "renewed 4 times" in told
+    assert "renewed 6 times" in told
     for reason in (
         "a beacon was mixed in",
         "phase eval was added",
         "phase eval was changed before anything",
         "of dev changed",
+        "of eval changed",
+        "for the record",
     ):
         assert reason in told
+
+
+def test_what_came_after_a_reveal_waits_for_the_next(renewed: Fair, tmp_path: Path) -> None:
+    """A later commitment that nothing opens yet is no lie; an earlier one is."""
+    for place, truth in ((-1, Truth.UNKNOWN), (0, Truth.FALSE)):
+        folder = tmp_path / truth
+        shutil.copytree(renewed.public, folder)
+        document = json.loads((folder / REVEAL).read_text())
+        assert len(document["commitments"]) == 7
+        del document["commitments"][place]
+        (folder / REVEAL).write_text(json.dumps(document))
+        (found,) = [
+            verdict for verdict in verdicts(read_folder(folder)) if verdict.check == "dev: commitment"
+        ]
+        assert found.truth is truth
 
 
 def test_hashes_alone_are_not_recomputable_never_honest(renewed: Fair, tmp_path: Path) -> None:

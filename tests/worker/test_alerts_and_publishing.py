@@ -135,6 +135,87 @@ def test_a_change_while_a_push_is_under_way_is_pushed_next(stage: Stage) -> None
         assert stage.teams() == []
 
 
+@pytest.mark.parametrize("what", ["disqualify", "reload"])
+def test_what_a_person_decides_during_a_push_is_pushed_next(stage: Stage, what: str) -> None:
+    """A disqualification or another setting is not on the board that is on its way; another one follows by itself."""
+    reached, released, armed = threading.Event(), threading.Event(), threading.Event()
+
+    def checkpoint(name: str) -> None:
+        if name == "before call push" and armed.is_set():
+            armed.clear()
+            reached.set()
+            released.wait(20)
+
+    with stage.play(checkpoint=checkpoint) as play:
+        play.drive()
+        armed.set()
+        pk = stage.submit("A", embeddings(1))
+        play.drive(reached.is_set)
+        if what == "disqualify":
+            assert stage.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
+        else:
+            stage.configure({"leaderboard": {"hidden_teams": ["A"]}})
+            play.reload()
+        released.set()
+        play.drive()
+        assert play.state(pk) is State.PUBLISHED
+        assert stage.teams() == []
+
+
+def test_a_phase_closes_on_all_that_was_answered(stage: Stage) -> None:
+    """Also on what no board showed yet; what comes later stands on none until the board may move again."""
+    stage.configure({"leaderboard": {"publish_every": 3600}})
+    with stage.play() as play:
+        first = stage.submit("A", embeddings(1))
+        play.drive(lambda: play.states().get(first) == "published")
+        second = stage.submit("B", embeddings(2))
+        play.drive(lambda: play.states().get(second) == "posted")
+        assert stage.teams() == ["A"]
+        assert stage.command("board", "freeze", "--phase", "dev").returncode == 0
+        third = stage.submit("C", embeddings(3))
+        play.drive(lambda: play.states().get(third) == "posted")
+        for pk in (second, third):
+            play.clock.advance(3600)
+            play.drive(lambda pk=pk: play.state(pk) is State.PUBLISHED)
+        assert set(stage.teams()) == {"A", "B"}
+        told = stage.command("challenge", "disqualify", str(second), "--reason", "a test")
+        assert "frozen" in told.stdout
+        assert stage.command("board", "freeze", "--phase", "dev", "--undo").returncode == 0
+        play.clock.advance(3600)
+        play.drive(lambda: not play.worker.publishing.due() and not play.busy)
+        assert set(stage.teams()) == {"A", "C"}
+
+
+def test_a_freeze_while_a_board_is_computed_comes_first(stage: Stage) -> None:
+    """The board that was under way is not stored: the closed one is final, and what it shows is what was there."""
+    from leaderboard import board as boards
+
+    with stage.play() as play:
+        pk = stage.submit("A", embeddings(1))
+        play.drive()
+        frozen = threading.Event()
+        make = boards.next_board
+
+        def slowly(*arguments: object, **options: object) -> object:
+            made = make(*arguments, **options)
+            if made is not None and not frozen.is_set():
+                with play.store.write() as tx:
+                    tx.freeze_phase("dev", at=play.clock.now())
+                    tx.ask_for_round()
+                frozen.set()
+            return made
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(boards, "next_board", slowly)
+            stage.submit("B", embeddings(2))
+            play.drive()
+        assert frozen.is_set()
+        assert stage.teams() == ["A"]
+        with play.store.read() as tx:
+            assert tx.last_board("dev") == 1
+        assert play.state(pk) is State.PUBLISHED
+
+
 def test_somebody_elses_commit_is_kept(stage: Stage, play: Play) -> None:
     """The board is put on whatever stands at the branch's tip."""
     stage.submit("A", embeddings(1))

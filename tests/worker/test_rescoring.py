@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.stage import NEW, Play, Stage, embeddings
 from worker.office import opened
 from worker.rescoring import carry_out, make_plan
+from worker.sandbox import ManualClock
 from worker.states import State
+
+
+def huge() -> bytes:
+    """Return embeddings that cannot be trained on as they are, only standardised."""
+    head, *rows = embeddings(NEW).decode().splitlines()
+    cells = [row.split(",") for row in rows]
+    scaled = [
+        ",".join([name, *(f"{float(value) * 1e37:.6g}" for value in values)]) for name, *values in cells
+    ]
+    return ("\n".join([head, *scaled]) + "\n").encode()
 
 
 def test_the_board_follows_a_rescore_however_quickly_its_answers_are_posted(stage: Stage, play: Play) -> None:
@@ -111,3 +125,118 @@ def test_a_row_whose_file_is_gone_stops_a_rescore_until_its_submission_is_disqua
     play.drive()
     assert stage.teams() == ["B"]
     assert stage.boards()[0]["q_mean"] == stage.stdout(kept)["q_mean"]
+
+
+def test_an_answer_on_its_way_does_not_swallow_the_new_one(stage: Stage) -> None:
+    """The old answer arrives after the rescore: the new one is posted over it, once."""
+    reached, released, armed = threading.Event(), threading.Event(), threading.Event()
+
+    def checkpoint(name: str) -> None:
+        if name == "before call post" and armed.is_set():
+            armed.clear()
+            reached.set()
+            released.wait(20)
+
+    with stage.play(checkpoint=checkpoint) as play:
+        armed.set()
+        pk = stage.submit("A", embeddings(0))
+        play.drive(reached.is_set)
+        stage.add_task("late__regr", seed=4)
+        assert stage.rescore() == 1
+        released.set()
+        play.drive()
+        old, new = stage.posts(pk)
+        assert old != new
+        assert stage.boards()[0]["q_mean"] == stage.stdout(pk)["q_mean"]
+        known = play.known(pk)
+        assert known.posted == known.answer
+        assert known.state is State.PUBLISHED
+
+
+def test_a_failure_on_tasks_that_were_given_up_is_tried_on_the_new_ones(stage: Stage) -> None:
+    """What tells the team that training failed must be true of the tasks that count."""
+    stage.configure({"phases": {"dev": {"folds": 400}}, "scoring": {"standardize_embeddings": False}})
+    with stage.play() as play:
+        pk = stage.submit("A", huge())
+        play.drive(lambda: play.worker.evaluation.folds_done > 0)
+        stage.add_task("late__regr", seed=1)
+        assert stage.rescore() == 0
+        play.drive()
+        assert play.outcomes(pk) == ["overtaken", "participant"]
+        assert len(stage.posts(pk)) == 1
+
+
+def test_a_rerun_that_waits_keeps_its_original_on_the_board(stage: Stage, play: Play) -> None:
+    """EvalAI shows the original as cancelled and takes no answer for it; its row counts until the re-run is answered."""
+    old = stage.submit("A", embeddings(0))
+    play.drive()
+    assert stage.command("challenge", "pause").returncode == 0
+    new = stage.evalai.rerun(old)
+    play.drive(lambda: play.states().get(new) == "fetched" and play.known(old).remote_status == "cancelled")
+    [before] = stage.boards()
+    stage.add_task("late__regr", seed=5)
+    stage.rescore()
+    play.drive(lambda: stage.boards() != [before])
+    assert [row["team"] for row in stage.boards()] == ["A"]
+    assert play.state(old) is State.PUBLISHED
+    assert len(stage.posts(old)) == 1
+    assert stage.command("challenge", "resume").returncode == 0
+    play.drive()
+    assert stage.stdout(new)["q_mean"] == stage.boards()[0]["q_mean"]
+    assert play.state(old) is State.SUPERSEDED
+
+
+def test_what_cannot_be_scored_on_the_new_protocol_is_named(stage: Stage, play: Play) -> None:
+    """Nothing is taken up until the organizer has decided about it; off the board it holds nothing up."""
+    pk = stage.submit("A", huge())
+    play.drive()
+    before = stage.boards()
+    assert before
+    stage.configure({"scoring": {"standardize_embeddings": False}})
+    with pytest.raises(OrganizerError, match=f"Submission {pk} cannot") as error:
+        stage.rescore()
+    assert error.value.code == "rescore.unscorable"
+    play.drive()
+    assert stage.boards() == before
+    assert stage.command("challenge", "disqualify", str(pk), "--reason", "diverges").returncode == 0
+    assert stage.rescore() == 0
+    play.reload()
+    play.drive()
+    assert stage.boards() == []
+    assert play.alerts() == set()
+
+
+def test_a_rescore_commits_to_its_phase_alone(stage: Stage, play: Play) -> None:
+    """Another phase's files may be in an editor: what was committed to of it stays."""
+    stage.submit("A", embeddings(0))
+    stage.submit("A", embeddings(0), phase="eval")
+    play.drive()
+    with play.store.read() as tx:
+        before = tx.commitments()[-1][1]["manifests"]
+    stage.add_task("edited__regr", seed=1, phase="eval")
+    stage.add_task("late__regr", seed=2)
+    stage.rescore("dev")
+    assert stage.command("challenge", "commit").returncode == 0
+    with play.store.read() as tx:
+        after = [private["manifests"] for _, private in tx.commitments()[-2:]]
+    assert all(manifests["eval"] == before["eval"] for manifests in after)
+    assert "late" in {task["identifier"] for task in after[0]["dev"]["tasks"]}
+    assert after[1] == after[0]
+
+
+def test_a_running_worker_takes_up_a_beacon(tmp_path: Path) -> None:
+    """No restart is needed, and nothing is scored on splits that the beacon has no part in."""
+    with Stage(tmp_path, clock=ManualClock()) as stage, stage.play() as play:
+        play.drive()
+        before = play.worker.context.phases["dev"].protocol.hash
+        done = stage.command("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
+        assert done.returncode == 0, done.stderr
+        stage.submit("A", embeddings(0))
+        play.drive()
+        assert play.worker.context.phases["dev"].protocol.hash != before
+        with play.store.read() as tx:
+            assert tx.commitments()[-1][0]["reason"] == "a beacon was mixed in"
+            assert {cell["protocol_hash"] for cell in tx.all_cells()} == {
+                play.worker.context.phases["dev"].protocol.hash
+            }
+        assert play.alerts() == set()

@@ -95,20 +95,16 @@ def freeze(
     phase: PhaseOption,
     undo: Annotated[bool, typer.Option("--undo", help="Let the board move again.")] = False,
 ) -> None:
-    """Close a phase: no later submission, visibility, name or flag moves its board.
+    """Close a phase: what was answered until now stands on its board, and no later submission, visibility, name or flag moves it.
 
     Example: neuco-worker board freeze --phase dev --config challenge.yaml
     """
+    from worker import publishing
     from worker.office import opened
 
     with opened(config) as office:
-        setup = office.phase(phase)
-        with office.store.write() as tx:
-            if tx.phase_record(phase) is None:
-                tx.record_phase(phase, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
-            tx.freeze_phase(phase, at=None if undo else office.now)
-            tx.log("thawed" if undo else "frozen", actor=office.actor, now=office.now, phase=phase)
-    print(f"The board of {phase} {'moves again' if undo else 'is closed'}.")
+        (publishing.thaw if undo else publishing.freeze)(office, phase)
+    print(f"The board of {phase} {'moves again' if undo else 'is closed'}; the daemon publishes that.")
 
 
 @board.command()

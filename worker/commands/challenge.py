@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scoring.errors import OrganizerError
 from worker.commands.run import ConfigOption
+
+if TYPE_CHECKING:
+    from worker.state import Transaction
 
 challenge = typer.Typer(
     name="challenge",
@@ -65,7 +69,10 @@ def rescore(
                     bar.update(task, completed=done, total=rows)
 
                 changed = carry_out(office, plan, progress=show)
-            print(f"  Done: {changed} answers changed; the daemon posts them and publishes the board.")
+            with office.store.read() as tx:
+                closed = _closed(tx, setup.codename)
+            follows = closed or " The daemon publishes the board."
+            print(f"  Done: {changed} answers changed; the daemon posts them.{follows}")
 
 
 @challenge.command()
@@ -75,7 +82,7 @@ def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
     Example: neuco-worker challenge choose 123 --reason "asked by the team before the deadline" --config challenge.yaml
     """
     from worker.office import known_submission, opened
-    from worker.states import COUNTED, State
+    from worker.states import COUNTED
 
     with opened(config) as office, office.store.write() as tx:
         known = known_submission(tx, pk)
@@ -90,10 +97,10 @@ def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
                 code="choose.selection",
             )
         tx.choose(known.phase, known.team_key, pk, reason)
+        tx.ask_for_round()
         tx.log("chosen", actor=office.actor, now=office.now, submission=pk, reason=reason)
-        if known.state is State.PUBLISHED:
-            tx.move(pk, State.PUBLISHED, State.POSTED)
-    print(f"Submission {pk} counts now.")
+        closed = _closed(tx, known.phase)
+    print(f"Submission {pk} counts now.{closed}")
 
 
 @challenge.command()
@@ -109,11 +116,11 @@ def disqualify(
     Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
     """
     from worker.office import known_submission, opened
-    from worker.states import State
 
     with opened(config) as office, office.store.write() as tx:
         known = known_submission(tx, pk)
         tx.note(pk, excluded=None if undo else reason)
+        tx.ask_for_round()
         tx.log(
             "reinstated" if undo else "disqualified",
             actor=office.actor,
@@ -121,9 +128,16 @@ def disqualify(
             submission=pk,
             reason=reason,
         )
-        if known.state is State.PUBLISHED:
-            tx.move(pk, State.PUBLISHED, State.POSTED)
-    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.")
+        closed = _closed(tx, known.phase)
+    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{closed}")
+
+
+def _closed(tx: Transaction, phase: str | None) -> str:
+    """Say so if a phase's board is frozen, and will not follow."""
+    record = None if phase is None else tx.phase_record(phase)
+    if record is None or record["frozen_at"] is None:
+        return ""
+    return f" The board of {phase} is frozen and stays as it is (`board freeze --undo` lets it move)."
 
 
 def _mode(config: Path, mode: str | None, action: str, sentence: str) -> None:
@@ -234,34 +248,34 @@ def commit(
     """
     from worker.challenge import beacon_path
     from worker.fairness.commitments import commit as make_commitment
-    from worker.fairness.commitments import ensure
+    from worker.fairness.commitments import commit_again, ensure
     from worker.office import opened
 
     with opened(config) as office:
         if beacon is None:
             with office.store.write() as tx:
-                public = make_commitment(
+                public = commit_again(
                     tx, office.configuration, office.phases(), reason=reason, now=office.now
                 )
         else:
             phases = office.phases()
             with office.store.write() as tx:
-                if any(tx.has_cells(name) for name in phases):
-                    raise OrganizerError(
-                        "Something was scored already: a beacon would change its splits.",
-                        code="commit.too_late",
-                    )
+                _not_begun(tx, phases)
                 ensure(tx, office.configuration, phases, now=office.now)
-            beacon_path(office.configuration).write_text(f"{beacon}\n", encoding="utf-8")
             with office.store.write() as tx:
+                _not_begun(tx, phases)  # nor since the first look
+                beacon_path(office.configuration).write_text(f"{beacon}\n", encoding="utf-8")
+                mixed = office.phases()
                 public = make_commitment(
                     tx,
                     office.configuration,
-                    office.phases(),
+                    mixed,
                     reason="a beacon was mixed in",
                     now=office.now,
                     beacon=beacon,
                 )
+                for name, setup in mixed.items():  # a running daemon follows, as it follows a rescore
+                    tx.record_phase(name, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
         with office.store.write() as tx:
             tx.log(
                 "committed",
@@ -270,9 +284,16 @@ def commit(
                 commitment=public["commitment"],
                 reason=public["reason"],
             )
-    print(
-        f"{public['commitment']} - it is published with the next push (a running daemon must be restarted after a beacon)."
-    )
+        with office.store.write() as tx:
+            tx.ask_for_round()
+    print(f"{public['commitment']} - a running daemon takes it up and publishes it.")
+
+
+def _not_begun(tx: Transaction, phases: Iterable[str]) -> None:
+    if any(tx.has_cells(name) for name in phases):
+        raise OrganizerError(
+            "Something was scored already: a beacon would change its splits.", code="commit.too_late"
+        )
 
 
 @challenge.command()
@@ -305,7 +326,7 @@ def reveal(
                 f"This would publish tasks, labels and all scores of: {', '.join(names)}. Add --yes to do it."
             )
             return
-        publish_now(office)  # the last board belongs to the history that is revealed
+        publish_now(office, about=names)  # the last board belongs to the history that is revealed
         with office.store.write() as tx:
             close_batch(tx, made_at=office.now)  # every score that is revealed has its receipt in the log
         for name in names:
@@ -313,7 +334,7 @@ def reveal(
             with office.store.write() as tx:
                 tx.add_reveal(name, files)
                 tx.log("revealed", actor=office.actor, now=office.now, phase=name, labels=labels)
-        published = publish_now(office)
+        published = publish_now(office, about=names)
     print(
         f"Revealed and pushed: {published.commit}. Anybody can run: neuco-worker challenge verify REPOSITORY"
     )

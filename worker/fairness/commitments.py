@@ -14,11 +14,13 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
+from scoring.errors import OrganizerError
 from scoring.tasks import load_tasks
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.fairness.canonical import NONCE_BYTES, canonical, digest, labels_hash
 from worker.secrets import read_challenge_secret
+from worker.snapshots import is_overtaken
 from worker.state import Transaction
 
 FORMAT = 1
@@ -94,10 +96,20 @@ def commit(
         now: The time, in public.
         beacon: A public value that is mixed into the splits.
         kept: Manifests of further phases, which stay as they were committed to before.
+
+    Raises:
+        OrganizerError: If label files are no longer those that the phases were read from.
     """
     secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
     manifests = dict(kept or {})
-    manifests |= {name: phase_manifest(configuration, setup) for name, setup in phases.items()}
+    for name, setup in phases.items():
+        manifests[name] = phase_manifest(configuration, setup)
+        if not covers(manifests[name], setup):  # the receipts would be of tasks that nobody committed to
+            raise OrganizerError(
+                f"The label files of phase {name} changed in this very moment.",
+                cure="Run it again when nobody edits them.",
+                code="tasks.edited",
+            )
     opened = opening(secret, manifests)
     sequence = len(tx.commitments()) + 1
     public = {
@@ -111,7 +123,76 @@ def commit(
         "software": f"neuco-worker {version('neuco-worker')}",
     }
     tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
+    for phase, files in tx.reveals().items():
+        tx.add_reveal(phase, _opened_too(files, phase, sequence, opened, manifests.get(phase)))
     return public
+
+
+def _opened_too(
+    files: Mapping[str, str],
+    phase: str,
+    sequence: int,
+    opened: Mapping[str, Any],
+    manifest: Mapping[str, Any] | None,
+) -> dict[str, str]:
+    """Let what was revealed of a phase open a later commitment as well, if that says the same of the phase.
+
+    Else whoever checks would find a commitment that nothing opens, because another phase was changed. A phase that was itself changed
+    after its reveal must be revealed again.
+    """
+    document = json.loads(files[reveal_path(phase)])
+    if manifest != document["commitments"][-1]["manifest"]:
+        return dict(files)
+    document["commitments"].append({"sequence": sequence, "opening": opened, "manifest": manifest})
+    return {**files, reveal_path(phase): reveal_text(document)}
+
+
+def reveal_path(phase: str) -> str:
+    """Return where the document of a revealed phase is published."""
+    return f"reveal/{phase}/reveal.json"
+
+
+def reveal_text(document: Mapping[str, Any]) -> str:
+    """Write the document of a revealed phase."""
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def commit_again(
+    tx: Transaction,
+    configuration: Configuration,
+    phases: Mapping[str, PhaseSetup],
+    *,
+    reason: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Commit to secret and tasks once more.
+
+    A phase that is as it was, or whose files are not what its scores stand on, stays as it was committed to.
+    """
+    entries = tx.commitments()
+    kept = dict(entries[-1][1]["manifests"]) if entries else {}
+    fresh = {
+        name: setup
+        for name, setup in phases.items()
+        if name not in kept or not (covers(kept[name], setup) or is_overtaken(tx, setup))
+    }
+    kept = {name: manifest for name, manifest in kept.items() if name not in fresh}
+    return commit(tx, configuration, fresh, reason=reason, now=now, kept=kept)
+
+
+def renew(
+    tx: Transaction,
+    configuration: Configuration,
+    setup: PhaseSetup,
+    *,
+    reason: str,
+    now: datetime,
+) -> None:
+    """Commit to what a phase stands on now; all others stay as they were committed to, whatever their files are at the moment."""
+    entries = tx.commitments()
+    kept = dict(entries[-1][1]["manifests"]) if entries else {}
+    kept.pop(setup.codename, None)
+    commit(tx, configuration, {setup.codename: setup}, reason=reason, now=now, kept=kept)
 
 
 def ensure(

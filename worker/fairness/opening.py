@@ -28,9 +28,12 @@ def sequence(entries: list[Any]) -> Verdict:
 
 def commitment(phase: RevealedPhase) -> Verdict:
     """Check that the revealed manifests are those that were committed to, and the protocol the one that was announced."""
-    spoken = False
+    spoken, later = False, 0
     for promise in phase.promises:
         number, opening, manifest = promise.sequence, promise.opening, promise.manifest
+        if opening is None and promise.made_at >= phase.revealed_at:
+            later = promise.sequence
+            continue
         if opening is None or commitments.commitment_of(opening) != promise.public["commitment"]:
             return phase.false("commitment", f"what was revealed does not open commitment {number}")
         promised = opening["phases"].get(phase.name)
@@ -46,6 +49,10 @@ def commitment(phase: RevealedPhase) -> Verdict:
         spoken = True
     if not spoken:
         return phase.false("commitment", "nobody ever committed to its tasks")
+    if later:
+        return phase.unknown(
+            "commitment", f"commitment {later} was made after it was revealed, and waits for another reveal"
+        )
     return phase.true(
         "commitment", f"its {len(phase.manifest['tasks'])} tasks are those that were committed to"
     )

@@ -11,6 +11,7 @@ from typing import Any
 from leaderboard.board import from_json, to_json
 from scoring.seeds import phase_key
 from scoring.tasks import Task, load_tasks
+from worker.fairness.commitments import reveal_path, reveal_text
 from worker.office import Office
 from worker.secrets import read_challenge_secret
 from worker.snapshots import make_rules
@@ -43,7 +44,7 @@ def reveal_files(office: Office, phase: str, *, labels: bool) -> dict[str, str]:
     document["key"] = phase_key(secret, phase).hex()
     document["labels"] = "published" if labels else "hashes"
     files = {
-        f"{folder}/reveal.json": json.dumps(document, indent=1, ensure_ascii=False) + "\n",
+        reveal_path(phase): reveal_text(document),
         f"{folder}/ids.txt": "".join(f"{identifier}\n" for identifier in setup.ids),
     }
     if labels:

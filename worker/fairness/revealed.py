@@ -16,6 +16,7 @@ from leaderboard.board import from_json
 from leaderboard.snapshot import Board, Rules, Selection
 from scoring.protocol import Protocol, Recipe
 from worker.challenge import mixed_key
+from worker.fairness.commitments import reveal_path
 from worker.fairness.public import PublicRepository
 from worker.fairness.verdict import Verdict, false, true, unknown
 
@@ -75,7 +76,7 @@ class RevealedPhase:
     @cached_property
     def document(self) -> dict[str, Any]:
         """What ``reveal.json`` says."""
-        return dict(self.repository.json(f"reveal/{self.name}/reveal.json"))
+        return dict(self.repository.json(reveal_path(self.name)))
 
     @property
     def revealed_at(self) -> datetime:

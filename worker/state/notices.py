@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,8 @@ import sqlalchemy as sa
 from worker.state import schema
 from worker.state.records import Alert
 from worker.state.table import Tables
+
+ROUND = "round_asked"
 
 
 class Notices(Tables):
@@ -82,3 +85,11 @@ class Notices(Tables):
         self._connection.execute(table.delete().where(table.c.name == name))
         if value is not None:
             self._connection.execute(table.insert().values(name=name, value=value))
+
+    def ask_for_round(self) -> None:
+        """Let the publisher make another round, whatever it is doing now: what a person decided is not on its boards yet."""
+        self.set_fact(ROUND, secrets.token_hex(8))
+
+    def round_asked(self) -> str | None:
+        """Return what changes with every such wish."""
+        return self.fact(ROUND)

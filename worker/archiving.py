@@ -18,6 +18,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge import beacon_path
 from worker.configuration import Configuration
 from worker.office import Office
+from worker.state import RESTORED, Store
 
 FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"
@@ -153,5 +154,9 @@ def read_backup(archive: Path, directory: Path) -> Path:
             f"{archive} is not a backup of a challenge, or is damaged.", code="restore.damaged"
         ) from None
     (directory / "challenge.secret").chmod(0o600)
+    store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")
+    with store.write() as tx:
+        tx.set_fact(RESTORED, json.loads((directory / MANIFEST).read_text())["made_at"])
+    store.close()
     (directory / MANIFEST).unlink()
     return directory / CONFIGURATION

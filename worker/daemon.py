@@ -218,7 +218,7 @@ class Worker:
                 return True
             error = tasks_changed(setup.codename)
             give_back(tx, known, error, Outcome.ORGANIZER, retry_at=self.context.retry_at(now, known.tries))
-        self.context.trouble(f"tasks:{setup.codename}", error, now=now)
+        self.context.trouble(self._tasks_alert(setup.codename), error, now=now)
         return False
 
     def _follow_rescores(self, now: datetime) -> None:
@@ -230,7 +230,7 @@ class Worker:
             records = {name: tx.phase_record(name) for name in self.context.phases}
             raised = {alert.key for alert in tx.alerts()}
         for name, setup in self.context.phases.items():
-            record, alert = records[name], f"tasks:{name}"
+            record, alert = records[name], self._tasks_alert(name)
             if record is None or setup.is_recorded(record) or self._follow(name, record, now):
                 if alert in raised:
                     self.context.over(alert, now=now)
@@ -239,6 +239,10 @@ class Worker:
                 overtaken = is_overtaken(tx, setup)
             if overtaken:
                 self.context.trouble(alert, tasks_changed(name), now=now)
+
+    def _tasks_alert(self, phase: str) -> str:
+        """Name the alert of changed files: each machine has its own."""
+        return f"tasks:{phase}" + (f"@{self.context.name}" if self.sharing.shared else "")
 
     def _follow(self, name: str, record: Mapping[str, Any], now: datetime) -> bool:
         """Take a phase's files up if they are what the record names."""

@@ -7,11 +7,11 @@ readings are compared with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from worker.evalai import Message, Submission
-from worker.state import Tracked, Transaction
+from worker.state import RESTORED, Tracked, Transaction
 from worker.states import ACTIVE, ANSWERED, COUNTED, Errand, State
 
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
@@ -101,6 +101,35 @@ def take_facts(
         _follow_answered(tx, known, fresh, now=now)
     else:
         _follow_open(tx, fresh, facts, challenge=challenge, now=now)
+
+
+def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) -> None:
+    """Tell of submissions that were answered after the backup was made that this state was restored from.
+
+    EvalAI shows their answers, and our database has no scores of them. A host's re-run brings each back, with the same result.
+    """
+    restored = tx.fact(RESTORED)
+    if restored is None:
+        return
+    since = datetime.fromisoformat(restored)
+    answered = [facts for facts in listed if facts.status in ANSWERED_REMOTELY and not facts.ignored]
+    rows = tx.known([facts.pk for facts in answered])
+    lost = [
+        facts.pk
+        for facts in answered
+        if (facts.pk not in rows and facts.submitted_at >= since)
+        or (facts.pk in rows and rows[facts.pk].state is State.CANCELLED)
+    ]
+    if not lost:
+        tx.resolve_alert("restored", now=now)
+        return
+    named = ", ".join(str(pk) for pk in sorted(lost)[:20])
+    number = "1 submission was" if len(lost) == 1 else f"{len(lost)} submissions were"
+    text = (
+        f"{number} answered at EvalAI after the backup was made that this worker was restored from: {named}. "
+        "Their scores are not here, so no board shows them. Re-run them at EvalAI as a host; they get the same result."
+    )
+    tx.raise_alert("restored", "restore.answered_since", text, now=now)
 
 
 def is_news(known: Tracked | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:

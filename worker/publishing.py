@@ -180,6 +180,12 @@ class Publishing:
 
     def _failed(self, error: NeucoError, now: datetime) -> None:
         self._draft = None
+        if isinstance(error, receipts.LogIsAhead):
+            self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
+            with self._context.store.write() as tx:
+                receipts.take_over(tx, error.lines)
+            self._begun_at, self._closes_at = None, None
+            return
         self.last_error = error
         self._not_before = self._context.retry_at(now, self.tries)
         self._begun_at = None
@@ -272,10 +278,12 @@ def push(publisher: Publisher, draft: _Draft) -> Published:
     """Render the site on the branch's tip and push it.
 
     Raises:
+        LogIsAhead: If the branch has receipts that the draft lacks.
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
 
     def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        receipts.check_growth(existing.get(receipts.PATH), draft.promises.get(receipts.PATH))
         rendered = render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
         return {**rendered, **draft.promises}
 
@@ -306,10 +314,17 @@ def publish_now(office: Office, *, about: Collection[str] | None = None) -> Publ
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
     phases = office.phases()
-    material, draft = _make_draft(office, phases, about=phases if about is None else about)
-    with office.store.write() as tx:
-        _keep_draft(tx, material, draft)
-    published = push(Publisher(publisher_settings(office.configuration)), draft)
+    publisher = Publisher(publisher_settings(office.configuration))
+    while True:
+        material, draft = _make_draft(office, phases, about=phases if about is None else about)
+        with office.store.write() as tx:
+            _keep_draft(tx, material, draft)
+        try:
+            published = push(publisher, draft)
+            break
+        except receipts.LogIsAhead as error:
+            with office.store.write() as tx:
+                receipts.take_over(tx, error.lines)
     with office.store.write() as tx:
         record_push(tx, draft, published, now=office.now)
     return published

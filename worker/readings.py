@@ -130,6 +130,7 @@ class Readings:
             self.reconciled_at = at
             with self._context.store.write() as tx:
                 tx.set_fact("reconciled_at", at.isoformat())
+                intake.count_lost(tx, listed, now=at)
 
         return self._line.start("reconcile", Client.submissions, done, now)
 

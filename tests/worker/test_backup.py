@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scoring.errors import OrganizerError
-from tests.worker.stage import Stage
+from tests.worker.stage import Stage, embeddings, git
 from worker.archiving import read_backup, write_backup
 from worker.configuration import load
 from worker.office import opened
@@ -46,3 +47,48 @@ def test_a_challenge_without_pinned_keys_has_none_afterwards(stage: Stage, tmp_p
     folder = tmp_path / "elsewhere"
     assert load(read_backup(tmp_path / "backup.tar.gz", folder)).leaderboard.known_hosts is None
     assert not (folder / "known_hosts").exists()
+
+
+def test_a_restored_worker_goes_on_from_what_was_published(stage: Stage, tmp_path: Path) -> None:
+    """Receipts that were published after the backup stay; what was answered since is named, and a re-run of each brings it back."""
+    stage.configure({"leaderboard": {"receipts_every": 1000}})
+    archive = tmp_path / "backup.tar.gz"
+    with stage.play() as play:
+        stage.submit("A", embeddings(1))
+        play.drive()
+        play.clock.advance(1001)
+        play.drive()
+        with opened(stage.path) as office:
+            write_backup(replace(office, now=play.clock.now()), stage.path, archive)
+        play.clock.advance(10)
+        lost = stage.submit("B", embeddings(2))
+        play.drive()
+        told = stage.stdout(lost)
+        play.clock.advance(1001)
+        play.drive()
+        log = git(stage.board, "show", "main:receipts.jsonl")
+        assert len(log.splitlines()) == 2
+        assert told["receipt"]["commitment"] in log
+    config = read_backup(archive, tmp_path / "elsewhere")
+    (config.parent / "token").write_text((stage.folder / "token").read_text())
+    stage.folder, before = config.parent, stage.folder
+    try:
+        with stage.play() as play:
+            play.drive()
+            assert play.alerts() == {"restore.answered_since"}
+            with play.store.read() as tx:
+                (alert,) = tx.alerts()
+            assert str(lost) in alert.text
+            again = stage.evalai.rerun(lost)
+            play.drive()
+            assert stage.stdout(again)["q_mean"] == told["q_mean"]
+            assert play.alerts() == set()
+            play.clock.advance(1001)
+            play.drive()
+    finally:
+        stage.folder = before
+    assert set(stage.teams()) == {"A", "B"}
+    grown = git(stage.board, "show", "main:receipts.jsonl")
+    assert grown.startswith(log)
+    assert len(grown.splitlines()) == 3
+    assert stage.stdout(again)["receipt"]["commitment"] in grown.splitlines()[2]

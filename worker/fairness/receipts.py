@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from scoring.errors import InfrastructureError
 from worker.fairness.canonical import NONCE_BYTES, canonical, digest
 from worker.state import Transaction
 
@@ -96,6 +97,56 @@ def close_batch(tx: Transaction, *, made_at: datetime) -> None:
     }
     line = json.dumps({**body, "head": chained(previous, body)})
     tx.add_batch(len(lines) + 1, line, commitments)
+
+
+class LogIsAhead(InfrastructureError):
+    """The public log has lines that we do not know: a backup was restored, or another worker closed a batch meanwhile.
+
+    Args:
+        lines: Of the public log.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__(
+            "The public log of receipts is ahead of this state.",
+            cure="Its lines are taken over, and the push is tried again.",
+            code="leaderboard.log_ahead",
+        )
+        self.lines = tuple(lines)
+
+
+def check_growth(public: bytes | None, ours: bytes | None) -> None:
+    """Check that our log goes on from the public one, which must never lose a line: participants hold receipts in it.
+
+    Raises:
+        LogIsAhead: If it does not. What is no log at all is not believed, and raises nothing.
+    """
+    if not public or (ours or b"").startswith(public):
+        return
+    try:
+        lines = public.decode().splitlines()
+        heads = [GENESIS]
+        for line in lines:
+            body = json.loads(line)
+            head = body.pop("head")
+            if body["previous"] != heads[-1] or head != chained(heads[-1], body):
+                return
+            heads.append(head)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return
+    raise LogIsAhead(lines)
+
+
+def take_over(tx: Transaction, lines: Sequence[str]) -> None:
+    """Go on from the public log: what we closed beside it is open again and goes into the next batch."""
+    ours = tx.batches()
+    common = 0
+    while common < min(len(ours), len(lines)) and ours[common] == lines[common]:
+        common += 1
+    tx.drop_batches(after=common)
+    waiting = set(tx.open_receipts())
+    for sequence, line in enumerate(lines[common:], common + 1):
+        tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["receipts"])))
 
 
 def receipts_file(tx: Transaction) -> bytes | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from worker.state.notices import RESTORED
 from worker.state.records import Alert, Owed, Tracked
 from worker.state.store import Store, Transaction
 
-__all__ = ["Alert", "Owed", "Store", "Tracked", "Transaction"]
+__all__ = ["RESTORED", "Alert", "Owed", "Store", "Tracked", "Transaction"]

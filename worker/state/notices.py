@@ -14,6 +14,7 @@ from worker.state.records import Alert
 from worker.state.table import Tables
 
 ROUND = "round_asked"
+RESTORED = "restored_from"  # when the backup was made that this state comes from
 
 
 class Notices(Tables):

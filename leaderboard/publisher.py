@@ -103,9 +103,9 @@ class Publisher:
     def publish(self, render: Render, message: str) -> Published:
         """Push what ``render`` makes of the files that stand in the branch.
 
-        ``render`` gets README.md, index.html, receipts.jsonl and the files of leaderboard/ as they are at the tip, and returns path → content
-        of what shall stand there; files it does not name stay. It may be called again when the tip moves, so it must be pure. What it raises
-        ends the attempt.
+        ``render`` gets README.md, index.html, receipts.jsonl and the files of leaderboard/ as they are at the tip, and returns path →
+        content of what shall stand there; files it does not name stay. It may be called again when the tip moves, so it must be pure. What
+        it raises ends the attempt.
 
         Raises:
             OrganizerError: Credentials refused, repository not found, branch protected.

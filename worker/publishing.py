@@ -3,52 +3,38 @@
 Two errands in a lane of their own: the board is computed from values read out of the database, then stored there (the history is ours, not
 the repository's); then it is rendered and pushed. What is pushed is always made from the stored boards, so a push that was lost or
 interrupted is simply made again.
-
-The board of a phase whose scores stand on other tasks or another protocol than its files (see :func:`worker.snapshots.is_overtaken`) stands
-as it is, and what was answered meanwhile is not taken for published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from leaderboard import board as boards
-from leaderboard.files import render
-from leaderboard.publisher import Published, Publisher, PublisherSettings, commit_message
-from leaderboard.snapshot import Board, PhaseSite, PhaseSnapshot, Site
+from leaderboard.publisher import Published, Publisher
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.board_history import BoardHistory
 from worker.challenge import PhaseSetup, tasks_changed
-from worker.configuration import Configuration
 from worker.context import Context, seconds
-from worker.fairness import commitments, receipts
-from worker.intake import board_facts
+from worker.fairness import receipts
 from worker.lanes import Lane
 from worker.office import Office
+from worker.rounds import (
+    Draft,
+    Material,
+    answered,
+    compute,
+    keep_boards,
+    publisher_settings,
+    push,
+    read_material,
+    record_push,
+)
 from worker.sharing import PUBLISHER
-from worker.snapshots import is_overtaken, snapshot
-from worker.state import Tracked, Transaction
-from worker.states import State
-
-README = "README.md"
-HISTORY = "leaderboard/history.jsonl"
-
+from worker.state import Transaction
 
 _Wishes = tuple[int, str | None]
 """What asked for rounds so far: this process's count, and the mark that commands leave in the database."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Draft:
-    """What one round of publishing works on."""
-
-    site: Site
-    new: tuple[Board, ...]
-    submissions: tuple[Tracked, ...]
-    promises: Mapping[str, bytes]
 
 
 class Publishing:
@@ -65,7 +51,7 @@ class Publishing:
         self._lane: Lane[Any] = Lane("git", context.wake)
         self._begun_at: datetime | None = None
         self._not_before: datetime | None = None
-        self._draft: _Draft | None = None
+        self._draft: Draft | None = None
         self._led = not context.sharing.shared
         self._closes_at: datetime | None = None  # the open receipts' moment; it can only come later than this
         self._wishes = 0  # for another round, of this process
@@ -101,7 +87,7 @@ class Publishing:
         """Tell whether the repository may be behind."""
         with self._context.store.read() as tx:
             behind = self._led and self._served != self._wanted(tx)
-            return behind or bool(_answered(tx, self._context.phases))
+            return behind or bool(answered(tx, self._context.phases))
 
     def collect(self, now: datetime) -> bool:
         """Take in a finished computation or push."""
@@ -155,7 +141,7 @@ class Publishing:
         """Kill the git process that may be running, because the worker ends."""
         self._publisher.stop()
 
-    def _computed(self, draft: _Draft, now: datetime) -> None:
+    def _computed(self, draft: Draft, now: datetime) -> None:
         with self._context.store.write() as tx:
             kept = keep_boards(tx, draft)
         if kept:
@@ -163,7 +149,7 @@ class Publishing:
         else:
             self._begun_at = None  # somebody has frozen a phase meanwhile: at once once more
 
-    def _push(self, draft: _Draft) -> Published:
+    def _push(self, draft: Draft) -> Published:
         self._context.checkpoint("before call push")
         published = push(self._publisher, draft)
         self._context.checkpoint("after call push")
@@ -193,113 +179,6 @@ class Publishing:
         self._context.log.warning(error.sentence, event_key=error.code, tries=self.tries)
         if isinstance(error, OrganizerError) or self.tries >= 3:
             self._context.trouble("leaderboard.push", error, now=now)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Material:
-    """What a round reads out of the database before it begins."""
-
-    configuration: Configuration
-    posted: tuple[Tracked, ...]
-    snapshots: tuple[PhaseSnapshot, ...]
-    histories: Mapping[str, tuple[Board, ...]]
-    frozen: Mapping[str, datetime | None]
-    overtaken: frozenset[str]
-    promises: Mapping[str, bytes]
-    revealed: frozenset[str]
-
-
-def read_material(
-    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup], history: BoardHistory
-) -> _Material:
-    """Read everything that a round of publishing needs."""
-    return _Material(
-        configuration=configuration,
-        posted=_answered(tx, phases),
-        snapshots=tuple(snapshot(tx, configuration, setup) for setup in phases.values()),
-        histories={name: history.read(tx, name) for name in phases},
-        frozen={name: _frozen_at(tx, name) for name in phases},
-        overtaken=frozenset(name for name, setup in phases.items() if is_overtaken(tx, setup)),
-        promises=promise_files(tx),
-        revealed=frozenset(tx.reveals()),
-    )
-
-
-def promise_files(tx: Transaction) -> dict[str, bytes]:
-    """Return the files that make the challenge checkable: commitments, receipts, and what was revealed."""
-    files = {commitments.PATH: commitments.commitment_file(tx), receipts.PATH: receipts.receipts_file(tx)}
-    for revealed in tx.reveals().values():
-        files |= {path: text.encode() for path, text in revealed.items()}
-    return {path: content for path, content in files.items() if content is not None}
-
-
-def compute(material: _Material, now: datetime) -> _Draft:
-    """Make the boards that follow; pure. A frozen phase gets none, nor does one whose files its scores do not stand on."""
-    new = []
-    sites = []
-    for phase in material.snapshots:
-        history, frozen_at = material.histories[phase.codename], material.frozen[phase.codename]
-        if frozen_at is None and phase.codename not in material.overtaken:
-            following = boards.next_board(phase, history, at=now)
-            if following is not None:
-                new.append(following)
-                history = (*history, following)
-        sites.append(
-            PhaseSite(
-                codename=phase.codename,
-                title=phase.title,
-                rules=phase.rules,
-                history=history,
-                snapshot=phase
-                if phase.codename in material.revealed or material.configuration.leaderboard.publish
-                else None,
-                revealed=phase.codename in material.revealed,
-                frozen_at=frozen_at,
-            )
-        )
-    site = make_site(material.configuration, tuple(sites))
-    return _Draft(site=site, new=tuple(new), submissions=material.posted, promises=material.promises)
-
-
-def keep_boards(tx: Transaction, draft: _Draft) -> bool:
-    """Store the new boards; what is pushed is made from the stored ones.
-
-    Returns:
-        False, and nothing is stored, if one of their phases was frozen meanwhile.
-    """
-    if any(_frozen_at(tx, board.phase) is not None for board in draft.new):
-        return False
-    for board in draft.new:
-        tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
-    return True
-
-
-def push(publisher: Publisher, draft: _Draft) -> Published:
-    """Render the site on the branch's tip and push it.
-
-    Raises:
-        LogIsAhead: If the branch has receipts that the draft lacks.
-        NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
-    """
-
-    def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        receipts.check_growth(existing.get(receipts.PATH), draft.promises.get(receipts.PATH))
-        rendered = render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
-        return {**rendered, **draft.promises}
-
-    return publisher.publish(files, commit_message(draft.site, unpublished(draft.site, draft.new)))
-
-
-def record_push(tx: Transaction, draft: _Draft | None, published: Published, *, now: datetime) -> None:
-    """Record that the repository shows the draft."""
-    for known in draft.submissions if draft is not None else ():
-        current = tx.get(known.pk)
-        # What changed while the push was under way is not on the board yet.
-        if current is not None and board_facts(current) == board_facts(known):
-            tx.move(known.pk, State.POSTED, State.PUBLISHED)
-    tx.set_fact("pushed_at", now.isoformat())
-    tx.set_fact("pushed_commit", published.commit)
-    tx.resolve_alert("leaderboard.push", now=now)
 
 
 def publish_now(office: Office, *, about: Collection[str] | None = None) -> Published:
@@ -363,7 +242,7 @@ def thaw(office: Office, phase: str) -> None:
 
 def _make_draft(
     office: Office, phases: Mapping[str, PhaseSetup], *, about: Collection[str]
-) -> tuple[_Material, _Draft]:
+) -> tuple[Material, Draft]:
     with office.store.read() as tx:
         material = read_material(tx, office.configuration, phases, BoardHistory())
     for codename in about:
@@ -372,63 +251,9 @@ def _make_draft(
     return material, compute(material, office.now)
 
 
-def _keep_draft(tx: Transaction, material: _Material, draft: _Draft) -> None:
+def _keep_draft(tx: Transaction, material: Material, draft: Draft) -> None:
     moved = any(tx.last_board(name) != len(history) for name, history in material.histories.items())
     if moved or not keep_boards(tx, draft):
         raise InfrastructureError(
             "The daemon made a board at the same moment.", cure="Try again.", code="board.busy"
         )
-
-
-def unpublished(site: Site, new: tuple[Board, ...]) -> tuple[Board, ...]:
-    """Return the boards that a commit message speaks of: the new ones, or the latest if an earlier push was lost."""
-    return new or tuple(phase.history[-1] for phase in site.phases if phase.history)
-
-
-def publisher_settings(configuration: Configuration) -> PublisherSettings:
-    """Say where and as whom to push.
-
-    Raises:
-        OrganizerError: If a secret is missing.
-    """
-    leaderboard = configuration.leaderboard
-    token = configuration.secret(leaderboard.token, "leaderboard.token") if leaderboard.token else None
-    return PublisherSettings(
-        repository=configuration.repository_url,
-        branch=leaderboard.branch,
-        state_dir=configuration.state_dir / "leaderboard",
-        token=token.get_secret_value() if token is not None else None,
-        ssh_key=configuration.secret_path(leaderboard.ssh_key, "leaderboard.ssh_key")
-        if leaderboard.ssh_key
-        else None,
-        known_hosts=(
-            configuration.secret_path(leaderboard.known_hosts, "leaderboard.known_hosts")
-            if leaderboard.known_hosts
-            else None
-        ),
-    )
-
-
-def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...]) -> Site:
-    """Say what the whole site shows."""
-    server, challenge = configuration.evalai.server, configuration.evalai.challenge
-    return Site(
-        title=configuration.challenge.title,
-        phases=phases,
-        publish=frozenset(configuration.leaderboard.publish),
-        link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
-    )
-
-
-def _answered(tx: Transaction, phases: Mapping[str, PhaseSetup]) -> tuple[Tracked, ...]:
-    """Return the submissions whose answers EvalAI has and that a round of publishing can bring onto their boards, or keep off."""
-    posted = tx.submissions([State.POSTED])
-    if not posted:
-        return ()
-    standing = {name for name, setup in phases.items() if is_overtaken(tx, setup)}
-    return tuple(known for known in posted if known.phase not in standing)
-
-
-def _frozen_at(tx: Transaction, phase: str) -> datetime | None:
-    record = tx.phase_record(phase)
-    return None if record is None else record["frozen_at"]

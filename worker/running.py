@@ -30,7 +30,7 @@ from worker.evalai import TokenRefused, token_expiry
 from worker.health import HealthServer
 from worker.lock import only_daemon
 from worker.metrics import StateCollector, registry, write_textfile
-from worker.publishing import publisher_settings
+from worker.rounds import publisher_settings
 from worker.sharing import worker_name
 from worker.state import Store
 from worker.status import Status, read_status

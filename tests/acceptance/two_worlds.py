@@ -26,7 +26,7 @@ from leaderboard.snapshot import Board, PhaseSite, Standing
 from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
 from worker.configuration import load
 from worker.fairness import commitments, receipts
-from worker.publishing import make_site
+from worker.rounds import make_site
 from worker.sandbox import ManualClock
 from worker.snapshots import make_rules
 from worker.states import ACTIVE

@@ -24,6 +24,7 @@ Render = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 
 RELEVANT_FILES = (
     "README.md",
+    "commitment.json",
     "index.html",
     "receipts.jsonl",
 )  # what a render may want to see, besides the files of these folders
@@ -103,9 +104,8 @@ class Publisher:
     def publish(self, render: Render, message: str) -> Published:
         """Push what ``render`` makes of the files that stand in the branch.
 
-        ``render`` gets README.md, index.html, receipts.jsonl and the files of leaderboard/ as they are at the tip, and returns path →
-        content of what shall stand there; files it does not name stay. It may be called again when the tip moves, so it must be pure. What
-        it raises ends the attempt.
+        ``render`` gets what stands at the tip of ``RELEVANT_FILES`` and leaderboard/, and returns path → content of what shall stand there;
+        files it does not name stay. It may be called again when the tip moves, so it must be pure. What it raises ends the attempt.
 
         Raises:
             OrganizerError: Credentials refused, repository not found, branch protected.

@@ -121,10 +121,12 @@ def push(publisher: Publisher, draft: Draft) -> Published:
 
     Raises:
         LogIsAhead: If the branch has receipts that the draft lacks.
+        InfrastructureError: If it has commitments that the draft lacks.
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
 
     def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        commitments.check_growth(existing.get(commitments.PATH), draft.promises.get(commitments.PATH))
         receipts.check_growth(existing.get(receipts.PATH), draft.promises.get(receipts.PATH))
         rendered = render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
         return {**rendered, **draft.promises}

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import OrganizerError
-from tests.worker.stage import Stage, embeddings, git
+from tests.worker.stage import Play, Stage, embeddings, git
 from worker.archiving import read_backup, write_backup
 from worker.configuration import load
 from worker.office import opened
+from worker.state import schema
 
 KEY = "git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPublicKeyOfAnExample\n"
 
@@ -92,3 +93,20 @@ def test_a_restored_worker_goes_on_from_what_was_published(stage: Stage, tmp_pat
     assert grown.startswith(log)
     assert len(grown.splitlines()) == 3
     assert stage.stdout(again)["receipt"]["commitment"] in grown.splitlines()[2]
+
+
+def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
+    stage: Stage, play: Play
+) -> None:
+    """Nothing is pushed over it: the organizer is told, and decides."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    assert stage.command("challenge", "commit", "--reason", "once more").returncode == 0
+    play.drive()
+    public = git(stage.board, "show", "main:commitment.json")
+    with play.store.write() as tx:
+        tx._connection.execute(schema.commitments.delete().where(schema.commitments.c.sequence == 2))
+    stage.submit("B", embeddings(2))
+    play.drive(lambda: play.alerts() == {"leaderboard.commitment_unknown"})
+    assert git(stage.board, "show", "main:commitment.json") == public
+    assert stage.teams() == ["A"]

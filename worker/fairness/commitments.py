@@ -14,7 +14,7 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
-from scoring.errors import OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from scoring.tasks import load_tasks
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
@@ -228,6 +228,28 @@ def covers(manifest: Mapping[str, Any] | None, setup: PhaseSetup) -> bool:
         and manifest["protocol_hash"] == setup.protocol.hash
         and {task["identifier"]: task["version"] for task in manifest["tasks"]} == dict(setup.tasks)
     )
+
+
+def check_growth(public: bytes | None, ours: bytes | None) -> None:
+    """Check that nothing disappears from the public list; it must only ever grow.
+
+    Raises:
+        InfrastructureError: If the public list has commitments that we do not know.
+    """
+    try:
+        known = {entry["commitment"] for entry in json.loads(ours or b"[]")}
+        lost = [
+            entry["sequence"] for entry in json.loads(public or b"[]") if entry["commitment"] not in known
+        ]
+    except (ValueError, LookupError, TypeError):
+        return  # what is no list of commitments is not believed
+    if lost:
+        raise InfrastructureError(
+            f"The repository has a commitment that this state does not know (number {lost[0]}).",
+            cure="If the repository was used before: take an empty one. If a backup was restored: restore one that is younger than this"
+            " commitment; without one, take the entry out of commitment.json by hand and say in public why, for no reveal can open it.",
+            code="leaderboard.commitment_unknown",
+        )
 
 
 def commitment_file(tx: Transaction) -> bytes | None:

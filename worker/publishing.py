@@ -110,8 +110,10 @@ class Publishing:
         if not self.due():
             return False
         with self._context.store.read() as tx:
+            self._serving = self._wanted(
+                tx
+            )  # first: what is wished for while the rest is read asks for another round
             material = read_material(tx, self._context.configuration, self._context.phases, self._history)
-            self._serving = self._wanted(tx)
         self._begun_at = now
         self._lane.start(lambda: compute(material, now), done=self._computed, failed=self._failed)
         return True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from scoring.errors import OrganizerError
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.archiving import read_backup, write_backup
 from worker.configuration import load
+from worker.fairness import receipts
 from worker.office import opened
 from worker.state import schema
 
@@ -110,3 +113,40 @@ def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
     play.drive(lambda: play.alerts() == {"leaderboard.commitment_unknown"})
     assert git(stage.board, "show", "main:commitment.json") == public
     assert stage.teams() == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("public", "ahead"),
+    [
+        (b"", False),
+        (b"%(one)s\n", False),
+        (b"%(one)s\r\n", False),
+        (b"%(one)s\n%(two)s", False),
+        (b"%(one)s\n%(two)s\n%(three)s\n", True),
+        (b"%(one)s\n%(other)s\n", True),
+        (b"%(two)s\n", False),
+        (b"%(one)s\nno log\n", False),
+        (b"\xff", False),
+    ],
+)
+def test_only_a_log_that_holds_more_is_gone_on_from(stage: Stage, public: bytes, ahead: bool) -> None:
+    """What is no chain is not believed; ends of lines do not matter; afterwards ours is no longer behind."""
+    lines = {}
+    with closing(stage.store()) as store:
+        for name, count in (("one", 1), ("two", 2), ("three", 3), ("other", 2)):
+            with store.write() as tx:
+                if name == "other":
+                    tx.drop_batches(after=1)
+                receipts.close_batch(tx, made_at=datetime(2026, 1, count, tzinfo=UTC))
+                lines[name.encode()] = tx.batches()[-1].encode()
+        with store.write() as tx:
+            receipts.take_over(tx, [lines[b"one"].decode(), lines[b"two"].decode()])
+            ours = receipts.receipts_file(tx)
+        try:
+            receipts.check_growth(public % lines, ours)
+            assert not ahead
+        except receipts.LogIsAhead as found:
+            assert ahead
+            with store.write() as tx:
+                receipts.take_over(tx, found.lines)
+                receipts.check_growth(public % lines, receipts.receipts_file(tx))

@@ -18,7 +18,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge import beacon_path
 from worker.configuration import Configuration
 from worker.office import Office
-from worker.state import RESTORED, Store
+from worker.state import LOG_UNSEEN, RESTORED, Store
 
 FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"
@@ -156,7 +156,9 @@ def read_backup(archive: Path, directory: Path) -> Path:
     (directory / "challenge.secret").chmod(0o600)
     store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")
     with store.write() as tx:
-        tx.set_fact(RESTORED, json.loads((directory / MANIFEST).read_text())["made_at"])
+        made_at = json.loads((directory / MANIFEST).read_text())["made_at"]
+        tx.set_fact(RESTORED, tx.fact("reconciled_at") or made_at)
+        tx.set_fact(LOG_UNSEEN, "true")
     store.close()
     (directory / MANIFEST).unlink()
     return directory / CONFIGURATION

@@ -22,7 +22,7 @@ from worker.readings import Readings
 from worker.sharing import COURIER
 from worker.state import Owed, Tracked
 from worker.state.records import LONGEST_WAIT
-from worker.states import Errand, State
+from worker.states import COUNTED, Errand, State
 
 FRESH_TO_RUN = timedelta(
     seconds=3
@@ -201,6 +201,8 @@ class Courier:
                 if current is not None and current.answer != known.answer:
                     # A rescore changed the answer while the old one was on its way: the new one follows.
                     tx.note(known.pk, **told)
+                    if current.state in COUNTED:  # by another worker, and now perhaps under the old answer
+                        tx.move(known.pk, current.state, State.SCORED)
                     tx.owe(Errand.POST, known.pk, now=at)
                 else:
                     target = State.POSTED if answer.status == "finished" else State.FAILED

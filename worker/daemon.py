@@ -6,6 +6,7 @@ downloads and evaluations) that are looked after here. The time is a parameter.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -144,8 +145,16 @@ class Worker:
         """Whether something slow is under way."""
         return self.courier.busy or self.fetching.busy or self.evaluation.busy or self.publishing.busy
 
-    def reload(self, configuration: Configuration, phases: Mapping[str, PhaseSetup]) -> None:
-        """Take up a changed configuration; what is under way ends under the old one."""
+    def reload(
+        self, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
+    ) -> None:
+        """Take up a changed configuration; what is under way ends under the old one.
+
+        Raises:
+            OrganizerError: If label files changed while they were read; then nothing is taken up.
+        """
+        with self.context.store.write() as tx:
+            commitments.begin(tx, configuration, phases, now=now)
         self.context.configuration, self.context.phases = configuration, phases
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self._followed_at, self._in_vain = None, {}
@@ -206,16 +215,9 @@ class Worker:
             return False
         with self.context.store.read() as tx:
             record = tx.phase_record(setup.codename)
-        if record is not None and not setup.is_recorded(record) and self._follow(setup.codename, record, now):
-            setup = self.context.phases[setup.codename]
+        if record is not None and (setup.is_recorded(record) or self._follow(setup.codename, record, now)):
+            return True
         with self.context.store.write() as tx:
-            record = tx.phase_record(setup.codename)
-            if record is None or not tx.has_cells(setup.codename):
-                commitments.ensure(tx, self.context.configuration, {setup.codename: setup}, now=now)
-                tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
-                return True
-            if setup.is_recorded(record):
-                return True
             error = tasks_changed(setup.codename)
             give_back(tx, known, error, Outcome.ORGANIZER, retry_at=self.context.retry_at(now, known.tries))
         self.context.trouble(self._tasks_alert(setup.codename), error, now=now)
@@ -241,8 +243,8 @@ class Worker:
                 self.context.trouble(alert, tasks_changed(name), now=now)
 
     def _tasks_alert(self, phase: str) -> str:
-        """Name the alert of changed files: each machine has its own."""
-        return f"tasks:{phase}" + (f"@{self.context.name}" if self.sharing.shared else "")
+        """Name the alert of changed files: each machine has its own files."""
+        return f"tasks:{phase}" + (f"@{socket.gethostname()}" if self.sharing.shared else "")
 
     def _follow(self, name: str, record: Mapping[str, Any], now: datetime) -> bool:
         """Take a phase's files up if they are what the record names."""
@@ -269,7 +271,7 @@ class Worker:
             self.sharing.recover(tx, now)
             tx.release_all()
             tx.set_fact("started_at", now.isoformat())
-            commitments.ensure(tx, self.context.configuration, self.context.phases, now=now)
+            commitments.begin(tx, self.context.configuration, self.context.phases, now=now)
         self.files.clear_temporary(is_dead)
 
 

@@ -118,7 +118,7 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
         facts.pk
         for facts in answered
         if (facts.pk not in rows and facts.submitted_at >= since)
-        or (facts.pk in rows and rows[facts.pk].state is State.CANCELLED)
+        or (facts.pk in rows and _found_answered(rows[facts.pk], since))
     ]
     if not lost:
         tx.resolve_alert("restored", now=now)
@@ -130,6 +130,11 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
         "Their scores are not here, so no board shows them. Re-run them at EvalAI as a host; they get the same result."
     )
     tx.raise_alert("restored", "restore.answered_since", text, now=now)
+
+
+def _found_answered(known: Tracked, since: datetime) -> bool:
+    """Tell whether a restored state took a submission for open, and met EvalAI's answer later."""
+    return known.state is State.CANCELLED and known.read_at is not None and known.read_at > since
 
 
 def is_news(known: Tracked | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:
@@ -204,7 +209,7 @@ def _follow_open(
             _no_repost(tx, known, facts, now=now)
         return  # else a rescore changed the answer, and it is posted over the old one
     if facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, known):
-        if known.state is not State.RECEIVED:
+        if known.state is not State.RECEIVED and tx.fact(RESTORED) is None:
             text = (
                 f"Submission {known.pk} was answered ({facts.status}) by somebody else while we worked on it; "
                 "it is left as it is. Is a second worker running?"

@@ -6,11 +6,22 @@ import contextlib
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from scoring.errors import InfrastructureError
+
+PATIENCE_S = 2.0
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
@@ -18,7 +29,7 @@ def only_daemon(state_dir: Path) -> Iterator[None]:
     """Hold the state directory's lock while the block runs.
 
     The kernel releases it with the process, however it ends; children do not inherit it, so a start succeeds while children of a killed
-    predecessor still run.
+    predecessor still run. One that was just being started holds it until it has begun its own program, so it is tried for a moment.
 
     Raises:
         InfrastructureError: If another daemon holds it; the message names the holder.
@@ -27,15 +38,16 @@ def only_daemon(state_dir: Path) -> Iterator[None]:
     path = state_dir / "worker.lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        ends = time.monotonic() + PATIENCE_S
+        while not (held := _locked(handle)) and time.monotonic() < ends:
+            time.sleep(0.05)
+        if not held:
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "an unknown process"
             raise InfrastructureError(
                 f"Another worker runs on this state: {holder}.",
                 cure="Stop it first, or wait until it ends.",
                 code="state.locked",
-            ) from None
+            )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield

@@ -31,7 +31,7 @@ from worker.rounds import (
     record_push,
 )
 from worker.sharing import PUBLISHER
-from worker.state import Transaction
+from worker.state import LOG_UNSEEN, Transaction
 
 _Wishes = tuple[int, str | None]
 """What asked for rounds so far: this process's count, and the mark that commands leave in the database."""
@@ -71,8 +71,8 @@ class Publishing:
             return
         every_s = self._context.configuration.leaderboard.receipts_every
         with self._context.store.read() as tx:
-            entries, lines = tx.commitments(), tx.batches()
-        if not entries:
+            entries, lines, unseen = tx.commitments(), tx.batches(), tx.fact(LOG_UNSEEN)
+        if not entries or unseen:  # a batch beside those that the public log has would be a fork of it
             return
         due = receipts.due_at(datetime.fromisoformat(entries[0][0]["made_at"]), len(lines), every_s)
         if due > now:

@@ -277,13 +277,9 @@ def _take_up(office: Office, tx: Transaction, setup: PhaseSetup) -> int:
             continue
         changed += 1
         _answer_again(tx, known, answer, q_mean, now)
-    commitments.renew(
-        tx,
-        office.configuration,
-        setup,
-        reason=f"tasks or protocol of {setup.codename} changed",
-        now=now,
-    )
+    if renewed:
+        reason = f"tasks or protocol of {setup.codename} changed"
+        commitments.renew(tx, office.configuration, setup, reason=reason, now=now)
     tx.log(
         "rescored",
         actor=office.actor,

@@ -20,7 +20,7 @@ from worker.configuration import Configuration
 from worker.fairness import commitments, receipts
 from worker.intake import board_facts
 from worker.snapshots import is_overtaken, snapshot
-from worker.state import Tracked, Transaction
+from worker.state import LOG_UNSEEN, Tracked, Transaction
 from worker.states import State
 
 README = "README.md"
@@ -35,6 +35,7 @@ class Draft:
     new: tuple[Board, ...]
     submissions: tuple[Tracked, ...]
     promises: Mapping[str, bytes]
+    log_unseen: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,7 @@ class Material:
     frozen: Mapping[str, datetime | None]
     overtaken: frozenset[str]
     promises: Mapping[str, bytes]
+    log_unseen: bool
     revealed: frozenset[str]
 
 
@@ -63,6 +65,7 @@ def read_material(
         frozen={name: _frozen_at(tx, name) for name in phases},
         overtaken=frozenset(name for name, setup in phases.items() if is_overtaken(tx, setup)),
         promises=promise_files(tx),
+        log_unseen=tx.fact(LOG_UNSEEN) is not None,
         revealed=frozenset(tx.reveals()),
     )
 
@@ -100,7 +103,13 @@ def compute(material: Material, now: datetime) -> Draft:
             )
         )
     site = make_site(material.configuration, tuple(sites))
-    return Draft(site=site, new=tuple(new), submissions=material.posted, promises=material.promises)
+    return Draft(
+        site=site,
+        new=tuple(new),
+        submissions=material.posted,
+        promises=material.promises,
+        log_unseen=material.log_unseen,
+    )
 
 
 def keep_boards(tx: Transaction, draft: Draft) -> bool:
@@ -120,14 +129,15 @@ def push(publisher: Publisher, draft: Draft) -> Published:
     """Render the site on the branch's tip and push it.
 
     Raises:
-        LogIsAhead: If the branch has receipts that the draft lacks.
+        LogIsAhead: If the branch has receipts that a restored state lacks.
         InfrastructureError: If it has commitments that the draft lacks.
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
 
     def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
         commitments.check_growth(existing.get(commitments.PATH), draft.promises.get(commitments.PATH))
-        receipts.check_growth(existing.get(receipts.PATH), draft.promises.get(receipts.PATH))
+        if draft.log_unseen:
+            receipts.check_growth(existing.get(receipts.PATH), draft.promises.get(receipts.PATH))
         rendered = render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
         return {**rendered, **draft.promises}
 
@@ -141,6 +151,7 @@ def record_push(tx: Transaction, draft: Draft | None, published: Published, *, n
         # What changed while the push was under way is not on the board yet.
         if current is not None and board_facts(current) == board_facts(known):
             tx.move(known.pk, State.POSTED, State.PUBLISHED)
+    tx.set_fact(LOG_UNSEEN, None)
     tx.set_fact("pushed_at", now.isoformat())
     tx.set_fact("pushed_commit", published.commit)
     tx.resolve_alert("leaderboard.push", now=now)

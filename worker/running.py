@@ -197,7 +197,11 @@ def _reload(path: Path, worker: Worker) -> None:
     except NeucoError as error:
         log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
         return
-    worker.reload(configuration, phases)
+    try:
+        worker.reload(configuration, phases, now=utc_now())
+    except OrganizerError as error:
+        log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
+        return
     log.info("The configuration was read again.", event_key="reload.done")
 
 

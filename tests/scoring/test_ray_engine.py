@@ -136,7 +136,7 @@ def test_the_units_of_a_submission_overlap(engine: Any) -> None:
     done: list[int] = []
     for number, scores in enumerate(engine.score_all(coming(), progress=done.append)):
         assert np.array_equal(scores, LocalEngine(threads=1).score(units[number]))
-        assert len(made) <= number + OPEN_UNITS
+        assert min(number + 2, len(units)) <= len(made) <= number + OPEN_UNITS
     assert sum(done) == 2 * 51
 
 

@@ -404,7 +404,7 @@ class Play:
     def reload(self) -> None:
         """Take up the configuration file again."""
         configuration = load(self.stage.path)
-        self.worker.reload(configuration, load_challenge(configuration))
+        self.worker.reload(configuration, load_challenge(configuration), now=self.clock.now())
 
     def step(self) -> bool:
         """Do one step."""

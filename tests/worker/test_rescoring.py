@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,19 @@ def huge() -> bytes:
         ",".join([name, *(f"{float(value) * 1e37:.6g}" for value in values)]) for name, *values in cells
     ]
     return ("\n".join([head, *scaled]) + "\n").encode()
+
+
+def rescoring_at(stage: Stage, moment: str) -> Callable[[str], None]:
+    """Return a checkpoint that lets a rescore with another task happen when the worker first comes there."""
+    left = [moment]
+
+    def checkpoint(name: str) -> None:
+        if name in left:
+            left.remove(name)
+            stage.add_task("late__regr", seed=1)
+            assert stage.rescore() == 0
+
+    return checkpoint
 
 
 def test_the_board_follows_a_rescore_however_quickly_its_answers_are_posted(stage: Stage, play: Play) -> None:
@@ -69,12 +83,8 @@ def test_the_board_stands_while_the_tasks_are_not_those_of_its_scores(stage: Sta
 
 def test_a_submission_under_way_is_answered_on_the_new_tasks(stage: Stage) -> None:
     """What it lacks of them is scored in another attempt; no answer stands on tasks that were given up meanwhile."""
-    stage.configure({"phases": {"dev": {"folds": 400}}})
-    with stage.play() as play:
+    with stage.play(checkpoint=rescoring_at(stage, "before result stored")) as play:
         pk = stage.submit("A", embeddings(NEW))
-        play.drive(lambda: play.worker.evaluation.folds_done > 0)
-        stage.add_task("late__regr", seed=1)
-        assert stage.rescore() == 0
         play.drive()
         assert play.outcomes(pk) == ["overtaken", "done"]
         [shown] = stage.boards()
@@ -155,12 +165,9 @@ def test_an_answer_on_its_way_does_not_swallow_the_new_one(stage: Stage) -> None
 
 def test_a_failure_on_tasks_that_were_given_up_is_tried_on_the_new_ones(stage: Stage) -> None:
     """What tells the team that training failed must be true of the tasks that count."""
-    stage.configure({"phases": {"dev": {"folds": 400}}, "scoring": {"standardize_embeddings": False}})
-    with stage.play() as play:
+    stage.configure({"scoring": {"standardize_embeddings": False}})
+    with stage.play(checkpoint=rescoring_at(stage, "before attempt ends")) as play:
         pk = stage.submit("A", huge())
-        play.drive(lambda: play.worker.evaluation.folds_done > 0)
-        stage.add_task("late__regr", seed=1)
-        assert stage.rescore() == 0
         play.drive()
         assert play.outcomes(pk) == ["overtaken", "participant"]
         assert len(stage.posts(pk)) == 1
@@ -200,6 +207,7 @@ def test_what_cannot_be_scored_on_the_new_protocol_is_named(stage: Stage, play: 
     assert stage.boards() == before
     assert stage.command("challenge", "disqualify", str(pk), "--reason", "diverges").returncode == 0
     assert stage.rescore() == 0
+    stage.rescore("eval")
     play.reload()
     play.drive()
     assert stage.boards() == []
@@ -222,6 +230,21 @@ def test_a_rescore_commits_to_its_phase_alone(stage: Stage, play: Play) -> None:
     assert all(manifests["eval"] == before["eval"] for manifests in after)
     assert "late" in {task["identifier"] for task in after[0]["dev"]["tasks"]}
     assert after[1] == after[0]
+
+
+def test_a_running_worker_takes_up_what_nothing_was_scored_on(tmp_path: Path) -> None:
+    """Tasks that are mended before the first score are committed to by hand, and scored on at once."""
+    with Stage(tmp_path, clock=ManualClock()) as stage, stage.play() as play:
+        play.drive()
+        stage.add_task("late__regr", seed=1)
+        assert stage.command("challenge", "commit", "--reason", "a task more").returncode == 0
+        pk = stage.submit("A", embeddings(0))
+        play.drive()
+        with play.store.read() as tx:
+            assert {cell["task"] for cell in tx.all_cells()} == {"alpha", "beta", "gamma", "late"}
+            assert [public["reason"] for public, _ in tx.commitments()][1:] == ["a task more"]
+        assert stage.status(pk) == "finished"
+        assert play.alerts() == set()
 
 
 def test_a_running_worker_takes_up_a_beacon(tmp_path: Path) -> None:

@@ -54,11 +54,15 @@ def rescore(
             if not plan.changed and not cells:
                 print(f"{setup.codename}: nothing to do; all {plan.rows} rows are complete.")
                 continue
+            with office.store.read() as tx:
+                revealed = setup.codename in tx.reveals()
             cost = "unknown time" if plan.seconds is None else f"about {plan.seconds:.0f} s"
             print(
                 f"{setup.codename}: {len(plan.added)} tasks new or changed, {len(plan.dropped)} dropped; "
                 f"{cells} cells of {len(plan.missing)} rows are missing ({cost})."
             )
+            if revealed and plan.changed:
+                print(f"  {setup.codename} was revealed: its next board shows the new tasks to everybody.")
             if not yes:
                 print("  Nothing was done. Add --yes to do it.")
                 continue
@@ -115,6 +119,7 @@ def disqualify(
 
     Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
     """
+    from worker.matrix import missing_tasks
     from worker.office import known_submission, opened
 
     with opened(config) as office, office.store.write() as tx:
@@ -129,7 +134,15 @@ def disqualify(
             reason=reason,
         )
         closed = _closed(tx, known.phase)
-    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{closed}")
+        record = tx.phase_record(known.phase or "")
+        complete = (
+            record is None
+            or known.content_hash is None
+            or not missing_tasks(tx, known.content_hash, record["protocol_hash"], record["tasks"])
+        )
+    lacking = " It was not scored on tasks that came meanwhile: `challenge rescore` does that."
+    hint = lacking if undo and not complete else ""
+    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{hint}{closed}")
 
 
 def _closed(tx: Transaction, phase: str | None) -> str:
@@ -247,8 +260,8 @@ def commit(
     Example: neuco-worker challenge commit --beacon "2026-12-01 drand 4821937" --config challenge.yaml
     """
     from worker.challenge import beacon_path
+    from worker.fairness.commitments import begin, commit_again, ensure
     from worker.fairness.commitments import commit as make_commitment
-    from worker.fairness.commitments import commit_again, ensure
     from worker.office import opened
 
     with opened(config) as office:
@@ -274,8 +287,7 @@ def commit(
                     now=office.now,
                     beacon=beacon,
                 )
-                for name, setup in mixed.items():  # a running daemon follows, as it follows a rescore
-                    tx.record_phase(name, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
+                begin(tx, office.configuration, mixed, now=office.now)  # a running daemon follows
         with office.store.write() as tx:
             tx.log(
                 "committed",

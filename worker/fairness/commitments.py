@@ -141,7 +141,7 @@ def _opened_too(
     after its reveal must be revealed again.
     """
     document = json.loads(files[reveal_path(phase)])
-    if manifest != document["commitments"][-1]["manifest"]:
+    if not document["commitments"] or manifest != document["commitments"][-1]["manifest"]:
         return dict(files)
     document["commitments"].append({"sequence": sequence, "opening": opened, "manifest": manifest})
     return {**files, reveal_path(phase): reveal_text(document)}
@@ -167,7 +167,8 @@ def commit_again(
 ) -> dict[str, Any]:
     """Commit to secret and tasks once more.
 
-    A phase that is as it was, or whose files are not what its scores stand on, stays as it was committed to.
+    A phase that is as it was, or whose files are not what its scores stand on, stays as it was committed to. A running worker follows what
+    nothing was scored on yet.
     """
     entries = tx.commitments()
     kept = dict(entries[-1][1]["manifests"]) if entries else {}
@@ -176,6 +177,7 @@ def commit_again(
         for name, setup in phases.items()
         if name not in kept or not (covers(kept[name], setup) or is_overtaken(tx, setup))
     }
+    _record_unscored(tx, fresh)
     kept = {name: manifest for name, manifest in kept.items() if name not in fresh}
     return commit(tx, configuration, fresh, reason=reason, now=now, kept=kept)
 
@@ -219,6 +221,20 @@ def ensure(
         reasons += [f"phase {name} was changed before anything was scored in it" for name in changed]
         kept = {name: manifest for name, manifest in manifests.items() if name not in fresh}
         commit(tx, configuration, fresh, reason="; ".join(reasons), now=now, kept=kept)
+
+
+def begin(
+    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
+) -> None:
+    """Commit as :func:`ensure`, and let what nothing was scored on yet stand on the files as they were read."""
+    ensure(tx, configuration, phases, now=now)
+    _record_unscored(tx, phases)
+
+
+def _record_unscored(tx: Transaction, phases: Mapping[str, PhaseSetup]) -> None:
+    for name, setup in phases.items():
+        if tx.phase_record(name) is None or not tx.has_cells(name):
+            tx.record_phase(name, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
 
 
 def covers(manifest: Mapping[str, Any] | None, setup: PhaseSetup) -> bool:

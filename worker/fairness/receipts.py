@@ -100,10 +100,10 @@ def close_batch(tx: Transaction, *, made_at: datetime) -> None:
 
 
 class LogIsAhead(InfrastructureError):
-    """The public log has lines that we do not know: a backup was restored, or another worker closed a batch meanwhile.
+    """The public log goes on from ours: we were restored from a backup that is older.
 
     Args:
-        lines: Of the public log.
+        lines: What ours lacks.
     """
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -116,36 +116,34 @@ class LogIsAhead(InfrastructureError):
 
 
 def check_growth(public: bytes | None, ours: bytes | None) -> None:
-    """Check that our log goes on from the public one, which must never lose a line: participants hold receipts in it.
+    """Check that a restored state's log lacks nothing of the public one: participants hold receipts in it.
 
     Raises:
-        LogIsAhead: If it does not. What is no log at all is not believed, and raises nothing.
+        LogIsAhead: If it does. What does not go on from ours in one chain is not believed, and raises nothing.
     """
     try:
         lines = (public or b"").decode().splitlines()
-        if (ours or b"").decode().splitlines()[: len(lines)] == lines:
+        known = (ours or b"").decode().splitlines()
+        head = json.loads(known[-1])["head"] if known else GENESIS
+        missing = lines[len(known) :]
+        if lines[: len(known)] != known:
             return
-        heads = [GENESIS]
-        for line in lines:
+        for line in missing:
             body = json.loads(line)
-            head = body.pop("head")
-            if body["previous"] != heads[-1] or head != chained(heads[-1], body):
+            said = body.pop("head")
+            if body["previous"] != head or said != chained(head, body) or not set(body["receipts"]):
                 return
-            heads.append(head)
+            head = said
     except (ValueError, LookupError, TypeError, AttributeError):
         return
-    raise LogIsAhead(lines)
+    if missing:
+        raise LogIsAhead(missing)
 
 
 def take_over(tx: Transaction, lines: Sequence[str]) -> None:
-    """Go on from the public log: what we closed beside it is open again and goes into the next batch."""
-    ours = tx.batches()
-    common = 0
-    while common < min(len(ours), len(lines)) and ours[common] == lines[common]:
-        common += 1
-    tx.drop_batches(after=common)
+    """Go on from what the public log has more than ours."""
     waiting = set(tx.open_receipts())
-    for sequence, line in enumerate(lines[common:], common + 1):
+    for sequence, line in enumerate(lines, len(tx.batches()) + 1):
         tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["receipts"])))
 
 

@@ -14,7 +14,8 @@ from worker.state.records import Alert
 from worker.state.table import Tables
 
 ROUND = "round_asked"
-RESTORED = "restored_from"  # when the backup was made that this state comes from
+RESTORED = "restored_from"  # until when the state knew everything, if it comes from a backup
+LOG_UNSEEN = "log_unseen"  # a restored state may lack lines of the public log of receipts
 
 
 class Notices(Tables):

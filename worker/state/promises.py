@@ -63,12 +63,6 @@ class Promises(Tables):
                 table.update().where(table.c.commitment == commitment).values(batch=sequence)
             )
 
-    def drop_batches(self, *, after: int) -> None:
-        """Forget the batches that follow a number; their receipts are open again."""
-        self._connection.execute(schema.batches.delete().where(schema.batches.c.sequence > after))
-        table = schema.receipts
-        self._connection.execute(table.update().where(table.c.batch > after).values(batch=None))
-
     def reveals(self) -> dict[str, dict[str, str]]:
         """Return what was revealed: phase to path to text."""
         rows = self._connection.execute(sa.select(schema.reveals))

@@ -136,7 +136,8 @@ def test_the_units_of_a_submission_overlap(engine: Any) -> None:
     done: list[int] = []
     for number, scores in enumerate(engine.score_all(coming(), progress=done.append)):
         assert np.array_equal(scores, LocalEngine(threads=1).score(units[number]))
-        assert min(number + 2, len(units)) <= len(made) <= number + OPEN_UNITS
+        assert number or len(made) > 1  # the second was there before the first was complete
+        assert len(made) <= number + OPEN_UNITS
     assert sum(done) == 2 * 51
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
+from tests.worker.gate import Gate
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.logs import REDACTED, redactor
 from worker.states import State
@@ -112,24 +113,16 @@ def test_the_push_follows_the_remotes_return(stage: Stage, play: Play) -> None:
 
 def test_a_change_while_a_push_is_under_way_is_pushed_next(stage: Stage) -> None:
     """What the listing brings during a push is not taken for published."""
-    reached, released = threading.Event(), threading.Event()
-    armed = threading.Event()
-
-    def checkpoint(name: str) -> None:
-        if name == "before call push" and armed.is_set():
-            armed.clear()
-            reached.set()
-            released.wait(20)
-
-    with stage.play(checkpoint=checkpoint) as play:
+    gate = Gate("before call push")
+    with stage.play(checkpoint=gate) as play:
         play.drive()
-        armed.set()
+        gate.close()
         pk = stage.submit("A", embeddings(1))
-        play.drive(reached.is_set)
+        play.drive(gate.reached)
         stage.evalai.edit(pk, is_flagged=True)
         play.clock.advance(30)  # the listing is due
         play.drive(lambda: play.known(pk).flagged)
-        released.set()
+        gate.open()
         play.drive()
         assert play.state(pk) is State.PUBLISHED
         assert stage.teams() == []
@@ -138,25 +131,18 @@ def test_a_change_while_a_push_is_under_way_is_pushed_next(stage: Stage) -> None
 @pytest.mark.parametrize("what", ["disqualify", "reload"])
 def test_what_a_person_decides_during_a_push_is_pushed_next(stage: Stage, what: str) -> None:
     """A disqualification or another setting is not on the board that is on its way; another one follows by itself."""
-    reached, released, armed = threading.Event(), threading.Event(), threading.Event()
-
-    def checkpoint(name: str) -> None:
-        if name == "before call push" and armed.is_set():
-            armed.clear()
-            reached.set()
-            released.wait(20)
-
-    with stage.play(checkpoint=checkpoint) as play:
+    gate = Gate("before call push")
+    with stage.play(checkpoint=gate) as play:
         play.drive()
-        armed.set()
+        gate.close()
         pk = stage.submit("A", embeddings(1))
-        play.drive(reached.is_set)
+        play.drive(gate.reached)
         if what == "disqualify":
             assert stage.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
         else:
             stage.configure({"leaderboard": {"hidden_teams": ["A"]}})
             play.reload()
-        released.set()
+        gate.open()
         play.drive()
         assert play.state(pk) is State.PUBLISHED
         assert stage.teams() == []

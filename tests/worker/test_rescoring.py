@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from scoring.errors import OrganizerError
+from tests.worker.gate import Gate
 from tests.worker.stage import NEW, Play, Stage, embeddings
 from worker.office import opened
 from worker.rescoring import carry_out, make_plan
@@ -139,21 +139,14 @@ def test_a_row_whose_file_is_gone_stops_a_rescore_until_its_submission_is_disqua
 
 def test_an_answer_on_its_way_does_not_swallow_the_new_one(stage: Stage) -> None:
     """The old answer arrives after the rescore: the new one is posted over it, once."""
-    reached, released, armed = threading.Event(), threading.Event(), threading.Event()
-
-    def checkpoint(name: str) -> None:
-        if name == "before call post" and armed.is_set():
-            armed.clear()
-            reached.set()
-            released.wait(20)
-
-    with stage.play(checkpoint=checkpoint) as play:
-        armed.set()
+    gate = Gate("before call post")
+    with stage.play(checkpoint=gate) as play:
+        gate.close()
         pk = stage.submit("A", embeddings(0))
-        play.drive(reached.is_set)
+        play.drive(gate.reached)
         stage.add_task("late__regr", seed=4)
         assert stage.rescore() == 1
-        released.set()
+        gate.open()
         play.drive()
         old, new = stage.posts(pk)
         assert old != new

@@ -1,0 +1,38 @@
+"""A gate at one of the worker's checkpoints, for tests of what happens meanwhile."""
+
+from __future__ import annotations
+
+import threading
+
+LIMIT_S = 20.0
+
+
+class Gate:
+    """A checkpoint function that holds the thread which comes to one checkpoint, once, after it was closed.
+
+    Args:
+        checkpoint: Where.
+    """
+
+    def __init__(self, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
+        self._closed, self._reached, self._open = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self, name: str) -> None:
+        """Come to a checkpoint."""
+        if name == self._checkpoint and self._closed.is_set():
+            self._closed.clear()
+            self._reached.set()
+            self._open.wait(LIMIT_S)
+
+    def close(self) -> None:
+        """Hold whoever comes next."""
+        self._closed.set()
+
+    def reached(self) -> bool:
+        """Tell whether somebody is held."""
+        return self._reached.is_set()
+
+    def open(self) -> None:
+        """Let it go on."""
+        self._open.set()

@@ -6,6 +6,7 @@ A fault is planted in a copy of the healthy challenge before it is examined. A c
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import socket
@@ -424,6 +425,9 @@ FAULTS: dict[str, Fault] = {
         lambda clinic: clinic.push("README.md", "# Ours\n\n<!-- neuco-worker:begin -->\n")
     ),
     "board.history": warning(lambda clinic: clinic.push("leaderboard/history.jsonl", "{}\n")),
+    "board.commitments": failing(
+        lambda clinic: clinic.push("commitment.json", json.dumps([{"sequence": 1, "commitment": "a"}]))
+    ),
     "alerts.webhook": warning(changing({"alerts": {"webhook": None}})),
     "alerts.reachable": failing(
         lambda clinic: clinic.private("webhook", f"http://127.0.0.1:{_closed_port()}/services/hidden")

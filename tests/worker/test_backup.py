@@ -14,6 +14,7 @@ from scoring.errors import OrganizerError
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.archiving import read_backup, write_backup
 from worker.configuration import load
+from worker.doctor import Level, examine
 from worker.fairness import receipts
 from worker.office import opened
 from worker.state import schema
@@ -102,17 +103,24 @@ def test_a_restored_worker_goes_on_from_what_was_published(stage: Stage, tmp_pat
 def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
     stage: Stage, play: Play
 ) -> None:
-    """Nothing is pushed over it: the organizer is told, and decides."""
+    """Nothing is pushed over it: the organizer is told, by the doctor as well, and decides."""
+
+    def examined() -> Level:
+        report = examine(stage.path, clock=lambda: datetime.now(UTC), only=["board.commitments"])
+        return next(found.level for found in report.outcomes if found.check.id == "board.commitments")
+
     stage.submit("A", embeddings(1))
     play.drive()
     assert stage.command("challenge", "commit", "--reason", "once more").returncode == 0
     play.drive()
     public = git(stage.board, "show", "main:commitment.json")
+    assert examined() is Level.OK
     with play.store.write() as tx:
         tx._connection.execute(schema.commitments.delete().where(schema.commitments.c.sequence == 2))
     stage.submit("B", embeddings(2))
     play.drive(lambda: play.alerts() == {"leaderboard.commitment_unknown"})
     assert git(stage.board, "show", "main:commitment.json") == public
+    assert examined() is Level.FAIL
     assert stage.teams() == ["A"]
 
 

@@ -6,12 +6,14 @@ import re
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.readme import BEGIN, END
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
-from worker.state import Store
+from worker.fairness import commitments
+from worker.state import Store, Transaction
 
 GIT_NEEDED = (
     2,
@@ -88,11 +90,29 @@ def _readme(exam: Examination) -> Iterator[Finding]:
 
 @check("board.history", "No earlier challenge stands in the repository", needs=PUSH, remote=True)
 def _history(exam: Examination) -> Iterator[Finding]:
-    if HISTORY in exam.publisher.existing() and not _has_boards(exam):
+    if HISTORY not in exam.publisher.existing():
+        return
+    with _state(exam) as tx:
+        has_boards = tx is not None and any(tx.last_board(name) for name in exam.configuration.phases)
+    if not has_boards:
         yield warn(
             f"{HISTORY} is in the repository already, but this state has no boards: the history of another challenge would go on.",
             "Use another branch or an empty repository, or restore the state that belongs to it.",
         )
+
+
+@check(
+    "board.commitments",
+    "The repository promises nothing that this state does not know",
+    needs=PUSH,
+    remote=True,
+)
+def _commitments(exam: Examination) -> Iterator[Finding]:
+    public = exam.publisher.existing().get(commitments.PATH)
+    if public is not None:
+        with _state(exam) as tx:
+            commitments.check_growth(public, commitments.commitment_file(tx) if tx else None)
+    yield from ()
 
 
 @check("alerts.webhook", "Somebody hears when a person is needed")
@@ -140,17 +160,15 @@ def _shown(exam: Examination) -> str:
     return re.sub(r"(?<=://)[^/@]*@", "", exam.configuration.repository_url)
 
 
-def _has_boards(exam: Examination) -> bool:
-    """Look into the state, if there is one; none is made."""
+@contextmanager
+def _state(exam: Examination) -> Iterator[Transaction | None]:
+    """Look into the state; None if there is none, and none is made."""
     url = exam.configuration.database_url
     if url.startswith("sqlite:///") and not exam.database.is_file():
-        return False
-    store = Store(url)
-    try:
-        with store.read() as tx:
-            return any(tx.last_board(codename) for codename in exam.configuration.phases)
-    finally:
-        store.close()
+        yield None
+        return
+    with closing(Store(url)) as store, store.read() as tx:
+        yield tx
 
 
 CHECKS: tuple[Check, ...] = (
@@ -160,6 +178,7 @@ CHECKS: tuple[Check, ...] = (
     _push,
     _readme,
     _history,
+    _commitments,
     _webhook,
     _reachable,
 )

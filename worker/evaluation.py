@@ -18,12 +18,11 @@ from worker.context import Context, seconds
 from worker.endings import Ending, give_back
 from worker.evaluate_child import order_for
 from worker.files import FileStore
+from worker.limits import GIGABYTE
 from worker.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
 from worker.turns import next_in_turn
-
-GIGABYTE = 1024**3
 
 
 class Evaluation:

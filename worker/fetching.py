@@ -14,12 +14,11 @@ from worker.children import LOOK_S, Child
 from worker.context import Context, seconds
 from worker.endings import no_child
 from worker.files import FileStore
-from worker.limits import largest_file
+from worker.limits import GIGABYTE, largest_file
 from worker.state import Tracked
 from worker.states import Attempt, Errand, Outcome, State
 from worker.turns import next_in_turn
 
-GIGABYTE = 1_000_000_000
 AHEAD = 2  # files fetched before they can be scored; more would only fill the disk
 DEADLINE_S = 900.0
 QUIET_S = 30.0  # without a byte

@@ -1,10 +1,10 @@
-"""How large a submission may be, for everybody who looks: the download, the child that reads it, and a participant's own check."""
+"""How large a submission may be, for all who look: the download, the child that reads it, a participant's own check; and the units."""
 
 from __future__ import annotations
 
 from scoring.errors import ParticipantError
 
-MEGABYTE = 1_000_000
+MEGABYTE, GIGABYTE = 1_000_000, 1_000_000_000  # of memory as of disk
 EXPANSION = 4  # a file may expand to so many times submission.max_megabytes
 
 

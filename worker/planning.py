@@ -30,7 +30,6 @@ MOST_MACHINES = 64
 PATIENCE = 0.95  # share of the last hour's submissions that must be answered within the patience
 READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
 LEAST_S = 0.5  # core seconds of training that are timed
-GIGABYTE = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)

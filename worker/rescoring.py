@@ -20,11 +20,14 @@ from worker.challenge import PhaseSetup
 from worker.children import Child
 from worker.evaluate_child import order_for
 from worker.fairness import commitments
+from worker.limits import GIGABYTE
 from worker.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.office import Office
 from worker.snapshots import stands
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, Errand, State
+
+LOOK_S = 0.5  # between two looks at a child's limits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,14 +189,15 @@ def _unscorable(row: Missing, error: ParticipantError) -> OrganizerError:
 
 
 def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
-    """Score one content's missing cells in a child of its own.
+    """Score one content's missing cells in a child of its own, within the limits of `submission`.
 
     Raises:
-        InfrastructureError: If the child died or took longer than `submission.deadline`.
+        InfrastructureError: If the child died, or took longer or more memory than it may.
         OrganizerError: If the labels changed meanwhile.
         ParticipantError: If these embeddings cannot be scored on these tasks.
     """
     configuration = office.configuration
+    limits = configuration.submission
     file = office.files.find(row.file_hash or "")
     if file is None:
         raise InfrastructureError("A stored file has disappeared.", code="rescore.files_gone")
@@ -204,10 +208,10 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
         folder=office.files.temporary(f"rescore-{row.content_hash[:16]}"),
         wake=wake.set,
     )
-    deadline = time.monotonic() + configuration.submission.deadline
+    deadline = time.monotonic() + limits.deadline
     try:
         while time.monotonic() < deadline:
-            wake.wait(timeout=0.5)
+            wake.wait(timeout=LOOK_S)
             wake.clear()
             while (message := child.receive()) is not None:
                 if message.get("kind") == "read":
@@ -221,11 +225,19 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
                 raise InfrastructureError(
                     "The process that rescored died.", cure="Run it again.", code="rescore.died"
                 )
-        raise InfrastructureError(
-            "Rescoring one submission took longer than submission.deadline.", code="rescore.deadline"
-        )
+            if child.memory_bytes() > limits.memory_gigabytes * GIGABYTE:
+                raise _over_limit(row, "more memory than submission.memory_gigabytes", "rescore.memory")
+        raise _over_limit(row, "longer than submission.deadline", "rescore.deadline")
     finally:
         child.close()
+
+
+def _over_limit(row: Missing, much: str, code: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"Rescoring submission {row.submissions[0].pk} took {much}.",
+        cure="Raise the limit if this machine has the room, or disqualify the submission, and run it again: it goes on from there.",
+        code=code,
+    )
 
 
 def _error(message: dict[str, object]) -> NeucoError:

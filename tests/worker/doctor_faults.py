@@ -25,6 +25,7 @@ import yaml
 from leaderboard.readme import BEGIN, END
 from tests.worker.stage import clean_environment, git, merged
 from worker.doctor import Level, Report, examine
+from worker.limits import GIGABYTE
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
 ROWS, DIM, FOLDS = 80, 8, 10
@@ -310,7 +311,7 @@ def _one_task(clinic: Clinic) -> None:
 
 
 def _nearly_full(clinic: Clinic) -> None:
-    free = shutil.disk_usage(clinic.folder).free / 1024**3
+    free = shutil.disk_usage(clinic.folder).free / GIGABYTE
     clinic.change({"submission": {"disk_reserve_gigabytes": free - 0.6, "embedding_dim": 4000}})
 
 

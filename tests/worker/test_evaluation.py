@@ -16,6 +16,7 @@ import pytest
 from tests.worker.stage import IDS, NEW, Play, Stage, embeddings
 from worker.cgroup import Delegation
 from worker.children import Child
+from worker.limits import GIGABYTE
 from worker.states import State
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
@@ -99,7 +100,7 @@ def test_a_child_that_the_kernel_ends_for_its_memory_has_hit_the_limit(slow: Sta
         assert child is not None
         (group,) = tree.iterdir()
         assert (group / "cgroup.procs").read_text().strip() == str(child.pid)
-        assert int((group / "memory.max").read_text()) == 8 * 1024**3
+        assert int((group / "memory.max").read_text()) == 8 * GIGABYTE
         (group / "memory.events").write_text("oom 1\noom_kill 1\n")  # as the kernel writes it
         child.send_signal(signal.SIGKILL)
         play.drive(lambda: not play.worker.evaluation.busy)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scoring.errors import OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.gate import Gate
 from tests.worker.stage import NEW, Play, Stage, embeddings
 from worker.office import opened
@@ -205,6 +205,27 @@ def test_what_cannot_be_scored_on_the_new_protocol_is_named(stage: Stage, play: 
     play.drive()
     assert stage.boards() == []
     assert play.alerts() == set()
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"), [("deadline", "rescore.deadline"), ("memory_gigabytes", "rescore.memory")]
+)
+def test_a_rescore_keeps_the_limits_of_a_submission_and_goes_on_once_they_are_raised(
+    stage: Stage, play: Play, limit: str, code: str
+) -> None:
+    """Labels that make the probes eat time or memory must not take the machine away from the worker beside it."""
+    pk = stage.submit("A", embeddings(0))
+    play.drive()
+    before = stage.boards()
+    stage.add_task("late__regr", seed=6)
+    stage.configure({"submission": {limit: 1e-6}})
+    with pytest.raises(InfrastructureError, match=f"submission {pk} .*submission.{limit}") as error:
+        stage.rescore()
+    assert error.value.code == code
+    assert "goes on from there" in error.value.cure
+    assert stage.boards() == before
+    stage.configure({"submission": {limit: 60}})
+    assert stage.rescore() == 1
 
 
 def test_a_rescore_commits_to_its_phase_alone(stage: Stage, play: Play) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from worker.doctor.check import Check, Finding, check, fail, note, warn
 from worker.doctor.examination import Examination
 from worker.doctor.tasks import LABELS
+from worker.limits import GIGABYTE, MEGABYTE
 
-MEGABYTE = 1_000_000
 READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
 LEAST_FOLDS = 2
 HALF = 0.5
@@ -99,7 +99,7 @@ def _size(exam: Examination) -> Iterator[Finding]:
 def _disk(exam: Examination) -> Iterator[Finding]:
     import shutil
 
-    from worker.doctor.machine import GIGABYTE, existing
+    from worker.doctor.machine import existing
 
     few = 200
     free = shutil.disk_usage(existing(exam.configuration.state_dir)).free
@@ -117,18 +117,18 @@ def _disk(exam: Examination) -> Iterator[Finding]:
 
 @check("cost.memory", "A submission is scored well within its memory limit", needs=MEASURED)
 def _memory(exam: Examination) -> Iterator[Finding]:
-    limit = exam.configuration.submission.memory_gigabytes * 1024**3
+    limit = exam.configuration.submission.memory_gigabytes * GIGABYTE
     for codename, cost in exam.costs.items():
         # The file is still in memory while it becomes a matrix.
         needed = cost.memory_bytes + cost.csv_bytes
         if needed > limit:
             yield fail(
-                f"Phase {codename}: a submission takes about {needed / 1024**3:.2f} GB of memory,"
-                f" more than submission.memory_gigabytes ({limit / 1024**3:g}).",
+                f"Phase {codename}: a submission takes about {needed / GIGABYTE:.2f} GB of memory,"
+                f" more than submission.memory_gigabytes ({limit / GIGABYTE:g}).",
                 "Raise it.",
             )
         else:
-            yield note(f"Phase {codename}: about {needed / 1024**3:.2f} GB of memory.")
+            yield note(f"Phase {codename}: about {needed / GIGABYTE:.2f} GB of memory.")
 
 
 def measure(exam: Examination, codename: str) -> Cost:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
+from worker.limits import GIGABYTE
 
-GIGABYTE = 1024**3
 STATE = ("configuration.file", "machine.state")
 
 

@@ -194,6 +194,37 @@ def test_writers_wait_for_one_another(url: str) -> None:
         store.close()
 
 
+def test_whoever_waited_for_the_lock_sees_what_came_before(postgres: Server) -> None:
+    """Also on a server whose transactions see one moment by default: a writer's begins once it has the lock."""
+    url = postgres.url(postgres.fresh())
+    name = sa.make_url(url).database
+    store = Store(url)
+    with store.write() as tx:
+        tx._connection.exec_driver_sql(
+            f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'"
+        )
+    store.close()
+    store = Store(url)
+    began, ends = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with store.write() as tx:
+            began.set()
+            ends.wait(20)
+            tx.set_fact("count", "1")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    began.wait(20)
+    releaser = threading.Timer(0.3, ends.set)
+    releaser.start()
+    with store.write() as tx:
+        seen = tx.fact("count")
+    thread.join()
+    store.close()
+    assert seen == "1"
+
+
 def test_a_reader_sees_one_moment(url: str) -> None:
     """What is committed while a reading is under way is not in it."""
     reader, writer = Store(url), Store(url)

@@ -46,6 +46,7 @@ def make_engine(url: str, *, busy_timeout_s: float) -> sa.Engine:
             url,
             pool_pre_ping=True,
             hide_parameters=True,
+            isolation_level="READ COMMITTED",  # whatever the server's default: who waited for the write lock sees what came before
             connect_args={"connect_timeout": CONNECT_WITHIN_S, "application_name": "neuco-worker", **alive},
         )
     except ModuleNotFoundError as missing:

@@ -15,10 +15,9 @@ import yaml
 
 from scoring.documents import read_yaml
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.challenge import beacon_path
 from worker.configuration import Configuration
 from worker.office import Office
-from worker.state import LOG_UNSEEN, RESTORED, Store
+from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
 
 FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"
@@ -41,7 +40,7 @@ def write_backup(office: Office, config: Path, archive: Path) -> int:
     if not configuration.database_url.startswith(prefix):
         raise OrganizerError(
             "The state is on a database server.",
-            cure="Back it up with pg_dump; files lie under ./state.",
+            cure="Back it up with pg_dump (files lie under ./state); after pg_restore run `neuco-worker challenge restored`.",
             code="backup.server",
         )
     temporary = archive.with_name(archive.name + ".part")
@@ -68,8 +67,6 @@ def write_backup(office: Office, config: Path, archive: Path) -> int:
                 tar.add(rewritten, CONFIGURATION)
                 tar.add(copy, "state/worker.db")
                 tar.add(configuration.path(configuration.challenge.secret), "challenge.secret")
-                if beacon_path(configuration).is_file():  # without it every seed would be another
-                    tar.add(beacon_path(configuration), "challenge.secret.beacon")
                 for name, phase in configuration.phases.items():
                     tar.add(configuration.path(phase.tasks), f"tasks/{name}")
                     tar.add(configuration.path(phase.ids), f"ids/{name}.txt")
@@ -130,6 +127,17 @@ def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
             shutil.copyfileobj(content, file)
 
 
+def mark_restored(tx: Transaction, until: str) -> None:
+    """Note that a state was put back from a backup: what EvalAI and the repository know since then is looked for.
+
+    Args:
+        tx: The state.
+        until: The latest time of which the state can know everything, ISO 8601; its last look at EvalAI's listing counts if there was one.
+    """
+    tx.set_fact(RESTORED, tx.fact("reconciled_at") or until)
+    tx.set_fact(LOG_UNSEEN, "true")
+
+
 def read_backup(archive: Path, directory: Path) -> Path:
     """Unpack a backup into an empty folder and return its configuration file.
 
@@ -157,8 +165,7 @@ def read_backup(archive: Path, directory: Path) -> Path:
     store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")
     with store.write() as tx:
         made_at = json.loads((directory / MANIFEST).read_text())["made_at"]
-        tx.set_fact(RESTORED, tx.fact("reconciled_at") or made_at)
-        tx.set_fact(LOG_UNSEEN, "true")
+        mark_restored(tx, made_at)
     store.close()
     (directory / MANIFEST).unlink()
     return directory / CONFIGURATION

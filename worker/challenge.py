@@ -10,7 +10,6 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from scoring.errors import OrganizerError
@@ -20,6 +19,7 @@ from scoring.seeds import phase_key, secret_commitment
 from scoring.tasks import load_tasks
 from worker.configuration import Configuration, Phase
 from worker.secrets import read_challenge_secret
+from worker.state import Store
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -49,17 +49,35 @@ class PhaseSetup:
         return (record["protocol_hash"], record["tasks"]) == (self.protocol.hash, dict(self.tasks))
 
 
-def tasks_changed(codename: str) -> OrganizerError:
-    """Make the error for files that are not those that a phase's scores stand on."""
+def tasks_changed(codename: str, *, elsewhere: bool = False) -> OrganizerError:
+    """Make the error for files that are not those that a phase's scores stand on; the right ones may be on another machine."""
+    back = "Copy them here from the machine that has the right ones" if elsewhere else "Put them back"
     return OrganizerError(
         f"Tasks or protocol of phase {codename} are not those that the scores so far stand on.",
-        cure="Put them back, or take the change up with `neuco-worker challenge rescore`.",
+        cure=f"{back}, or take the change up with `neuco-worker challenge rescore`.",
         code="tasks.changed",
     )
 
 
-def load_phase(configuration: Configuration, codename: str, secret: bytes) -> PhaseSetup:
+def tasks_edited(codename: str) -> OrganizerError:
+    """Make the error for label files that were edited between two readings."""
+    return OrganizerError(
+        f"The label files of phase {codename} changed in this very moment.",
+        cure="Run it again when nobody edits them.",
+        code="tasks.edited",
+    )
+
+
+def load_phase(
+    configuration: Configuration, codename: str, secret: bytes, beacon: str | None = None
+) -> PhaseSetup:
     """Read one phase's id list and tasks.
+
+    Args:
+        configuration: The checked configuration.
+        codename: Of the phase.
+        secret: The challenge's.
+        beacon: The public value that is mixed into the phase's key, if the challenge has one.
 
     Raises:
         OrganizerError: If a file is missing or wrong, with its cure.
@@ -67,10 +85,7 @@ def load_phase(configuration: Configuration, codename: str, secret: bytes) -> Ph
     settings = configuration.phases[codename]
     ids = read_ids(configuration.path(settings.ids))
     tasks = load_tasks(configuration.path(settings.tasks), ids)
-    key = phase_key(secret, codename)
-    beacon = read_beacon(configuration)
-    if beacon is not None:
-        key = mixed_key(key, beacon)
+    key = split_key(secret, codename, beacon)
     return PhaseSetup(
         codename=codename,
         settings=settings,
@@ -89,21 +104,10 @@ def load_phase(configuration: Configuration, codename: str, secret: bytes) -> Ph
     )
 
 
-def beacon_path(configuration: Configuration) -> Path:
-    """Return where the public value stands that is mixed into the phase keys, if one was chosen.
-
-    Beside the secret; beside the configuration when systemd hands the secret over, because nothing can be written there.
-    """
-    if str(configuration.challenge.secret).startswith("credential:"):
-        return configuration.path(Path("./challenge.secret.beacon"))
-    secret = configuration.path(configuration.challenge.secret)
-    return secret.with_name(secret.name + ".beacon")
-
-
-def read_beacon(configuration: Configuration) -> str | None:
-    """Read the public value, fixed after the commitment, that no organizer could choose; None if there is none."""
-    path = beacon_path(configuration)
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+def split_key(secret: bytes, codename: str, beacon: str | None) -> bytes:
+    """Return the key from which a phase's seeds derive."""
+    key = phase_key(secret, codename)
+    return key if beacon is None else mixed_key(key, beacon)
 
 
 def mixed_key(key: bytes, beacon: str) -> bytes:
@@ -111,11 +115,24 @@ def mixed_key(key: bytes, beacon: str) -> bytes:
     return hmac.new(key, beacon.encode(), hashlib.sha256).digest()
 
 
-def load_challenge(configuration: Configuration) -> dict[str, PhaseSetup]:
-    """Read all phases, in the order of the configuration.
+def load_challenge(configuration: Configuration, beacon: str | None = None) -> dict[str, PhaseSetup]:
+    """Read all phases, in the order of the configuration, as :func:`load_phase` does.
 
     Raises:
         OrganizerError: As :func:`load_phase` and :func:`worker.secrets.read_challenge_secret`.
     """
     secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
-    return {codename: load_phase(configuration, codename, secret) for codename in configuration.phases}
+    return {
+        codename: load_phase(configuration, codename, secret, beacon) for codename in configuration.phases
+    }
+
+
+def read_challenge(configuration: Configuration, store: Store) -> dict[str, PhaseSetup]:
+    """Read all phases as they are scored: with the beacon that the state knows of.
+
+    Raises:
+        OrganizerError: As :func:`load_challenge`.
+    """
+    with store.read() as tx:
+        beacon = tx.beacon()
+    return load_challenge(configuration, beacon)

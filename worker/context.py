@@ -34,6 +34,7 @@ class Context:
         started_at: When this worker began.
         sharing: What other daemons on the same state mean to this one.
         cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
+        behind: Phases left to other machines: their scores stand on files that lie there and not here.
     """
 
     configuration: Configuration
@@ -46,6 +47,7 @@ class Context:
     checkpoint: Callable[[str], None] = lambda _: None
     sharing: Alone = field(default_factory=lambda: Alone("worker"))
     cgroup: Delegation | None = None
+    behind: frozenset[str] = frozenset()
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def mode(self) -> str | None:

@@ -6,7 +6,6 @@ downloads and evaluations) that are looked after here. The time is a parameter.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -218,9 +217,9 @@ class Worker:
         if record is not None and (setup.is_recorded(record) or self._follow(setup.codename, record, now)):
             return True
         with self.context.store.write() as tx:
-            error = tasks_changed(setup.codename)
+            error = tasks_changed(setup.codename, elsewhere=self.sharing.shared)
             give_back(tx, known, error, Outcome.ORGANIZER, retry_at=self.context.retry_at(now, known.tries))
-        self.context.trouble(self._tasks_alert(setup.codename), error, now=now)
+        self.context.trouble(self.sharing.here(f"tasks:{setup.codename}"), error, now=now)
         return False
 
     def _follow_rescores(self, now: datetime) -> None:
@@ -231,20 +230,27 @@ class Worker:
         with self.context.store.read() as tx:
             records = {name: tx.phase_record(name) for name in self.context.phases}
             raised = {alert.key for alert in tx.alerts()}
+        behind = set()
         for name, setup in self.context.phases.items():
-            record, alert = records[name], self._tasks_alert(name)
+            record, alert = records[name], self.sharing.here(f"tasks:{name}")
             if record is None or setup.is_recorded(record) or self._follow(name, record, now):
                 if alert in raised:
                     self.context.over(alert, now=now)
                 continue
+            behind.add(name)
             with self.context.store.read() as tx:
                 overtaken = is_overtaken(tx, setup)
-            if overtaken:
-                self.context.trouble(alert, tasks_changed(name), now=now)
+            if overtaken or self.sharing.shared:
+                self.context.trouble(alert, tasks_changed(name, elsewhere=self.sharing.shared), now=now)
+        if self.sharing.shared:
+            self._leave_to_others(frozenset(behind), now)
 
-    def _tasks_alert(self, phase: str) -> str:
-        """Name the alert of changed files: each machine has its own files."""
-        return f"tasks:{phase}" + (f"@{socket.gethostname()}" if self.sharing.shared else "")
+    def _leave_to_others(self, phases: frozenset[str], now: datetime) -> None:
+        """Fetch and score nothing of phases whose right files another machine has: its worker can."""
+        self.context.behind = phases
+        if phases:
+            with self.context.store.write() as tx:
+                self.sharing.hand_back(tx, phases, now)
 
     def _follow(self, name: str, record: Mapping[str, Any], now: datetime) -> bool:
         """Take a phase's files up if they are what the record names."""
@@ -253,16 +259,17 @@ class Worker:
             return False
         self._in_vain[name] = (record, now)
         configuration = self.context.configuration
+        with self.context.store.read() as tx:
+            beacon = tx.beacon()
         try:
             secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
-            fresh = load_phase(configuration, name, secret)
+            fresh = load_phase(configuration, name, secret, beacon)
         except OrganizerError:
             return False
         if not fresh.is_recorded(record):
             return False
         self.context.phases = {**self.context.phases, name: fresh}
         del self._in_vain[name]
-        self.publishing.renew()
         return True
 
     def _recover(self, now: datetime) -> None:

@@ -79,7 +79,10 @@ class Evaluation:
                 for known in stored
                 if not known.waits(now)
                 and not _held(known)
-                and (known.state is State.SCORING or known.team_key not in waiting)
+                and (
+                    known.state is State.SCORING
+                    or (known.team_key not in waiting and known.phase not in self._context.behind)
+                )
             ]
             ready = self._context.sharing.scorable(tx, ready)
             begun = next((known for known in ready if known.state is State.SCORING), None)

@@ -60,9 +60,9 @@ class Fetching:
                 cure="Make room in the state directory's file system; fetching goes on by itself.",
                 code="disk.reserve",
             )
-            self._context.trouble("disk.reserve", error, now=now)
+            self._context.trouble(self._context.sharing.here("disk.reserve"), error, now=now)
             return False
-        self._context.over("disk.reserve", now=now)
+        self._context.over(self._context.sharing.here("disk.reserve"), now=now)
         self._start(known, now)
         return True
 
@@ -90,6 +90,7 @@ class Fetching:
                 for known in acknowledged
                 if not known.waits(now)
                 and known.team_key not in later
+                and known.phase not in self._context.behind
                 and known.read_at is not None  # else its address is stale: the courier reads it anew
                 and not (known.hold or "").startswith("facts.")
             ]

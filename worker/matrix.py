@@ -40,6 +40,6 @@ def give_receipt(
         content_hash=content_hash,
         protocol_hash=setup.protocol.hash,
         cells=cells,
-        scored_at=now,
+        scored_at=tx.promise_time(now),
     )
     return receipts.issue(tx, record)

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scoring.errors import OrganizerError
-from worker.challenge import PhaseSetup, load_challenge
-from worker.configuration import Configuration, load
+from worker.challenge import PhaseSetup, read_challenge
+from worker.configuration import Configuration, Phase, load
 from worker.files import FileStore
 from worker.state import Store, Tracked, Transaction
 
@@ -37,8 +37,8 @@ class Office:
     clock: Callable[[], datetime]
 
     def phases(self) -> Mapping[str, PhaseSetup]:
-        """Read the phases from their files; see :func:`worker.challenge.load_challenge`."""
-        return load_challenge(self.configuration)
+        """Read the phases from their files; see :func:`worker.challenge.read_challenge`."""
+        return read_challenge(self.configuration, self.store)
 
     def phase(self, codename: str) -> PhaseSetup:
         """Read one phase by name.
@@ -46,7 +46,16 @@ class Office:
         Raises:
             OrganizerError: If there is no such phase.
         """
-        phases = self.phases()
+        self.check_phase(codename)
+        return self.phases()[codename]
+
+    def check_phase(self, codename: str) -> Phase:
+        """Return a phase's section of the configuration; its files are not read.
+
+        Raises:
+            OrganizerError: If there is no such phase.
+        """
+        phases = self.configuration.phases
         if codename not in phases:
             raise OrganizerError(
                 f"There is no phase {codename!r}.",

@@ -7,22 +7,19 @@ interrupted is simply made again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
 from leaderboard.publisher import Published, Publisher
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.board_history import BoardHistory
-from worker.challenge import PhaseSetup, tasks_changed
 from worker.context import Context, seconds
 from worker.fairness import receipts
 from worker.lanes import Lane
 from worker.office import Office
 from worker.rounds import (
     Draft,
-    Material,
-    answered,
     compute,
     keep_boards,
     publisher_settings,
@@ -32,6 +29,7 @@ from worker.rounds import (
 )
 from worker.sharing import PUBLISHER
 from worker.state import LOG_UNSEEN, Transaction
+from worker.states import State
 
 _Wishes = tuple[int, str | None]
 """What asked for rounds so far: this process's count, and the mark that commands leave in the database."""
@@ -87,7 +85,7 @@ class Publishing:
         """Tell whether the repository may be behind."""
         with self._context.store.read() as tx:
             behind = self._led and self._served != self._wanted(tx)
-            return behind or bool(answered(tx, self._context.phases))
+            return behind or bool(tx.submissions([State.POSTED]))
 
     def collect(self, now: datetime) -> bool:
         """Take in a finished computation or push."""
@@ -149,7 +147,7 @@ class Publishing:
         if kept:
             self._draft = draft
         else:
-            self._begun_at = None  # somebody has frozen a phase meanwhile: at once once more
+            self._begun_at = None  # somebody has decided or published something meanwhile: at once once more
 
     def _push(self, draft: Draft) -> Published:
         self._context.checkpoint("before call push")
@@ -168,10 +166,11 @@ class Publishing:
 
     def _failed(self, error: NeucoError, now: datetime) -> None:
         self._draft = None
-        if isinstance(error, receipts.LogIsAhead):
-            self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
+        if isinstance(error, receipts.LogIsAhead):  # at once once more, from what the state knows by then
             with self._context.store.write() as tx:
-                receipts.take_over(tx, error.lines)
+                taken = receipts.take_over(tx, error)
+            if taken:
+                self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
             self._begun_at, self._closes_at = None, None
             return
         self.last_error = error
@@ -183,29 +182,24 @@ class Publishing:
             self._context.trouble("leaderboard.push", error, now=now)
 
 
-def publish_now(office: Office, *, about: Collection[str] | None = None) -> Published:
+def publish_now(office: Office) -> Published:
     """Compute and push the boards at once, whether or not a daemon runs.
 
-    Args:
-        office: The challenge.
-        about: The phases that matter, all by default; the board of another one may have to stand as it is.
-
     Raises:
-        OrganizerError: If the scores of a phase that matters stand on other tasks or another protocol than its files.
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
-    phases = office.phases()
     publisher = Publisher(publisher_settings(office.configuration))
     while True:
-        material, draft = _make_draft(office, phases, about=phases if about is None else about)
+        draft = _make_draft(office, office.configuration.phases)
         with office.store.write() as tx:
-            _keep_draft(tx, material, draft)
+            _keep_draft(tx, draft)
+            tx.ask_for_round()  # should this process die, or fail to push, a daemon does it
         try:
             published = push(publisher, draft)
             break
         except receipts.LogIsAhead as error:
             with office.store.write() as tx:
-                receipts.take_over(tx, error.lines)
+                receipts.take_over(tx, error)
     with office.store.write() as tx:
         record_push(tx, draft, published, now=office.now)
     return published
@@ -215,14 +209,15 @@ def freeze(office: Office, phase: str) -> None:
     """Close a phase on the board that is due now: what was answered until this moment stands on it, nothing that comes later.
 
     Raises:
-        OrganizerError: If there is no such phase, or its scores stand on other tasks or another protocol than its files.
+        OrganizerError: If there is no such phase.
         InfrastructureError: If the daemon made a board at the same moment.
     """
-    setup = office.phase(phase)
-    material, draft = _make_draft(office, {phase: setup}, about=(phase,))
+    office.check_phase(phase)
+    draft = _make_draft(office, [phase])
     with office.store.write() as tx:
-        _keep_draft(tx, material, draft)
+        _keep_draft(tx, draft)
         if tx.phase_record(phase) is None:
+            setup = office.phase(phase)
             tx.record_phase(phase, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
         tx.freeze_phase(phase, at=office.now)
         tx.ask_for_round()
@@ -235,27 +230,21 @@ def thaw(office: Office, phase: str) -> None:
     Raises:
         OrganizerError: If there is no such phase.
     """
-    office.phase(phase)
+    office.check_phase(phase)
     with office.store.write() as tx:
         tx.freeze_phase(phase, at=None)
         tx.ask_for_round()
         tx.log("thawed", actor=office.actor, now=office.now, phase=phase)
 
 
-def _make_draft(
-    office: Office, phases: Mapping[str, PhaseSetup], *, about: Collection[str]
-) -> tuple[Material, Draft]:
+def _make_draft(office: Office, phases: Collection[str]) -> Draft:
     with office.store.read() as tx:
         material = read_material(tx, office.configuration, phases, BoardHistory())
-    for codename in about:
-        if codename in material.overtaken:
-            raise tasks_changed(codename)
-    return material, compute(material, office.now)
+    return compute(material, office.clock())
 
 
-def _keep_draft(tx: Transaction, material: Material, draft: Draft) -> None:
-    moved = any(tx.last_board(name) != len(history) for name, history in material.histories.items())
-    if moved or not keep_boards(tx, draft):
+def _keep_draft(tx: Transaction, draft: Draft) -> None:
+    if not keep_boards(tx, draft):
         raise InfrastructureError(
             "The daemon made a board at the same moment.", cure="Try again.", code="board.busy"
         )

@@ -1,41 +1,40 @@
-"""Rounds of publishing: from values read out of the database to boards, and from boards to a pushed commit.
-
-The board of a phase whose scores stand on other tasks or another protocol than its files (see :func:`worker.snapshots.is_overtaken`) stands
-as it is, and what was answered meanwhile is not taken for published.
-"""
+"""Rounds of publishing: from values read out of the database to boards, and from boards to a pushed commit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from leaderboard import board as boards
 from leaderboard.files import render
 from leaderboard.publisher import Published, Publisher, PublisherSettings, commit_message
 from leaderboard.snapshot import Board, PhaseSite, PhaseSnapshot, Site
 from worker.board_history import BoardHistory
-from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.fairness import commitments, receipts
 from worker.intake import board_facts
-from worker.snapshots import is_overtaken, snapshot
-from worker.state import LOG_UNSEEN, Tracked, Transaction
+from worker.snapshots import snapshot
+from worker.state import LOG_UNSEEN, PROMISED, REVEALED, Tracked, Transaction
 from worker.states import State
 
 README = "README.md"
 HISTORY = "leaderboard/history.jsonl"
+PUSHED_COMMIT = "pushed_commit"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """What one round of publishing works on."""
+    """What one round of publishing works on; ``tip`` is the commit that was pushed last when the round began."""
 
     site: Site
     new: tuple[Board, ...]
     submissions: tuple[Tracked, ...]
     promises: Mapping[str, bytes]
-    log_unseen: bool
+    tip: str | None
+    records: Mapping[str, Mapping[str, Any] | None]
+    revealed_at: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,27 +45,30 @@ class Material:
     posted: tuple[Tracked, ...]
     snapshots: tuple[PhaseSnapshot, ...]
     histories: Mapping[str, tuple[Board, ...]]
-    frozen: Mapping[str, datetime | None]
-    overtaken: frozenset[str]
     promises: Mapping[str, bytes]
-    log_unseen: bool
+    tip: str | None
     revealed: frozenset[str]
+    promised_at: datetime | None
+    records: Mapping[str, Mapping[str, Any] | None]
+    revealed_at: str | None
 
 
 def read_material(
-    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup], history: BoardHistory
+    tx: Transaction, configuration: Configuration, phases: Collection[str], history: BoardHistory
 ) -> Material:
-    """Read everything that a round of publishing needs."""
+    """Read everything that a round of publishing needs: of the database alone, no file of a phase is looked at."""
+    promised = tx.fact(PROMISED)
     return Material(
         configuration=configuration,
-        posted=answered(tx, phases),
-        snapshots=tuple(snapshot(tx, configuration, setup) for setup in phases.values()),
+        posted=tuple(tx.submissions([State.POSTED])),
+        snapshots=tuple(snapshot(tx, configuration, name) for name in phases),
         histories={name: history.read(tx, name) for name in phases},
-        frozen={name: _frozen_at(tx, name) for name in phases},
-        overtaken=frozenset(name for name, setup in phases.items() if is_overtaken(tx, setup)),
         promises=promise_files(tx),
-        log_unseen=tx.fact(LOG_UNSEEN) is not None,
+        tip=tx.fact(PUSHED_COMMIT),
         revealed=frozenset(tx.reveals()),
+        promised_at=datetime.fromisoformat(promised) if promised is not None else None,
+        records={name: tx.phase_record(name) for name in phases},
+        revealed_at=tx.fact(REVEALED),
     )
 
 
@@ -79,12 +81,18 @@ def promise_files(tx: Transaction) -> dict[str, bytes]:
 
 
 def compute(material: Material, now: datetime) -> Draft:
-    """Make the boards that follow; pure. A frozen phase gets none, nor does one whose files its scores do not stand on."""
+    """Make the boards that follow; pure. A frozen phase gets none.
+
+    A board is never dated before the scores that it shows, whatever another machine's clock or ours says: who checks it looks for the
+    scores that stood at its time.
+    """
+    now = max(now, material.promised_at or now)
     new = []
     sites = []
     for phase in material.snapshots:
-        history, frozen_at = material.histories[phase.codename], material.frozen[phase.codename]
-        if frozen_at is None and phase.codename not in material.overtaken:
+        history, record = material.histories[phase.codename], material.records[phase.codename]
+        frozen_at = record["frozen_at"] if record is not None else None
+        if frozen_at is None:
             following = boards.next_board(phase, history, at=now)
             if following is not None:
                 new.append(following)
@@ -108,7 +116,9 @@ def compute(material: Material, now: datetime) -> Draft:
         new=tuple(new),
         submissions=material.posted,
         promises=material.promises,
-        log_unseen=material.log_unseen,
+        tip=material.tip,
+        records=material.records,
+        revealed_at=material.revealed_at,
     )
 
 
@@ -116,12 +126,20 @@ def keep_boards(tx: Transaction, draft: Draft) -> bool:
     """Store the new boards; what is pushed is made from the stored ones.
 
     Returns:
-        False, and nothing is stored, if one of their phases was frozen meanwhile.
+        False, and nothing is stored, if since the draft was read somebody else made a board, or a phase was frozen, thawed, rescored or
+        revealed: a board would come after what it knows nothing of.
     """
-    if any(_frozen_at(tx, board.phase) is not None for board in draft.new):
+    made = {board.phase for board in draft.new}
+    for site in draft.site.phases:
+        if tx.last_board(site.codename) != len(site.history) - (site.codename in made):
+            return False
+    if made and tx.fact(REVEALED) != draft.revealed_at:
+        return False
+    if any(tx.phase_record(name) != draft.records[name] for name in made):
         return False
     for board in draft.new:
         tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
+        tx.promise_time(board.made_at)
     return True
 
 
@@ -129,15 +147,14 @@ def push(publisher: Publisher, draft: Draft) -> Published:
     """Render the site on the branch's tip and push it.
 
     Raises:
-        LogIsAhead: If the branch has receipts that a restored state lacks.
+        LogIsAhead: If the branch has receipts that the draft lacks.
         InfrastructureError: If it has commitments that the draft lacks.
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
 
     def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
         commitments.check_growth(existing.get(commitments.PATH), draft.promises.get(commitments.PATH))
-        if draft.log_unseen:
-            receipts.check_growth(existing.get(receipts.PATH), draft.promises.get(receipts.PATH))
+        receipts.check_growth(existing.get(receipts.PATH), draft.promises.get(receipts.PATH))
         rendered = render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
         return {**rendered, **draft.promises}
 
@@ -145,7 +162,13 @@ def push(publisher: Publisher, draft: Draft) -> Published:
 
 
 def record_push(tx: Transaction, draft: Draft | None, published: Published, *, now: datetime) -> None:
-    """Record that the repository shows the draft."""
+    """Record that the repository shows the draft.
+
+    Another worker or a command may have pushed since the draft was read, and ours went over it, or its over ours: one more round shows
+    everything.
+    """
+    if draft is None or tx.fact(PUSHED_COMMIT) != draft.tip:
+        tx.ask_for_round()
     for known in draft.submissions if draft is not None else ():
         current = tx.get(known.pk)
         # What changed while the push was under way is not on the board yet.
@@ -153,7 +176,7 @@ def record_push(tx: Transaction, draft: Draft | None, published: Published, *, n
             tx.move(known.pk, State.POSTED, State.PUBLISHED)
     tx.set_fact(LOG_UNSEEN, None)
     tx.set_fact("pushed_at", now.isoformat())
-    tx.set_fact("pushed_commit", published.commit)
+    tx.set_fact(PUSHED_COMMIT, published.commit)
     tx.resolve_alert("leaderboard.push", now=now)
 
 
@@ -195,17 +218,3 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...]) -> Si
         publish=frozenset(configuration.leaderboard.publish),
         link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
     )
-
-
-def answered(tx: Transaction, phases: Mapping[str, PhaseSetup]) -> tuple[Tracked, ...]:
-    """Return the submissions whose answers EvalAI has and that a round of publishing can bring onto their boards, or keep off."""
-    posted = tx.submissions([State.POSTED])
-    if not posted:
-        return ()
-    standing = {name for name, setup in phases.items() if is_overtaken(tx, setup)}
-    return tuple(known for known in posted if known.phase not in standing)
-
-
-def _frozen_at(tx: Transaction, phase: str) -> datetime | None:
-    record = tx.phase_record(phase)
-    return None if record is None else record["frozen_at"]

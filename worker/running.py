@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker import logs, memory
 from worker.beats import Beats
 from worker.cgroup import delegation
-from worker.challenge import load_challenge
+from worker.challenge import read_challenge
 from worker.configuration import Configuration, load
 from worker.daemon import Waiting, Worker, make_client
 from worker.evalai import TokenRefused, token_expiry
@@ -97,14 +97,15 @@ def started(
         InfrastructureError: If another daemon runs on the state.
     """
     configuration = load(path)
-    phases = load_challenge(configuration)
     client = make_client(configuration)
     logs.set_up(secrets=_secrets(configuration))
-    with nullcontext() if configuration.shared_state else only_daemon(configuration.state_dir):
-        store = Store(configuration.database_url, checkpoint=checkpoint)
+    with (
+        nullcontext() if configuration.shared_state else only_daemon(configuration.state_dir),
+        closing(Store(configuration.database_url, checkpoint=checkpoint)) as store,
+    ):
         worker = Worker(
             configuration,
-            phases,
+            read_challenge(configuration, store),
             store,
             client,
             now=utc_now(),
@@ -119,7 +120,6 @@ def started(
             yield configuration, worker
         finally:
             worker.stop(utc_now())
-            store.close()
 
 
 def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
@@ -184,7 +184,7 @@ def _reload(path: Path, worker: Worker) -> None:
     old = worker.context.configuration
     try:
         configuration = load(path)
-        phases = load_challenge(configuration)
+        phases = read_challenge(configuration, worker.context.store)
         logs.set_up(secrets=_secrets(configuration))
         make_client(configuration).close()
         publisher_settings(configuration)

@@ -19,7 +19,7 @@ import json
 import os
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -98,6 +98,13 @@ class Alone:
 
     def let_go(self, tx: Transaction, pk: int, now: datetime) -> None:
         """Give up a claim under which nothing began."""
+
+    def hand_back(self, tx: Transaction, phases: Collection[str], now: datetime) -> None:
+        """Leave what we fetched of some phases, and score not yet, to other machines."""
+
+    def here(self, key: str) -> str:
+        """Return the key of an alert about this machine; another one's is another alert."""
+        return key
 
     def stop(self, now: datetime) -> None:
         """Give everything back, because the worker ends."""
@@ -187,15 +194,35 @@ class Shared(Alone):
         """Tell whether a fetched file is neither here nor with a worker that lives."""
         if known.file_hash is None or self._files.find(known.file_hash) is not None:
             return False
+        return self._keeper(tx, known, now) is None
+
+    def _keeper(self, tx: Transaction, known: Tracked, now: datetime) -> str | None:
+        """Return the worker that fetched a file last, if it lives."""
         fetched = [
             attempt["worker"]
             for attempt in tx.attempts(pk=known.pk)
             if attempt["kind"] == Attempt.FETCH and attempt["outcome"] == Outcome.DONE
         ]
-        if not fetched:
-            return True
-        seen = tx.fact(_WORKER + fetched[-1])
-        return seen is None or datetime.fromisoformat(seen) + LEASE < now or is_dead(fetched[-1])
+        seen = tx.fact(_WORKER + fetched[-1]) if fetched else None
+        if seen is None or datetime.fromisoformat(seen) + LEASE < now or is_dead(fetched[-1]):
+            return None
+        return str(fetched[-1])
+
+    def hand_back(self, tx: Transaction, phases: Collection[str], now: datetime) -> None:
+        """Leave what we fetched of some phases, and score not yet, to other machines."""
+        claims = _open(tx, Attempt.EVALUATE)
+        for known in self.stored(tx.submissions([State.FETCHED])):
+            if (
+                known.phase in phases
+                and claims.get(known.pk, (self.name, 0))[0] == self.name
+                and self._keeper(tx, known, now) in (None, self.name)
+            ):
+                self.let_go(tx, known.pk, now)
+                tx.move(known.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
+
+    def here(self, key: str) -> str:
+        """Return the key of an alert about this machine; another one's is another alert."""
+        return f"{key}@{socket.gethostname()}"
 
     def scorable(self, tx: Transaction, ready: Sequence[Tracked]) -> list[Tracked]:
         """Return what we have claimed, else what is free and lies here."""

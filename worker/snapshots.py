@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from leaderboard.snapshot import Entry, PhaseSnapshot, Rules, Selection
-from worker.challenge import PhaseSetup, tasks_changed
+from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, State
@@ -14,39 +16,30 @@ from worker.states import COUNTED, State
 def is_overtaken(tx: Transaction, setup: PhaseSetup) -> bool:
     """Tell whether a phase's scores stand on other tasks or another protocol than these.
 
-    Somebody changed the files and has not rescored yet, or has rescored and we read the files before. A board of such a phase would lack
-    every row, or show numbers that EvalAI no longer shows.
+    Somebody changed the files and has not rescored yet, or has rescored and we read the files before.
     """
     record = tx.phase_record(setup.codename)
     return record is not None and not setup.is_recorded(record) and tx.has_cells(setup.codename)
 
 
-def current_snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -> PhaseSnapshot:
-    """Read as :func:`snapshot`, for a person who asks.
+def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> PhaseSnapshot:
+    """Read everything that decides one phase's board now.
 
-    Raises:
-        OrganizerError: If the scores stand on other tasks or another protocol than the files.
+    Tasks and protocol are those that the answers at EvalAI stand on, as the database has them: files may be in an editor, and a machine may
+    have old ones. So a board follows a rescore in the moment in which the answers do.
     """
-    if is_overtaken(tx, setup):
-        raise tasks_changed(setup.codename)
-    return snapshot(tx, configuration, setup)
-
-
-def snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -> PhaseSnapshot:
-    """Read everything that decides one phase's board now."""
-    leaderboard, settings = configuration.leaderboard, setup.settings
-    matrix = tx.matrix(setup.protocol.hash)
+    leaderboard, settings = configuration.leaderboard, configuration.phases[codename]
+    record = tx.phase_record(codename)
+    tasks = {} if record is None else record["tasks"]
+    matrix = {} if record is None else tx.matrix(record["protocol_hash"])
     eligible = _eligible_teams(tx, settings.eligible_if_scored_in)
-    entries = []
-    for known in _standing(tx, setup.codename):
+    entries, row_sets = [], {}
+    for known in _standing(tx, codename):
         cells = matrix.get(known.content_hash or "", {})
-        scores = {
-            task: cells[task, version]["folds"]
-            for task, version in setup.tasks.items()
-            if (task, version) in cells
-        }
-        if len(scores) != len(setup.tasks) or known.submitted_at is None or known.team_key is None:
+        scores = {task: cells[task, version] for task, version in tasks.items() if (task, version) in cells}
+        if not scores or len(scores) != len(tasks) or known.submitted_at is None or known.team_key is None:
             continue  # a row with a missing cell has no rank and no number
+        row_sets = {task: cell["row_set"] for task, cell in scores.items()}  # the same in every row
         public = known.public_now if settings.visibility == "current" else known.public_at_first
         entries.append(
             Entry(
@@ -59,19 +52,33 @@ def snapshot(tx: Transaction, configuration: Configuration, setup: PhaseSetup) -
                 baseline=known.baseline
                 or known.team in leaderboard.baselines
                 or known.method in leaderboard.baselines,
-                scores=scores,
+                scores={task: cell["folds"] for task, cell in scores.items()},
                 eligible=eligible is None or known.team_key in eligible,
                 content_hash=known.content_hash or "",
-                seconds=sum(cells[task, version]["seconds"] for task, version in setup.tasks.items()),
+                seconds=sum(cell["seconds"] for cell in scores.values()),
             )
         )
+    rules = make_rules(configuration, codename, chosen=tx.choices(codename))
     return PhaseSnapshot(
-        codename=setup.codename,
-        title=setup.codename,
-        rules=make_rules(configuration, setup.codename, chosen=tx.choices(setup.codename)),
-        row_sets=dict(setup.row_sets),
+        codename=codename,
+        title=codename,
+        rules=replace(rules, epsilon=_epsilon(tx, codename, record) or rules.epsilon),
+        row_sets=row_sets,
         entries=tuple(entries),
     )
+
+
+def _epsilon(tx: Transaction, codename: str, record: Mapping[str, Any] | None) -> float | None:
+    """Return the epsilon of the protocol that a phase's scores stand on, from the commitment to it."""
+    for _, private in tx.commitments():
+        manifest = private["manifests"].get(codename)
+        if (
+            manifest is not None
+            and record is not None
+            and manifest["protocol_hash"] == record["protocol_hash"]
+        ):
+            return float(manifest["protocol"]["recipe"]["epsilon"])
+    return None
 
 
 def make_rules(configuration: Configuration, phase: str, *, chosen: Mapping[int, int]) -> Rules:

@@ -29,7 +29,7 @@ import yaml
 
 from scoring.scorecard import Scorecard
 from worker import evaluate_child
-from worker.challenge import PhaseSetup, load_challenge
+from worker.challenge import PhaseSetup, load_challenge, read_challenge
 from worker.configuration import load
 from worker.daemon import Worker, make_client
 from worker.evaluate_child import order_for
@@ -380,7 +380,7 @@ class Play:
         self.store = Store(configuration.database_url, checkpoint=self._checkpoint)
         self.worker = Worker(
             configuration,
-            load_challenge(configuration),
+            read_challenge(configuration, self.store),
             self.store,
             make_client(configuration, clock=self.clock.now),
             now=self.clock.now(),
@@ -404,7 +404,7 @@ class Play:
     def reload(self) -> None:
         """Take up the configuration file again."""
         configuration = load(self.stage.path)
-        self.worker.reload(configuration, load_challenge(configuration), now=self.clock.now())
+        self.worker.reload(configuration, read_challenge(configuration, self.store), now=self.clock.now())
 
     def step(self) -> bool:
         """Do one step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import threading
 import time
@@ -16,13 +17,13 @@ import pytest
 from tests.worker.postgres_server import Server, binaries, server
 from tests.worker.stage import NEW, Play, Stage, embeddings
 from worker import sharing
-from worker.challenge import load_challenge
+from worker.challenge import read_challenge
 from worker.configuration import load
 from worker.daemon import Worker, make_client
 from worker.fetching import AHEAD
 from worker.sandbox import ManualClock
 from worker.sharing import LEASE
-from worker.state import Store
+from worker.state import LOG_UNSEEN, RESTORED, Store
 from worker.states import ACTIVE, Outcome, State
 
 pytestmark = [
@@ -92,7 +93,7 @@ class Colleague(Play):
         self.store = Store(configuration.database_url)
         self.worker = Worker(
             configuration,
-            load_challenge(configuration),
+            read_challenge(configuration, self.store),
             self.store,
             make_client(configuration, clock=self.clock.now),
             now=self.clock.now(),
@@ -218,6 +219,31 @@ def test_a_dead_worker_is_replaced(shared: Stage, hire: Hire, tmp_path: Path) ->
     assert shared.teams() == ["A"]
 
 
+def test_a_machine_with_outdated_files_leaves_its_work_to_others(
+    shared: Stage, hire: Hire, tmp_path: Path
+) -> None:
+    """A rescore took up tasks that lie on one machine; the other neither fetches nor keeps what it could not score, until it has them."""
+    elsewhere = second_machine(shared, tmp_path / "two")
+    (elsewhere.parent / "tasks").unlink()
+    shutil.copytree(shared.folder / "tasks", elsewhere.parent / "tasks")
+    here = hire("here")
+    there = hire("there", path=elsewhere)
+    first = [shared.submit(f"team {number}", embeddings(number)) for number in range(4)]
+    together(
+        [there], lambda: list(there.states().values()).count("fetched") > 0 or all_in(there, State.PUBLISHED)
+    )
+    shared.add_task("late__regr", seed=1)
+    assert shared.rescore() == sum(there.known(pk).answer is not None for pk in first)
+    late = [shared.submit(f"late {number}", embeddings(number)) for number in range(4)]
+    together([there, here], lambda: all_in(here, State.PUBLISHED))
+    scored = workers_of(here)
+    assert {scored[pk][-1] for pk in late} == {"here"}
+    assert all(len(shared.posts(pk)) >= 1 for pk in (*first, *late))
+    assert there.worker.context.behind == {"dev"}
+    shutil.copy(shared.folder / "tasks" / "dev" / "late__regr.csv", elsewhere.parent / "tasks" / "dev")
+    together([there, here], lambda: not there.worker.context.behind)
+
+
 def test_a_worker_that_slept_is_fenced(shared: Stage, hire: Hire) -> None:
     """Its lease ended while it slept; what it brings when it wakes is refused, and nothing is posted twice."""
     here, there = hire("here"), hire("there")
@@ -234,6 +260,27 @@ def test_a_worker_that_slept_is_fenced(shared: Stage, hire: Hire) -> None:
     assert there.known(pk).answer == answer
     assert there.state(pk) is State.PUBLISHED
     assert len(shared.posts(pk)) == 1
+
+
+def test_a_state_that_was_put_back_from_a_dump_looks_for_what_it_lacks(shared: Stage, hire: Hire) -> None:
+    """The organizer says so before the start; then what EvalAI shows since is named, and the public log is gone on from."""
+    first = hire("first")
+    shared.submit("A", embeddings(0))
+    together([first], lambda: all_in(first, State.PUBLISHED))
+    with first.store.read() as tx:
+        known_until = tx.fact("reconciled_at")
+    first.stop()
+    first.dead = True
+    assert shared.command("challenge", "restored").returncode == 0
+    lost = shared.submit("B", embeddings(1))
+    shared.evalai.edit(lost, status="finished")
+    second = hire("second")
+    with second.store.read() as tx:
+        assert (tx.fact(RESTORED), tx.fact(LOG_UNSEEN)) == (known_until, "true")
+    together([second], lambda: "restore.answered_since" in second.alerts())
+    together([second], lambda: not second.worker.publishing.due() and not second.busy)
+    with second.store.read() as tx:
+        assert tx.fact(LOG_UNSEEN) is None
 
 
 def test_a_lease_lasts_while_its_worker_lives(shared: Stage, hire: Hire) -> None:

@@ -10,6 +10,7 @@ import pytest
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.gate import Gate
 from tests.worker.stage import NEW, Play, Stage, embeddings
+from worker.housekeeping import worth_compressing
 from worker.office import opened
 from worker.rescoring import carry_out, make_plan
 from worker.sandbox import ManualClock
@@ -54,31 +55,42 @@ def test_the_board_follows_a_rescore_however_quickly_its_answers_are_posted(stag
     assert play.alerts() == set()
 
 
-def test_the_board_stands_while_the_tasks_are_not_those_of_its_scores(stage: Stage, play: Play) -> None:
-    """A worker that starts on other tasks says so, and shows the board as it was instead of an empty one."""
+def test_the_board_goes_on_while_the_files_are_not_what_scores_stand_on(stage: Stage, play: Play) -> None:
+    """A worker that starts on other tasks says so; its board shows what EvalAI shows, and follows what a person decides."""
     stage.submit("A", embeddings(1))
+    gone = stage.submit("B", embeddings(2))
     play.drive()
-    board, commits = stage.boards(), stage.commits()
+    board = {row["team"]: row["q_mean"] for row in stage.boards()}
     stage.add_task("early__regr", seed=1)
     play.restart()
     play.drive(lambda: play.alerts() == {"tasks.changed"})
-    stage.submit("B", embeddings(0), phase="eval")
-    play.drive(lambda: not play.worker.publishing.due() and stage.commits() > commits)
-    assert stage.boards() == board
-    assert stage.teams("eval") == ["B"]
-    for command in (
-        ("board", "publish"),
-        ("board", "report", "--phase", "dev", "--out", str(stage.folder / "report")),
-    ):
-        refused = stage.command(*command)
-        assert refused.returncode == 2
-        assert "challenge rescore" in refused.stderr
-    assert stage.boards() == board
+    stage.submit("C", embeddings(0), phase="eval")
+    play.drive(lambda: not play.worker.publishing.due() and stage.teams("eval") == ["C"])
+    assert {row["team"]: row["q_mean"] for row in stage.boards()} == board
+    assert stage.command("challenge", "disqualify", str(gone), "--reason", "a test").returncode == 0
+    assert stage.command("board", "publish").returncode == 0
+    assert [(row["team"], row["q_mean"]) for row in stage.boards()] == [("A", board["A"])]
+    refused = stage.command("challenge", "reveal", "--phase", "dev", "--yes")
+    assert refused.returncode == 2
+    assert "challenge rescore" in refused.stderr
+    assert play.alerts() == {"tasks.changed"}
     stage.rescore()
     play.drive()
     assert play.alerts() == set()
     assert [row["team"] for row in stage.boards()] == ["A"]
-    assert stage.boards() != board
+    assert stage.boards()[0]["q_mean"] != board["A"]
+
+
+def test_a_board_shows_what_evalai_shows_while_epsilon_is_another(stage: Stage, play: Play) -> None:
+    """Mean Q is that of the protocol that the scores stand on, whatever the configuration says meanwhile."""
+    pk, gone = stage.submit("A", embeddings(1)), stage.submit("B", embeddings(2))
+    play.drive()
+    stage.configure({"scoring": {"epsilon": 0.5}})
+    play.reload()
+    play.drive(lambda: play.alerts() == {"tasks.changed"})
+    assert stage.command("challenge", "disqualify", str(gone), "--reason", "a test").returncode == 0
+    play.drive(lambda: stage.teams() == ["A"])
+    assert stage.boards()[0]["q_mean"] == stage.stdout(pk)["q_mean"]
 
 
 def test_a_submission_under_way_is_answered_on_the_new_tasks(stage: Stage) -> None:
@@ -121,6 +133,9 @@ def test_a_row_whose_file_is_gone_stops_a_rescore_until_its_submission_is_disqua
     """Nothing is taken up by halves; what is off the board needs no new cells."""
     gone, kept = stage.submit("A", embeddings(0)), stage.submit("B", embeddings(1))
     play.drive()
+    play.drive(
+        lambda: not any(map(worth_compressing, play.worker.files.stored()))
+    )  # none comes back from that
     play.worker.files.remove(str(play.known(gone).file_hash))
     before = stage.boards()
     stage.add_task("late__regr", seed=3)

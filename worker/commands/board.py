@@ -44,12 +44,12 @@ def replay(
     """
     from leaderboard import replay as history
     from worker.office import opened
-    from worker.snapshots import current_snapshot
+    from worker.snapshots import snapshot
 
     with opened(config) as office:
-        setup = office.phase(phase)
+        office.check_phase(phase)
         with office.store.read() as tx:
-            state = current_snapshot(tx, office.configuration, setup)
+            state = snapshot(tx, office.configuration, phase)
             scored_at = {
                 known.pk: known.scored_at for known in tx.submissions() if known.scored_at is not None
             }
@@ -72,14 +72,14 @@ def report(
     from leaderboard.report import report as make_report
     from scoring.standalone.ceilings import places_of
     from worker.office import opened
-    from worker.snapshots import current_snapshot
+    from worker.snapshots import snapshot
 
     with opened(config) as office:
-        setup = office.phase(phase)
+        setup = office.check_phase(phase)
         with office.store.read() as tx:
-            state = current_snapshot(tx, office.configuration, setup)
+            state = snapshot(tx, office.configuration, phase)
             boards = [from_json(text) for text in tx.boards(phase)]
-        places = places_of(office.configuration.path(setup.settings.tasks))
+        places = places_of(office.configuration.path(setup.tasks))
         made = make_report(state, boards, made_at=office.now, places=places)
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, content in ((f"{phase}.html", made.html), (f"{phase}.json", made.json)):
@@ -118,7 +118,7 @@ def awards(*, config: ConfigOption, phase: PhaseOption) -> None:
     from worker.office import opened
 
     with opened(config) as office:
-        office.phase(phase)
+        office.check_phase(phase)
         with office.store.read() as tx:
             boards = tx.boards(phase)
     if not boards:

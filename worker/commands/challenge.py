@@ -243,6 +243,23 @@ def restore(
 
 
 @challenge.command()
+def restored(*, config: ConfigOption) -> None:
+    """Say that the state on a database server was put back from a dump, before a worker is started on it.
+
+    What was answered since the dump is then named in an alert, and the public log of receipts is gone on from. `restore` does this itself.
+
+    Example: neuco-worker challenge restored --config challenge.yaml
+    """
+    from worker.archiving import mark_restored
+    from worker.office import opened
+
+    with opened(config) as office, office.store.write() as tx:
+        mark_restored(tx, office.now.isoformat())
+        tx.log("restored", actor=office.actor, now=office.now)
+    print("Noted. Start the workers; an alert names what was answered since the dump.")
+
+
+@challenge.command()
 def commit(
     *,
     config: ConfigOption,
@@ -259,26 +276,21 @@ def commit(
 
     Example: neuco-worker challenge commit --beacon "2026-12-01 drand 4821937" --config challenge.yaml
     """
-    from worker.challenge import beacon_path
+    from worker.challenge import load_challenge
     from worker.fairness.commitments import begin, commit_again, ensure
     from worker.fairness.commitments import commit as make_commitment
     from worker.office import opened
 
     with opened(config) as office:
+        phases = office.phases()
         if beacon is None:
             with office.store.write() as tx:
-                public = commit_again(
-                    tx, office.configuration, office.phases(), reason=reason, now=office.now
-                )
+                public = commit_again(tx, office.configuration, phases, reason=reason, now=office.now)
         else:
-            phases = office.phases()
+            mixed = load_challenge(office.configuration, beacon)
             with office.store.write() as tx:
                 _not_begun(tx, phases)
                 ensure(tx, office.configuration, phases, now=office.now)
-            with office.store.write() as tx:
-                _not_begun(tx, phases)  # nor since the first look
-                beacon_path(office.configuration).write_text(f"{beacon}\n", encoding="utf-8")
-                mixed = office.phases()
                 public = make_commitment(
                     tx,
                     office.configuration,
@@ -296,7 +308,6 @@ def commit(
                 commitment=public["commitment"],
                 reason=public["reason"],
             )
-        with office.store.write() as tx:
             tx.ask_for_round()
     print(f"{public['commitment']} - a running daemon takes it up and publishes it.")
 
@@ -324,29 +335,22 @@ def reveal(
 
     Example: neuco-worker challenge reveal --phase dev --yes --config challenge.yaml
     """
-    from worker.fairness.receipts import close_batch
-    from worker.fairness.reveal import reveal_files
+    from worker.fairness.reveal import reveal as reveal_phases
     from worker.office import opened
     from worker.publishing import publish_now
 
     with opened(config) as office:
         names = phase or list(office.configuration.phases)
         for name in names:
-            office.phase(name)
+            office.check_phase(name)
         if not yes:
             print(
                 f"This would publish tasks, labels and all scores of: {', '.join(names)}. Add --yes to do it."
             )
             return
-        publish_now(office, about=names)  # the last board belongs to the history that is revealed
-        with office.store.write() as tx:
-            close_batch(tx, made_at=office.now)  # every score that is revealed has its receipt in the log
-        for name in names:
-            files = reveal_files(office, name, labels=labels)
-            with office.store.write() as tx:
-                tx.add_reveal(name, files)
-                tx.log("revealed", actor=office.actor, now=office.now, phase=name, labels=labels)
-        published = publish_now(office, about=names)
+        publish_now(office)  # the last board belongs to the history that is revealed
+        reveal_phases(office, names, labels=labels)
+        published = publish_now(office)
     print(
         f"Revealed and pushed: {published.commit}. Anybody can run: neuco-worker challenge verify REPOSITORY"
     )

@@ -177,8 +177,9 @@ def export_neurobench(
 def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
     from leaderboard.geobench_export import rows_of_phase
     from scoring.tasks import load_tasks
+    from worker.challenge import tasks_changed
     from worker.office import opened
-    from worker.snapshots import current_snapshot
+    from worker.snapshots import is_overtaken, snapshot
 
     if config is None:
         raise OrganizerError("There is no configuration.", code="export.source")
@@ -187,7 +188,9 @@ def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
         recipe = setup.protocol.recipe
         tasks = load_tasks(office.configuration.path(setup.settings.tasks), setup.ids)
         with office.store.read() as tx:
-            state = current_snapshot(tx, office.configuration, setup)
+            if is_overtaken(tx, setup):  # their types are read from the files
+                raise tasks_changed(codename)
+            state = snapshot(tx, office.configuration, codename)
         return rows_of_phase(
             state,
             {task.name: task.type.value for task in tasks},

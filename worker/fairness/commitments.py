@@ -16,7 +16,7 @@ from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.tasks import load_tasks
-from worker.challenge import PhaseSetup
+from worker.challenge import PhaseSetup, split_key, tasks_edited
 from worker.configuration import Configuration
 from worker.fairness.canonical import NONCE_BYTES, canonical, digest, labels_hash
 from worker.secrets import read_challenge_secret
@@ -94,28 +94,33 @@ def commit(
         phases: The phases that are committed to as their files are now.
         reason: Why, in public.
         now: The time, in public.
-        beacon: A public value that is mixed into the splits.
+        beacon: A public value that is mixed into the splits from now on.
         kept: Manifests of further phases, which stay as they were committed to before.
 
     Raises:
-        OrganizerError: If label files are no longer those that the phases were read from.
+        OrganizerError: If label files are no longer those that the phases were read from, or the phases were read without the beacon that
+            was mixed in meanwhile.
     """
     secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
+    entries = tx.commitments()
+    mixed_in = beacon or tx.beacon()
     manifests = dict(kept or {})
     for name, setup in phases.items():
+        if setup.key != split_key(secret, name, mixed_in):
+            raise OrganizerError(
+                "The challenge's secret or beacon changed in this very moment.",
+                cure="Run it again.",
+                code="secret.edited",
+            )
         manifests[name] = phase_manifest(configuration, setup)
         if not covers(manifests[name], setup):  # the receipts would be of tasks that nobody committed to
-            raise OrganizerError(
-                f"The label files of phase {name} changed in this very moment.",
-                cure="Run it again when nobody edits them.",
-                code="tasks.edited",
-            )
+            raise tasks_edited(name)
     opened = opening(secret, manifests)
-    sequence = len(tx.commitments()) + 1
+    sequence = len(entries) + 1
     public = {
         "format": FORMAT,
         "sequence": sequence,
-        "made_at": now.isoformat(timespec="seconds"),
+        "made_at": tx.promise_time(now).isoformat(timespec="seconds"),
         "reason": reason,
         "commitment": commitment_of(opened),
         "beacon": beacon,

@@ -100,23 +100,27 @@ def close_batch(tx: Transaction, *, made_at: datetime) -> None:
 
 
 class LogIsAhead(InfrastructureError):
-    """The public log goes on from ours: we were restored from a backup that is older.
+    """The public log goes on from ours.
+
+    What we were about to push was read before another worker or a command pushed, or the state comes from an older backup.
 
     Args:
         lines: What ours lacks.
+        after: How many lines ours has.
     """
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], after: int) -> None:
         super().__init__(
-            "The public log of receipts is ahead of this state.",
-            cure="Its lines are taken over, and the push is tried again.",
+            "The public log of receipts is ahead of what was about to be pushed.",
+            cure="What the state lacks of it is taken over, and the push is made anew.",
             code="leaderboard.log_ahead",
         )
         self.lines = tuple(lines)
+        self.after = after
 
 
 def check_growth(public: bytes | None, ours: bytes | None) -> None:
-    """Check that a restored state's log lacks nothing of the public one: participants hold receipts in it.
+    """Check that our log lacks nothing of the public one: participants hold receipts in it.
 
     Raises:
         LogIsAhead: If it does. What does not go on from ours in one chain is not believed, and raises nothing.
@@ -137,14 +141,21 @@ def check_growth(public: bytes | None, ours: bytes | None) -> None:
     except (ValueError, LookupError, TypeError, AttributeError):
         return
     if missing:
-        raise LogIsAhead(missing)
+        raise LogIsAhead(missing, len(known))
 
 
-def take_over(tx: Transaction, lines: Sequence[str]) -> None:
-    """Go on from what the public log has more than ours."""
+def take_over(tx: Transaction, log: LogIsAhead) -> bool:
+    """Go on from what the public log has more than ours.
+
+    Returns:
+        False, and nothing changes, if the state is not as short as that log was compared with: it was read before somebody went on.
+    """
+    if len(tx.batches()) != log.after:
+        return False
     waiting = set(tx.open_receipts())
-    for sequence, line in enumerate(lines, len(tx.batches()) + 1):
+    for sequence, line in enumerate(log.lines, log.after + 1):
         tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["receipts"])))
+    return True
 
 
 def receipts_file(tx: Transaction) -> bytes | None:

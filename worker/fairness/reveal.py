@@ -5,48 +5,66 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Collection
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from leaderboard.board import from_json, to_json
 from scoring.seeds import phase_key
 from scoring.tasks import Task, load_tasks
+from worker.challenge import PhaseSetup, tasks_changed, tasks_edited
+from worker.configuration import Configuration
 from worker.fairness.commitments import reveal_path, reveal_text
+from worker.fairness.receipts import close_batch
 from worker.office import Office
 from worker.secrets import read_challenge_secret
-from worker.snapshots import make_rules
-from worker.state import Transaction
+from worker.snapshots import is_overtaken, make_rules
+from worker.state import REVEALED, Transaction
 
 FORMAT = 1
 FOLDER = "reveal"
 
 
-def reveal_files(office: Office, phase: str, *, labels: bool) -> dict[str, str]:
-    """Write the files that reveal one phase: path to text.
+def reveal(office: Office, phases: Collection[str], *, labels: bool) -> None:
+    """Reveal phases: close the log of receipts and keep the files that the next push publishes, all in one moment.
 
-    The phase's key is an HMAC of the challenge secret, so revealing one phase exposes no other.
+    So every score of the documents has its receipt in the public log, and no commitment, board or rescore falls between them. The key of a
+    phase is an HMAC of the challenge secret, so revealing one phase exposes no other.
 
     Args:
         office: The challenge.
-        phase: Phase codename.
+        phases: Phase codenames.
         labels: Whether the label rows are published, or their hashes alone.
 
     Raises:
-        OrganizerError: If the phase does not exist or its files are wrong.
+        OrganizerError: If a phase does not exist, its files are wrong or change meanwhile, or its scores stand on other tasks.
     """
-    setup = office.phase(phase)
     configuration = office.configuration
-    tasks = load_tasks(configuration.path(setup.settings.tasks), setup.ids)
     secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
-    folder = f"{FOLDER}/{phase}"
-    with office.store.read() as tx:
-        document = _document(tx, office, phase)
-    document["key"] = phase_key(secret, phase).hex()
-    document["labels"] = "published" if labels else "hashes"
-    files = {
-        reveal_path(phase): reveal_text(document),
-        f"{folder}/ids.txt": "".join(f"{identifier}\n" for identifier in setup.ids),
-    }
+    setups = {name: office.phase(name) for name in phases}
+    hidden = {name: _hidden_files(configuration, setup, labels=labels) for name, setup in setups.items()}
+    with office.store.write() as tx:
+        now = tx.promise_time(office.clock())
+        tx.set_fact(REVEALED, now.isoformat())
+        close_batch(tx, made_at=now)
+        for name, setup in setups.items():
+            if is_overtaken(tx, setup):
+                raise tasks_changed(name)
+            document = _document(tx, configuration, name, now=now)
+            document["key"] = phase_key(secret, name).hex()
+            document["labels"] = "published" if labels else "hashes"
+            tx.add_reveal(name, {reveal_path(name): reveal_text(document), **hidden[name]})
+            tx.log("revealed", actor=office.actor, now=now, phase=name, labels=labels)
+        tx.ask_for_round()
+
+
+def _hidden_files(configuration: Configuration, setup: PhaseSetup, *, labels: bool) -> dict[str, str]:
+    folder = f"{FOLDER}/{setup.codename}"
+    files = {f"{folder}/ids.txt": "".join(f"{identifier}\n" for identifier in setup.ids)}
+    tasks = load_tasks(configuration.path(setup.settings.tasks), setup.ids)
+    if {task.name: task.version for task in tasks} != dict(setup.tasks):
+        raise tasks_edited(setup.codename)
     if labels:
         for task in tasks:
             files[f"{folder}/labels/{task.name}__{task.type.value}.csv"] = label_csv(task)
@@ -64,7 +82,7 @@ def label_csv(task: Task) -> str:
     return text.getvalue()
 
 
-def _document(tx: Transaction, office: Office, phase: str) -> dict[str, Any]:
+def _document(tx: Transaction, configuration: Configuration, phase: str, *, now: datetime) -> dict[str, Any]:
     boards = [from_json(text) for text in tx.boards(phase)]
     counted = {standing.submission for board in boards for standing in board.standings}
     known = {row.pk: row for row in tx.submissions()}
@@ -83,7 +101,7 @@ def _document(tx: Transaction, office: Office, phase: str) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "phase": phase,
-        "revealed_at": office.now.isoformat(timespec="seconds"),
+        "revealed_at": now.isoformat(timespec="seconds"),
         "commitments": [
             {
                 "sequence": public["sequence"],
@@ -92,14 +110,14 @@ def _document(tx: Transaction, office: Office, phase: str) -> dict[str, Any]:
             }
             for public, private in tx.commitments()
         ],
-        "rules": _rules(tx, office, phase),
+        "rules": _rules(tx, configuration, phase),
         "entries": entries,
         "boards": [json.loads(to_json(board)) for board in boards],
     }
 
 
-def _rules(tx: Transaction, office: Office, phase: str) -> dict[str, Any]:
-    rules = asdict(make_rules(office.configuration, phase, chosen=tx.choices(phase)))
+def _rules(tx: Transaction, configuration: Configuration, phase: str) -> dict[str, Any]:
+    rules = asdict(make_rules(configuration, phase, chosen=tx.choices(phase)))
     return rules | {
         "hidden_teams": sorted(rules["hidden_teams"]),
         "chosen": {str(team): submission for team, submission in rules["chosen"].items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +15,8 @@ from worker.state.table import Tables
 
 ROUND = "round_asked"
 RESTORED = "restored_from"  # until when the state knew everything, if it comes from a backup
+PROMISED = "promised_at"  # the latest time that is written on anything that was promised
+REVEALED = "revealed_at"  # when something was revealed last
 LOG_UNSEEN = "log_unseen"  # a restored state may lack lines of the public log of receipts
 
 
@@ -87,6 +89,16 @@ class Notices(Tables):
         self._connection.execute(table.delete().where(table.c.name == name))
         if value is not None:
             self._connection.execute(table.insert().values(name=name, value=value))
+
+    def promise_time(self, now: datetime) -> datetime:
+        """Return the time to write on a promise (a commitment, a receipt, a board, a reveal): later than all that were written before.
+
+        Who checks them puts them in the order of these times, and no clock that is set back, or behind another machine's, may change it.
+        """
+        last = self.fact(PROMISED)
+        at = now if last is None else max(now, datetime.fromisoformat(last) + timedelta(microseconds=1))
+        self.set_fact(PROMISED, at.isoformat())
+        return at
 
     def ask_for_round(self) -> None:
         """Let the publisher make another round, whatever it is doing now: what a person decided is not on its boards yet."""

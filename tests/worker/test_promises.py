@@ -1,0 +1,177 @@
+"""Promises beside a worker that runs, under clocks that disagree: who checks the repository finds no lie in an honest challenge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from leaderboard import board as boards
+from scoring.errors import OrganizerError
+from tests.worker.gate import Gate
+from tests.worker.stage import Play, Stage, embeddings, git
+from worker.challenge import load_challenge, read_challenge
+from worker.configuration import load
+from worker.fairness import commitments
+from worker.fairness.public import opened as opened_repository
+from worker.fairness.reveal import reveal
+from worker.fairness.verify import GROWING, Truth, verdicts
+from worker.office import opened
+from worker.rescoring import carry_out, make_plan
+from worker.sandbox import ManualClock
+from worker.states import State
+
+BEACON = ("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
+SET_BACK_S = 200  # within what a check forgives between a commitment and a score
+
+
+@pytest.fixture
+def stage(tmp_path: Path, cells: Path) -> Iterator[Stage]:
+    """A stage whose clock begins today: commands beside the worker go by the real one."""
+    with Stage(tmp_path, clock=ManualClock(datetime.now(UTC)), cells=cells) as stage:
+        yield stage
+
+
+def lies(stage: Stage) -> list[str]:
+    """Return what is called a lie about the repository."""
+    with opened_repository(str(stage.board), growing=GROWING) as repository:
+        return [verdict.sentence for verdict in verdicts(repository) if verdict.truth is Truth.FALSE]
+
+
+def test_a_reveal_during_a_push_keeps_its_receipts(stage: Stage) -> None:
+    """The push that was under way knew nothing of the batch that the reveal published; it is made anew and cuts nothing off."""
+    gate = Gate("before call push")
+    with stage.play(checkpoint=gate) as play:
+        play.drive()
+        gate.close()
+        stage.submit("A", embeddings(1))
+        play.drive(gate.reached)
+        done = stage.command("challenge", "reveal", "--yes", "--phase", "dev")
+        assert done.returncode == 0, done.stderr
+        log = git(stage.board, "show", "main:receipts.jsonl")
+        gate.open()
+        play.drive()
+        assert log
+        assert git(stage.board, "show", "main:receipts.jsonl") == log
+        assert lies(stage) == []
+        assert play.alerts() == set()
+
+
+def test_a_board_that_was_published_during_a_push_stands_in_the_end(stage: Stage) -> None:
+    """The older board may be pushed over it for a moment; another round follows by itself."""
+    gate = Gate("before call push")
+    with stage.play(checkpoint=gate) as play:
+        play.drive()
+        gate.close()
+        stage.submit("A", embeddings(1))
+        play.drive(gate.reached)
+        second = stage.submit("B", embeddings(2))
+        play.drive(lambda: play.states().get(second) == "posted")
+        assert stage.command("board", "publish").returncode == 0
+        assert set(stage.teams()) == {"A", "B"}
+        gate.open()
+        play.drive()
+        assert set(stage.teams()) == {"A", "B"}
+        assert play.state(second) is State.PUBLISHED
+
+
+def test_a_board_that_was_made_while_ours_was_computed_comes_first(
+    stage: Stage, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours is not stored beside it; the next round goes on from there, and nobody is alarmed."""
+    play.drive()
+    make = boards.next_board
+    published: list[int] = []
+
+    def slowly(*arguments: object, **options: object) -> object:
+        made = make(*arguments, **options)
+        if made is not None and not published:
+            published.append(stage.command("board", "publish").returncode)
+        return made
+
+    monkeypatch.setattr(boards, "next_board", slowly)
+    pk = stage.submit("A", embeddings(1))
+    play.drive()
+    assert published == [0]
+    assert play.state(pk) is State.PUBLISHED
+    assert stage.teams() == ["A"]
+    with play.store.read() as tx:
+        assert tx.last_board("dev") == 1
+    assert play.alerts() == set()
+
+
+def test_clocks_that_disagree_make_nobody_a_liar(stage: Stage, play: Play) -> None:
+    """The worker's clock is set back between two boards, and a rescore goes by another machine's clock, which is ahead."""
+    stage.submit("A", embeddings(0))
+    play.drive()
+    play.clock.advance(-SET_BACK_S)
+    stage.submit("B", embeddings(1))
+    play.drive()
+    stage.add_task("late__regr", seed=1)
+    with opened(stage.path) as office:
+        ahead = replace(office, clock=lambda: play.clock.now() + timedelta(seconds=SET_BACK_S / 2))
+        assert carry_out(ahead, make_plan(ahead, ahead.phase("dev"))) == 2
+    play.drive()
+    stage.submit("C", embeddings(0))
+    play.drive()
+    with play.store.read() as tx:
+        made = [json.loads(text)["made_at"] for text in tx.boards("dev")]
+    assert len(made) == 4
+    assert made == sorted(made)
+    assert stage.command("challenge", "reveal", "--yes", "--phase", "dev").returncode == 0
+    assert lies(stage) == []
+
+
+def test_commitments_are_in_the_order_of_their_times(stage: Stage, play: Play) -> None:
+    """Whoever commits with a clock that is behind does not seem to have done it earlier."""
+    play.drive()
+    assert stage.command("challenge", "commit", "--reason", "once more").returncode == 0
+    configuration = load(stage.path)
+    early = datetime.now(UTC) - timedelta(hours=1)
+    with play.store.write() as tx:
+        phases = read_challenge(configuration, play.store)
+        commitments.commit_again(tx, configuration, phases, reason="behind", now=early)
+        times = [public["made_at"] for public, _ in tx.commitments()]
+    assert len(times) == 3
+    assert times == sorted(times)
+
+
+def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
+    """Who read the phases before it was mixed in commits to nothing with them; who reads them afterwards, on any machine, has it."""
+    with Stage(tmp_path, clock=ManualClock(datetime.now(UTC))) as stage, stage.play() as play:
+        play.drive()
+        configuration = load(stage.path)
+        before = load_challenge(configuration)
+        done = stage.command(*BEACON)
+        assert done.returncode == 0, done.stderr
+        with play.store.read() as tx:
+            committed = len(tx.commitments())
+        with play.store.write() as tx, pytest.raises(OrganizerError) as error:
+            commitments.begin(tx, configuration, before, now=play.clock.now())
+        assert error.value.code == "secret.edited"
+        with play.store.write() as tx:
+            commitments.begin(
+                tx, configuration, read_challenge(configuration, play.store), now=play.clock.now()
+            )
+            assert len(tx.commitments()) == committed
+        stage.submit("A", embeddings(1))
+        play.restart()
+        play.drive()
+        assert stage.command("challenge", "reveal", "--yes").returncode == 0
+        assert lies(stage) == []
+
+
+def test_a_reveal_that_cannot_be_leaves_nothing(stage: Stage, play: Play) -> None:
+    """Tasks that changed between the last board and the reveal: no batch is closed and no document kept."""
+    stage.submit("A", embeddings(0))
+    play.drive()
+    stage.add_task("late__regr", seed=2)
+    with opened(stage.path) as office, pytest.raises(OrganizerError) as error:
+        reveal(office, ["dev", "eval"], labels=True)
+    assert error.value.code == "tasks.changed"
+    with play.store.read() as tx:
+        assert (tx.batches(), tx.reveals()) == ([], {})

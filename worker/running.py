@@ -31,6 +31,7 @@ from worker.health import HealthServer
 from worker.lock import only_daemon
 from worker.metrics import StateCollector, registry, write_textfile
 from worker.rounds import publisher_settings
+from worker.secrets import read_challenge_secret
 from worker.sharing import worker_name
 from worker.state import Store
 from worker.status import Status, read_status
@@ -304,7 +305,13 @@ def _undone(worker: Worker, now: datetime) -> InfrastructureError:
 
 
 def _secrets(configuration: Configuration) -> list[str]:
-    """Collect the values that must never be logged."""
+    """Collect the values that must never be logged.
+
+    Raises:
+        OrganizerError: If one of them is missing or cannot be one.
+    """
+    secret = configuration.path(configuration.challenge.secret)
+    read_challenge_secret(secret)
     references = [
         (configuration.evalai.token, "evalai.token"),
         (configuration.leaderboard.token, "leaderboard.token"),
@@ -315,5 +322,5 @@ def _secrets(configuration: Configuration) -> list[str]:
     ]
     if configuration.shared_state and (password := urlsplit(configuration.state).password):
         values += [password, unquote(password)]
-    values.append(configuration.path(configuration.challenge.secret).read_text(encoding="utf-8").strip())
+    values.append(secret.read_text(encoding="utf-8").strip())
     return values

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from leaderboard.assessment import Assessment, assess
-from leaderboard.figures import figures, fingerprint, quality_scores
+from leaderboard.figures import figures, fingerprint, kept_rules, quality_scores
 from leaderboard.selection import counted
 from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Standing
 from leaderboard.uncertainty import REPLICATES
@@ -60,7 +60,8 @@ def next_board(
         made_at=at,
         triggers=tuple(sorted({standing.submission for standing in standings} - known)),
         standings=standings,
-        private={"fingerprint": content} if assessment is None else figures(assessment, content),
+        private=({"fingerprint": content} if assessment is None else figures(assessment, content))
+        | {"rules": kept_rules(phase.rules)},
     )
 
 

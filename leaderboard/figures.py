@@ -2,7 +2,8 @@
 
 ``Board.private`` is this JSON-ready document::
 
-    {"schema": 1, "fingerprint": hex, "tasks": [task], "weights": {task: w}, "replicates": R,
+    {"rules": {"baselines_weigh", "decimals", "ghost_task"},
+     "schema": 1, "fingerprint": hex, "tasks": [task], "weights": {task: w}, "replicates": R,
      "rows": [{"submission", "team_key", "method", "q": {task: Q}, "weighted_rank", "task_ranks": {task: rank},
                "q_interval": [low, high] | null, "rank_interval": [low, high], "p_first", "p_top3",
                "swap_with_next": share | null,
@@ -20,12 +21,14 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 
 from leaderboard.assessment import Assessment
 from leaderboard.selection import Contender
-from leaderboard.snapshot import PhaseSnapshot, RowKey
+from leaderboard.snapshot import PhaseSnapshot, RowKey, Rules
 
 SCHEMA = 1
+KEPT_RULES = ("baselines_weigh", "decimals", "ghost_task")
 DIGITS = 6  # of resampled figures; more would be noise of the resampling
 
 
@@ -50,6 +53,19 @@ def figures(assessment: Assessment, fingerprint: str) -> dict[str, object]:
             if left.flips
         ],
     }
+
+
+def kept_rules(rules: Rules) -> dict[str, object]:
+    """Return what a board keeps of the rules that it was made by: they may be changed while a challenge runs."""
+    return {name: getattr(rules, name) for name in KEPT_RULES}
+
+
+def rules_then(private: Mapping[str, object], rules: Rules) -> Rules:
+    """Return the rules by which a board was made; today's for what it did not keep."""
+    kept = private.get("rules")
+    if not isinstance(kept, Mapping):
+        return rules
+    return replace(rules, **{name: kept[name] for name in KEPT_RULES if name in kept})
 
 
 def _row(assessment: Assessment, index: int) -> dict[str, object]:

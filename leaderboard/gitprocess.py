@@ -231,6 +231,11 @@ class GitProcess:
             raise self._fault(arguments[0], (out + b"\n" + err).decode(errors="replace"), network=network)
         return out
 
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing may be started any more."""
+        return self._stopped
+
     def stop(self) -> None:
         """Kill the running process and refuse new ones; callable from another thread."""
         with self._lock:

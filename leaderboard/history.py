@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Iterator
 
+from leaderboard.figures import rules_then
 from leaderboard.rows import Row, file_stems, public_rows, stamp
-from leaderboard.snapshot import Board, PhaseSite, Site
+from leaderboard.snapshot import Board, PhaseSite, Rules, Site
 
 VERSION = 1
 _OURS = re.compile(
@@ -44,8 +45,9 @@ def _lines(phase: PhaseSite, stem: str, known: set[tuple[str, int, str]]) -> Ite
     for place, board in enumerate(phase.history):
         if (stem, board.sequence, stamp(board.made_at)) in known:
             continue
-        before = _table(phase.history[place - 1], phase) if place else {}
-        now = _table(board, phase)
+        rules = rules_then(board.private, phase.rules)
+        before = _table(phase.history[place - 1], rules) if place else {}
+        now = _table(board, rules)
         line = {
             "version": VERSION,
             "phase": stem,
@@ -58,8 +60,8 @@ def _lines(phase: PhaseSite, stem: str, known: set[tuple[str, int, str]]) -> Ite
         yield board, json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _table(board: Board, phase: PhaseSite) -> dict[str, dict[str, object]]:
-    return {row.team: _facts(row) for row in public_rows(board, phase.rules)}
+def _table(board: Board, rules: Rules) -> dict[str, dict[str, object]]:
+    return {row.team: _facts(row) for row in public_rows(board, rules)}
 
 
 def _facts(row: Row) -> dict[str, object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ RELEVANT_FILES = (
     "receipts.jsonl",
 )  # what a render may want to see, besides the files of these folders
 RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
+LOCK_LOOK_S = 0.05
 ATTEMPTS = 6  # builds on a moving tip before the push waits for its next turn
 
 
@@ -44,6 +46,7 @@ class PublisherSettings:
         ssh_key: Private key file; only it is offered.
         known_hosts: Pinned host keys; without it the user's own file decides. Unknown hosts are always refused.
         timeout_s: For one git process; publishing takes two to four of them.
+        lock_wait_s: For another process that publishes from the same folder; a push takes a few seconds.
     """
 
     repository: str
@@ -55,6 +58,7 @@ class PublisherSettings:
     author_name: str = "neuco-worker"
     author_email: str = "neuco-worker@users.noreply.github.com"
     timeout_s: float = 120.0
+    lock_wait_s: float = 6.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,14 +193,19 @@ class Publisher:
         """Keep a second publisher (the daemon and a command) off the clone."""
         self._settings.state_dir.mkdir(parents=True, exist_ok=True)
         with (self._settings.state_dir / "publisher.lock").open("w") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise InfrastructureError(
-                    "Another process is publishing the leaderboard.",
-                    cure="The push is tried again.",
-                    code="leaderboard.locked",
-                ) from error
+            ends = time.monotonic() + self._settings.lock_wait_s
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError as error:
+                    if self._git.stopped or time.monotonic() >= ends:
+                        raise InfrastructureError(
+                            "Another process is publishing the leaderboard.",
+                            cure="The push is tried again.",
+                            code="leaderboard.locked",
+                        ) from error
+                time.sleep(LOCK_LOOK_S)
             yield
 
 

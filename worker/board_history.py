@@ -19,7 +19,7 @@ class BoardHistory:
     """What was read so far; new boards are added at each reading.
 
     A row that is equal in consecutive boards is kept once. Private figures, the larger part of a document, are kept of the latest board
-    alone: only the next board and the page look at them. Who needs those of all reads the documents themselves.
+    alone (but for its rules): only the next board and the page look at them. Who needs those of all reads the documents themselves.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,8 @@ class BoardHistory:
 def _append(known: list[Board], board: Board) -> None:
     if known:
         rows = {standing.key: standing for standing in known[-1].standings}
-        known[-1] = replace(known[-1], private={})
+        kept = {"rules": known[-1].private["rules"]} if "rules" in known[-1].private else {}
+        known[-1] = replace(known[-1], private=kept)
         same = (rows.get(standing.key) for standing in board.standings)
         board = replace(
             board,

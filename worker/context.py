@@ -35,6 +35,7 @@ class Context:
         sharing: What other daemons on the same state mean to this one.
         cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
         behind: Phases left to other machines: their scores stand on files that lie there and not here.
+        doubted: Phases whose files a child found to be others than we read.
     """
 
     configuration: Configuration
@@ -48,6 +49,7 @@ class Context:
     sharing: Alone = field(default_factory=lambda: Alone("worker"))
     cgroup: Delegation | None = None
     behind: frozenset[str] = frozenset()
+    doubted: set[str] = field(default_factory=set)
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def mode(self) -> str | None:

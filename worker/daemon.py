@@ -233,7 +233,8 @@ class Worker:
         behind = set()
         for name, setup in self.context.phases.items():
             record, alert = records[name], self.sharing.here(f"tasks:{name}")
-            if record is None or setup.is_recorded(record) or self._follow(name, record, now):
+            sure = record is not None and setup.is_recorded(record) and name not in self._doubted()
+            if record is None or sure or self._follow(name, record, now):
                 if alert in raised:
                     self.context.over(alert, now=now)
                 continue
@@ -245,12 +246,28 @@ class Worker:
         if self.sharing.shared:
             self._leave_to_others(frozenset(behind), now)
 
+    def _doubted(self) -> set[str]:
+        """Return the phases that a child found changed; a daemon that is alone tries their submissions again and again."""
+        return self.context.doubted if self.sharing.shared else set()
+
     def _leave_to_others(self, phases: frozenset[str], now: datetime) -> None:
-        """Fetch and score nothing of phases whose right files another machine has: its worker can."""
-        self.context.behind = phases
-        if phases:
+        """Fetch and score nothing of phases whose right files another machine has, or its configuration alone: its worker can."""
+        with self.context.store.read() as tx:
+            waiting = tx.submissions([State.ACKNOWLEDGED, State.FETCHED])
+        unknown = {known.phase for known in waiting if known.phase is not None} - set(self.context.phases)
+        for name in unknown - self.context.behind:
+            error = OrganizerError(
+                f"Submissions to phase {name} wait, and this machine's configuration does not name it.",
+                cure="Configure it as on the machine that does, and reload; until then that one scores them.",
+                code="facts.phase_unconfigured",
+            )
+            self.context.trouble(self.sharing.here(f"phase:{name}"), error, now=now)
+        for name in self.context.behind - phases - unknown:
+            self.context.over(self.sharing.here(f"phase:{name}"), now=now)
+        self.context.behind = phases | unknown
+        if self.context.behind:
             with self.context.store.write() as tx:
-                self.sharing.hand_back(tx, phases, now)
+                self.sharing.hand_back(tx, self.context.behind, now)
 
     def _follow(self, name: str, record: Mapping[str, Any], now: datetime) -> bool:
         """Take a phase's files up if they are what the record names."""
@@ -269,6 +286,7 @@ class Worker:
         if not fresh.is_recorded(record):
             return False
         self.context.phases = {**self.context.phases, name: fresh}
+        self.context.doubted.discard(name)
         del self._in_vain[name]
         return True
 

@@ -15,7 +15,7 @@ from leaderboard.publisher import Published, Publisher
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.board_history import BoardHistory
 from worker.context import Context, seconds
-from worker.fairness import receipts
+from worker.fairness import commitments, receipts
 from worker.lanes import Lane
 from worker.office import Office
 from worker.rounds import (
@@ -200,6 +200,11 @@ def publish_now(office: Office) -> Published:
         except receipts.LogIsAhead as error:
             with office.store.write() as tx:
                 receipts.take_over(tx, error)
+        except InfrastructureError as error:
+            with office.store.read() as tx:
+                committed = commitments.commitment_file(tx)
+            if error.code != commitments.UNKNOWN or committed == draft.promises.get(commitments.PATH):
+                raise  # else a daemon has committed and pushed since we read
     with office.store.write() as tx:
         record_push(tx, draft, published, now=office.now)
     return published
@@ -214,10 +219,12 @@ def freeze(office: Office, phase: str) -> None:
     """
     office.check_phase(phase)
     draft = _make_draft(office, [phase])
+    setup = office.phase(phase) if draft.records[phase] is None else None
     with office.store.write() as tx:
         _keep_draft(tx, draft)
-        if tx.phase_record(phase) is None:
-            setup = office.phase(phase)
+        if tx.phase_record(phase) != draft.records[phase]:  # a rescore would be closed out
+            raise _busy()
+        if setup is not None:
             tx.record_phase(phase, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
         tx.freeze_phase(phase, at=office.now)
         tx.ask_for_round()
@@ -245,6 +252,12 @@ def _make_draft(office: Office, phases: Collection[str]) -> Draft:
 
 def _keep_draft(tx: Transaction, draft: Draft) -> None:
     if not keep_boards(tx, draft):
-        raise InfrastructureError(
-            "The daemon made a board at the same moment.", cure="Try again.", code="board.busy"
-        )
+        raise _busy()
+
+
+def _busy() -> InfrastructureError:
+    return InfrastructureError(
+        "The daemon or another command changed the board at the same moment.",
+        cure="Try again.",
+        code="board.busy",
+    )

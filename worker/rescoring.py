@@ -161,11 +161,16 @@ def carry_out(
             )
         for number, row in enumerate(missing):
             progress(done, done + len(missing) - number)
+            stood = any(stands(known) for known in row.submissions)
             try:
                 fill(office, setup, row)
             except ParticipantError as error:
-                if any(stands(known) for known in row.submissions):
+                if stood:
                     raise _unscorable(row, error) from error
+                off_board.add(row.content_hash)
+            except OverLimit:
+                if stood:
+                    raise
                 off_board.add(row.content_hash)
             done += 1
         with office.store.write() as tx:
@@ -226,18 +231,27 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
                     "The process that rescored died.", cure="Run it again.", code="rescore.died"
                 )
             if child.memory_bytes() > limits.memory_gigabytes * GIGABYTE:
-                raise _over_limit(row, "more memory than submission.memory_gigabytes", "rescore.memory")
-        raise _over_limit(row, "longer than submission.deadline", "rescore.deadline")
+                raise OverLimit(row, "more memory than submission.memory_gigabytes", "rescore.memory")
+        raise OverLimit(row, "longer than submission.deadline", "rescore.deadline")
     finally:
         child.close()
 
 
-def _over_limit(row: Missing, much: str, code: str) -> InfrastructureError:
-    return InfrastructureError(
-        f"Rescoring submission {row.submissions[0].pk} took {much}.",
-        cure="Raise the limit if this machine has the room, or disqualify the submission, and run it again: it goes on from there.",
-        code=code,
-    )
+class OverLimit(InfrastructureError):
+    """Scoring a row anew took more than a submission may.
+
+    Args:
+        row: What was scored.
+        much: How much it took.
+        code: Of the error.
+    """
+
+    def __init__(self, row: Missing, much: str, code: str) -> None:
+        super().__init__(
+            f"Rescoring submission {row.submissions[0].pk} took {much}.",
+            cure="Raise the limit if this machine has the room, or disqualify the submission, and run it again: it goes on from there.",
+            code=code,
+        )
 
 
 def _error(message: dict[str, object]) -> NeucoError:

@@ -295,6 +295,9 @@ def _undone(worker: Worker, now: datetime) -> InfrastructureError:
         reasons.append(error.sentence)
     if worker.publishing.last_error is not None and left.board:
         reasons.append(worker.publishing.last_error.sentence)
+    if worker.context.behind:
+        phases = ", ".join(sorted(worker.context.behind))
+        reasons.append(f"Submissions to {phases} are left to the machine that has the right files.")
     if left.stuck:
         reasons.append(f"{left.stuck} submissions wait after failures; see `neuco-worker status`.")
     return InfrastructureError(

@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.worker.postgres_server import Server, binaries, server
 from tests.worker.stage import NEW, Play, Stage, embeddings
@@ -242,6 +243,44 @@ def test_a_machine_with_outdated_files_leaves_its_work_to_others(
     assert there.worker.context.behind == {"dev"}
     shutil.copy(shared.folder / "tasks" / "dev" / "late__regr.csv", elsewhere.parent / "tasks" / "dev")
     together([there, here], lambda: not there.worker.context.behind)
+
+
+def test_files_that_are_edited_under_a_worker_do_not_hold_up_the_others(
+    shared: Stage, hire: Hire, tmp_path: Path
+) -> None:
+    """Its child finds it; from then on the other machine scores, until the files are put back."""
+    elsewhere = second_machine(shared, tmp_path / "two")
+    (elsewhere.parent / "tasks").unlink()
+    shutil.copytree(shared.folder / "tasks", elsewhere.parent / "tasks")
+    there = hire("there", path=elsewhere)
+    together([there], lambda: there.worker.courier.connected)
+    spoilt = elsewhere.parent / "tasks" / "dev" / "alpha__regr.csv"
+    right = spoilt.read_text()
+    spoilt.write_text(right.replace("img_000,", "img_000,7", 1))
+    pks = [shared.submit(f"team {number}", embeddings(NEW + number)) for number in range(4)]
+    together([there], lambda: there.worker.context.behind == {"dev"})
+    here = hire("here")
+    together([there, here], lambda: all_in(here, State.PUBLISHED))
+    scored = workers_of(here)
+    assert {scored[pk][-1] for pk in pks} == {"here"}
+    assert all(len(shared.posts(pk)) == 1 for pk in pks)
+    spoilt.write_text(right)
+    together([there, here], lambda: not there.worker.context.behind)
+
+
+def test_a_phase_that_one_machine_does_not_know_is_scored_by_the_other(
+    shared: Stage, hire: Hire, tmp_path: Path
+) -> None:
+    """A phase was added and one worker not reloaded yet: it takes none of its submissions, and says why."""
+    elsewhere = second_machine(shared, tmp_path / "two")
+    document = yaml.safe_load(elsewhere.read_text())
+    del document["phases"]["eval"]
+    elsewhere.write_text(yaml.safe_dump(document))
+    here, there = hire("here"), hire("there", path=elsewhere)
+    pks = [shared.submit(f"team {number}", embeddings(number), phase="eval") for number in range(4)]
+    together([here, there], lambda: all_in(here, State.PUBLISHED))
+    assert {pk: workers_of(here)[pk][-1] for pk in pks} == dict.fromkeys(pks, "here")
+    assert here.alerts() <= {"facts.phase_unconfigured"}
 
 
 def test_a_worker_that_slept_is_fenced(shared: Stage, hire: Hire) -> None:

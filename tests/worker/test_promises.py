@@ -165,6 +165,39 @@ def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
         assert lies(stage) == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scoring": {"epsilon": 0.5}},
+        {"leaderboard": {"hidden_teams": ["B"]}},
+        {"leaderboard": {"decimals": 2}},
+        {"leaderboard": {"ghost_task": 0.5}},
+        {"leaderboard": {"baselines": ["B"], "baselines_weigh": False}},
+    ],
+    ids=lambda change: "-".join(next(iter(change.values()))),
+)
+def test_rules_may_change_on_the_way(stage: Stage, play: Play, change: dict[str, dict[str, object]]) -> None:
+    """Each board follows from the rules of its time, and each answer from the protocol of its time."""
+    pk = stage.submit("A", embeddings(0))
+    stage.submit("B", embeddings(1))
+    play.drive()
+    told = stage.folder / "told.json"
+    told.write_text(json.dumps(stage.stdout(pk)))
+    stage.configure(change)
+    play.reload()
+    if "scoring" in change:  # of every phase
+        stage.rescore("dev")
+        stage.rescore("eval")
+    play.drive()
+    stage.submit("C", embeddings(2))
+    play.drive()
+    assert play.alerts() == set()
+    assert stage.command("challenge", "reveal", "--yes", "--phase", "dev").returncode == 0
+    assert lies(stage) == []
+    checked = stage.command("challenge", "verify", str(stage.board), "--receipt", str(told))
+    assert "Not fair" not in checked.stdout, checked.stdout
+
+
 def test_a_reveal_that_cannot_be_leaves_nothing(stage: Stage, play: Play) -> None:
     """Tasks that changed between the last board and the reveal: no batch is closed and no document kept."""
     stage.submit("A", embeddings(0))

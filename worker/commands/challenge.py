@@ -281,6 +281,8 @@ def commit(
     from worker.fairness.commitments import commit as make_commitment
     from worker.office import opened
 
+    if beacon is not None and not (beacon := beacon.strip()):
+        raise OrganizerError("The beacon is empty.", cure="Name a public value.", code="commit.beacon")
     with opened(config) as office:
         phases = office.phases()
         if beacon is None:

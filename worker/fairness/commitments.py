@@ -25,6 +25,7 @@ from worker.state import Transaction
 
 FORMAT = 1
 PATH = "commitment.json"
+UNKNOWN = "leaderboard.commitment_unknown"
 
 
 def phase_manifest(configuration: Configuration, setup: PhaseSetup) -> dict[str, Any]:
@@ -269,7 +270,7 @@ def check_growth(public: bytes | None, ours: bytes | None) -> None:
             f"The repository has a commitment that this state does not know (number {lost[0]}).",
             cure="If the repository was used before: take an empty one. If a backup was restored: restore one that is younger than this"
             " commitment; without one, take the entry out of commitment.json by hand and say in public why, for no reveal can open it.",
-            code="leaderboard.commitment_unknown",
+            code=UNKNOWN,
         )
 
 

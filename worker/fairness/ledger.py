@@ -168,7 +168,7 @@ def _promised(phase: RevealedPhase, receipt: Mapping[str, Any], told: float | No
                 f"Phase {phase.name}: the scores that were revealed for you are not those in your receipt.",
             )
         values = [
-            quality(folds_from_json(cell["folds"]), phase.rules.epsilon).q
+            quality(folds_from_json(cell["folds"]), phase.epsilon_of(record)).q
             for cell in record["cells"].values()
         ]
         if told is not None and not math.isclose(

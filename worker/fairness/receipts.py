@@ -132,10 +132,11 @@ def check_growth(public: bytes | None, ours: bytes | None) -> None:
         missing = lines[len(known) :]
         if lines[: len(known)] != known:
             return
-        for line in missing:
+        for number, line in enumerate(missing, len(known) + 1):
             body = json.loads(line)
             said = body.pop("head")
-            if body["previous"] != head or said != chained(head, body) or not set(body["receipts"]):
+            whole = (body["format"], body["sequence"]) == (FORMAT, number) and set(body["receipts"])
+            if not whole or body["previous"] != head or said != chained(head, body):
                 return
             head = said
     except (ValueError, LookupError, TypeError, AttributeError):

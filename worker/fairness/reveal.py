@@ -19,7 +19,7 @@ from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.receipts import close_batch
 from worker.office import Office
 from worker.secrets import read_challenge_secret
-from worker.snapshots import is_overtaken, make_rules
+from worker.snapshots import make_rules
 from worker.state import REVEALED, Transaction
 
 FORMAT = 1
@@ -49,7 +49,8 @@ def reveal(office: Office, phases: Collection[str], *, labels: bool) -> None:
         tx.set_fact(REVEALED, now.isoformat())
         close_batch(tx, made_at=now)
         for name, setup in setups.items():
-            if is_overtaken(tx, setup):
+            record = tx.phase_record(name)
+            if record is None or not setup.is_recorded(record):
                 raise tasks_changed(name)
             document = _document(tx, configuration, name, now=now)
             document["key"] = phase_key(secret, name).hex()

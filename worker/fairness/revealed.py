@@ -150,12 +150,20 @@ class RevealedPhase:
 
     @cached_property
     def rules(self) -> Rules:
-        """How boards are made; Q by the protocol that was committed to, whatever is said of it later."""
+        """How boards are made; Q by the protocol that was committed to last, whatever is said of it later."""
         document = dict(self.document["rules"])
         document["selection"] = Selection(document["selection"])
         document["hidden_teams"] = frozenset(document["hidden_teams"])
         document["chosen"] = {int(team): submission for team, submission in document["chosen"].items()}
         return Rules(**{**document, "epsilon": self.protocol.recipe.epsilon})
+
+    def epsilon_of(self, record: Mapping[str, Any]) -> float:
+        """Return the epsilon of the protocol that a record's scores were made by; it may have been changed since."""
+        for promise in self.promises:
+            manifest = promise.manifest
+            if manifest is not None and manifest["protocol_hash"] == record["protocol_hash"]:
+                return float(manifest["protocol"]["recipe"]["epsilon"])
+        return self.rules.epsilon
 
     @cached_property
     def boards(self) -> list[Board]:

@@ -9,11 +9,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from leaderboard.figures import task_weights
+from leaderboard.figures import rules_then, task_weights
 from leaderboard.history import update_history
 from leaderboard.names import csv_cell, markdown
 from leaderboard.ranking import Ranking, rank
@@ -35,8 +36,11 @@ def ranks(phase: RevealedPhase) -> Verdict:
         fault = _fault(phase, board)
         if fault:
             return phase.false("ranks", f"board {board.sequence}: {fault}")
+    rules = [rules_then(board.private, phase.rules) for board in phase.boards]
+    changes = sum(earlier != later for earlier, later in pairwise(rules))
+    told = f", by rules that were changed {changes} times on the way" if changes else ""
     return phase.true(
-        "ranks", f"the ranks of all {len(phase.boards)} boards follow from the published scores"
+        "ranks", f"the ranks of all {len(phase.boards)} boards follow from the published scores{told}"
     )
 
 
@@ -50,7 +54,7 @@ def _fault(phase: RevealedPhase, board: Board) -> str | None:
             return f"submission {standing.submission} has no published scores"
         table.append(
             {
-                task: quality(folds_from_json(cell["folds"]), phase.rules.epsilon).q
+                task: quality(folds_from_json(cell["folds"]), phase.epsilon_of(record)).q
                 for task, cell in record["cells"].items()
             }
         )
@@ -60,7 +64,7 @@ def _fault(phase: RevealedPhase, board: Board) -> str | None:
     for standing, row in zip(board.standings, table, strict=True):
         if not _same(mean_quality([row[task] for task in tasks]), standing.q_mean):
             return f"mean Q of submission {standing.submission} does not follow from its scores"
-    rules = phase.rules
+    rules = rules_then(board.private, phase.rules)
     ranking = rank(
         np.array([[row[task] for task in tasks] for row in table]),
         weighs=np.array([rules.baselines_weigh if row.baseline else row.eligible for row in board.standings]),

@@ -63,11 +63,14 @@ def know_cells(stage: Stage, cells: Path) -> None:
     store.close()
 
 
-def second_machine(stage: Stage, folder: Path) -> Path:
-    """Make a folder with the same challenge and a state directory of its own; return its configuration."""
+def second_machine(stage: Stage, folder: Path, *, own_tasks: bool = False) -> Path:
+    """Make a folder with the same challenge and a state directory (and label files) of its own; return its configuration."""
     folder.mkdir()
     for name in LINKS:
         (folder / name).symlink_to(stage.folder / name)
+    if own_tasks:
+        (folder / "tasks").unlink()
+        shutil.copytree(stage.folder / "tasks", folder / "tasks")
     path = folder / "challenge.yaml"
     path.write_text(stage.path.read_text())
     return path
@@ -224,9 +227,7 @@ def test_a_machine_with_outdated_files_leaves_its_work_to_others(
     shared: Stage, hire: Hire, tmp_path: Path
 ) -> None:
     """A rescore took up tasks that lie on one machine; the other neither fetches nor keeps what it could not score, until it has them."""
-    elsewhere = second_machine(shared, tmp_path / "two")
-    (elsewhere.parent / "tasks").unlink()
-    shutil.copytree(shared.folder / "tasks", elsewhere.parent / "tasks")
+    elsewhere = second_machine(shared, tmp_path / "two", own_tasks=True)
     here = hire("here")
     there = hire("there", path=elsewhere)
     first = [shared.submit(f"team {number}", embeddings(number)) for number in range(4)]
@@ -249,9 +250,7 @@ def test_files_that_are_edited_under_a_worker_do_not_hold_up_the_others(
     shared: Stage, hire: Hire, tmp_path: Path
 ) -> None:
     """Its child finds it; from then on the other machine scores, until the files are put back."""
-    elsewhere = second_machine(shared, tmp_path / "two")
-    (elsewhere.parent / "tasks").unlink()
-    shutil.copytree(shared.folder / "tasks", elsewhere.parent / "tasks")
+    elsewhere = second_machine(shared, tmp_path / "two", own_tasks=True)
     there = hire("there", path=elsewhere)
     together([there], lambda: there.worker.courier.connected)
     spoilt = elsewhere.parent / "tasks" / "dev" / "alpha__regr.csv"

@@ -211,13 +211,11 @@ class Shared(Alone):
     def hand_back(self, tx: Transaction, phases: Collection[str], now: datetime) -> None:
         """Leave what we fetched of some phases, and score not yet, to other machines."""
         claims = _open(tx, Attempt.EVALUATE)
-        for known in self.stored(tx.submissions([State.FETCHED])):
-            if (
-                known.phase in phases
-                and claims.get(known.pk, (self.name, 0))[0] == self.name
-                and self._keeper(tx, known, now) in (None, self.name)
-            ):
-                self.let_go(tx, known.pk, now)
+        for known in tx.submissions([State.FETCHED]):
+            if known.phase not in phases or claims.get(known.pk, (self.name, 0))[0] != self.name:
+                continue
+            self.let_go(tx, known.pk, now)  # also of a file that another machine fetched: the same content may lie here
+            if self.stored([known]) and self._keeper(tx, known, now) in (None, self.name):
                 tx.move(known.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
 
     def here(self, key: str) -> str:

@@ -214,7 +214,9 @@ class Shared(Alone):
         for known in tx.submissions([State.FETCHED]):
             if known.phase not in phases or claims.get(known.pk, (self.name, 0))[0] != self.name:
                 continue
-            self.let_go(tx, known.pk, now)  # also of a file that another machine fetched: the same content may lie here
+            self.let_go(
+                tx, known.pk, now
+            )  # also of a file that another machine fetched: the same content may lie here
             if self.stored([known]) and self._keeper(tx, known, now) in (None, self.name):
                 tx.move(known.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
 

@@ -246,6 +246,25 @@ def test_a_machine_with_outdated_files_leaves_its_work_to_others(
     together([there, here], lambda: not there.worker.context.behind)
 
 
+def test_a_claim_on_what_another_machine_fetched_is_given_up(
+    shared: Stage, hire: Hire, tmp_path: Path
+) -> None:
+    """The same content may lie on two machines: who leaves the phase to the other keeps no claim, and takes no file away."""
+    here = hire("here")
+    there = hire("there", path=second_machine(shared, tmp_path / "two"))
+    pk = shared.submit("A", embeddings(0))
+    together([here], lambda: here.states().get(pk) == "fetched")
+    now = here.clock.now()
+    with here.store.write() as tx:
+        here.worker.sharing.let_go(tx, pk, now)
+    assert there.worker.sharing.claim(pk, now)
+    with there.store.write() as tx:
+        there.worker.sharing.hand_back(tx, {"dev"}, now)
+        assert tx.attempts(pk=pk, open_only=True) == []
+    assert here.state(pk) is State.FETCHED
+    assert here.worker.sharing.claim(pk, now)
+
+
 def test_files_that_are_edited_under_a_worker_do_not_hold_up_the_others(
     shared: Stage, hire: Hire, tmp_path: Path
 ) -> None:

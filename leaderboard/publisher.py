@@ -6,16 +6,15 @@ If somebody else pushed meanwhile, the files are rendered again on the new tip.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from leaderboard.file_lock import taken_within
 from leaderboard.gitprocess import CloneDamaged, GitProcess, Remote, TipMoved
 from leaderboard.repository import Author, BareClone
 from leaderboard.snapshot import Board, MoveKind, Site
@@ -30,7 +29,6 @@ RELEVANT_FILES = (
     "receipts.jsonl",
 )  # what a render may want to see, besides the files of these folders
 RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
-LOCK_LOOK_S = 0.05
 ATTEMPTS = 6  # builds on a moving tip before the push waits for its next turn
 
 
@@ -193,19 +191,13 @@ class Publisher:
         """Keep a second publisher (the daemon and a command) off the clone."""
         self._settings.state_dir.mkdir(parents=True, exist_ok=True)
         with (self._settings.state_dir / "publisher.lock").open("w") as handle:
-            ends = time.monotonic() + self._settings.lock_wait_s
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError as error:
-                    if self._git.stopped or time.monotonic() >= ends:
-                        raise InfrastructureError(
-                            "Another process is publishing the leaderboard.",
-                            cure="The push is tried again.",
-                            code="leaderboard.locked",
-                        ) from error
-                time.sleep(LOCK_LOOK_S)
+            wait_s = self._settings.lock_wait_s
+            if not taken_within(wait_s, handle.fileno(), given_up=lambda: self._git.stopped):
+                raise InfrastructureError(
+                    "Another process is publishing the leaderboard.",
+                    cure="The push is tried again.",
+                    code="leaderboard.locked",
+                )
             yield
 
 

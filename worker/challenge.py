@@ -19,7 +19,7 @@ from scoring.seeds import phase_key, secret_commitment
 from scoring.tasks import load_tasks
 from worker.configuration import Configuration, Phase
 from worker.secrets import read_challenge_secret
-from worker.state import Store
+from worker.state import Store, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -47,6 +47,15 @@ class PhaseSetup:
     def is_recorded(self, record: Mapping[str, Any]) -> bool:
         """Tell whether a phase's record, what its scores so far stand on, names these tasks and this protocol."""
         return (record["protocol_hash"], record["tasks"]) == (self.protocol.hash, dict(self.tasks))
+
+
+def is_overtaken(tx: Transaction, setup: PhaseSetup) -> bool:
+    """Tell whether a phase's scores stand on other tasks or another protocol than these.
+
+    Somebody changed the files and has not rescored yet, or has rescored and we read the files before.
+    """
+    record = tx.phase_record(setup.codename)
+    return record is not None and not setup.is_recorded(record) and tx.has_cells(setup.codename)
 
 
 def tasks_changed(codename: str, *, elsewhere: bool = False) -> OrganizerError:
@@ -106,12 +115,13 @@ def load_phase(
 
 def split_key(secret: bytes, codename: str, beacon: str | None) -> bytes:
     """Return the key from which a phase's seeds derive."""
-    key = phase_key(secret, codename)
-    return key if beacon is None else mixed_key(key, beacon)
+    return mixed_key(phase_key(secret, codename), beacon)
 
 
-def mixed_key(key: bytes, beacon: str) -> bytes:
-    """Mix a public value into a phase key: HMAC-SHA256(key, value)."""
+def mixed_key(key: bytes, beacon: str | None) -> bytes:
+    """Mix a public value into a phase key, if there is one: HMAC-SHA256(key, value)."""
+    if beacon is None:
+        return key
     return hmac.new(key, beacon.encode(), hashlib.sha256).digest()
 
 

@@ -35,7 +35,7 @@ class Context:
         sharing: What other daemons on the same state mean to this one.
         cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
         behind: Phases left to other machines: their scores stand on files that lie there and not here.
-        doubted: Phases whose files a child found to be others than we read.
+        doubted: Phases whose files a child found to be others than we read; a daemon that is alone tries them again and again instead.
     """
 
     configuration: Configuration

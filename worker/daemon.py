@@ -15,7 +15,7 @@ from typing import Any
 from scoring.errors import NeucoError, OrganizerError
 from worker.alerts import Alerting
 from worker.cgroup import Delegation
-from worker.challenge import PhaseSetup, load_phase, tasks_changed
+from worker.challenge import PhaseSetup, is_overtaken, load_phase, tasks_changed
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.courier import Courier
@@ -30,7 +30,6 @@ from worker.intake import hold, unconfigured
 from worker.publishing import Publishing
 from worker.secrets import read_challenge_secret
 from worker.sharing import Alone, Shared, is_dead
-from worker.snapshots import is_overtaken
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, Outcome, State
 
@@ -233,7 +232,7 @@ class Worker:
         behind = set()
         for name, setup in self.context.phases.items():
             record, alert = records[name], self.sharing.here(f"tasks:{name}")
-            sure = record is not None and setup.is_recorded(record) and name not in self._doubted()
+            sure = record is not None and setup.is_recorded(record) and name not in self.context.doubted
             if record is None or sure or self._follow(name, record, now):
                 if alert in raised:
                     self.context.over(alert, now=now)
@@ -245,10 +244,6 @@ class Worker:
                 self.context.trouble(alert, tasks_changed(name, elsewhere=self.sharing.shared), now=now)
         if self.sharing.shared:
             self._leave_to_others(frozenset(behind), now)
-
-    def _doubted(self) -> set[str]:
-        """Return the phases that a child found changed; a daemon that is alone tries their submissions again and again."""
-        return self.context.doubted if self.sharing.shared else set()
 
     def _leave_to_others(self, phases: frozenset[str], now: datetime) -> None:
         """Fetch and score nothing of phases whose right files another machine has, or its configuration alone: its worker can."""

@@ -341,7 +341,7 @@ class Evaluation:
                         retry_at=self._context.retry_at(now, known.tries),
                     )
             self._close(tx, outcome, f"{error.code}: {error.sentence}", now)
-        if error.code == "tasks.changed" and known.phase is not None:
+        if error.code == "tasks.changed" and known.phase is not None and self._context.sharing.shared:
             self._context.doubted.add(known.phase)
         if outcome not in (Outcome.CANCELLED, Outcome.SHUTDOWN, Outcome.PARTICIPANT) and not isinstance(
             error, ParticipantError

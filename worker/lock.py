@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from leaderboard.file_lock import taken_within
 from scoring.errors import InfrastructureError
 
 PATIENCE_S = 2.0
-
-
-def _locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextmanager
@@ -38,10 +29,7 @@ def only_daemon(state_dir: Path) -> Iterator[None]:
     path = state_dir / "worker.lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        ends = time.monotonic() + PATIENCE_S
-        while not (held := _locked(handle)) and time.monotonic() < ends:
-            time.sleep(0.05)
-        if not held:
+        if not taken_within(PATIENCE_S, handle):
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "an unknown process"
             raise InfrastructureError(
                 f"Another worker runs on this state: {holder}.",

@@ -97,7 +97,11 @@ class Publishing:
             return False
         if self._draft is not None:
             draft = self._draft
-            self._lane.start(lambda: self._push(draft), done=self._pushed, failed=self._failed)
+            self._lane.start(
+                lambda: self._push(draft),
+                done=lambda published, at: self._pushed(draft, published, at),
+                failed=self._failed,
+            )
             return True
         every = seconds(self._context.configuration.leaderboard.publish_every)
         if self._begun_at is not None and now - every < self._begun_at <= now:
@@ -108,9 +112,8 @@ class Publishing:
         if not self.due():
             return False
         with self._context.store.read() as tx:
-            self._serving = self._wanted(
-                tx
-            )  # first: what is wished for while the rest is read asks for another round
+            # First: what is wished for while the rest is read asks for another round.
+            self._serving = self._wanted(tx)
             material = read_material(tx, self._context.configuration, self._context.phases, self._history)
         self._begun_at = now
         self._lane.start(lambda: compute(material, now), done=self._computed, failed=self._failed)
@@ -155,8 +158,8 @@ class Publishing:
         self._context.checkpoint("after call push")
         return published
 
-    def _pushed(self, published: Published, now: datetime) -> None:
-        draft, self._draft = self._draft, None
+    def _pushed(self, draft: Draft, published: Published, now: datetime) -> None:
+        self._draft = None
         self.tries, self._not_before, self.last_error = 0, None, None
         self._served = self._serving
         with self._context.store.write() as tx:
@@ -203,7 +206,7 @@ def publish_now(office: Office) -> Published:
         except InfrastructureError as error:
             with office.store.read() as tx:
                 committed = commitments.commitment_file(tx)
-            if error.code != commitments.UNKNOWN or committed == draft.promises.get(commitments.PATH):
+            if error.code != commitments.UNKNOWN or committed == draft.basis.promises.get(commitments.PATH):
                 raise  # else a daemon has committed and pushed since we read
     with office.store.write() as tx:
         record_push(tx, draft, published, now=office.now)
@@ -219,10 +222,10 @@ def freeze(office: Office, phase: str) -> None:
     """
     office.check_phase(phase)
     draft = _make_draft(office, [phase])
-    setup = office.phase(phase) if draft.records[phase] is None else None
+    setup = office.phase(phase) if draft.basis.records[phase] is None else None
     with office.store.write() as tx:
         _keep_draft(tx, draft)
-        if tx.phase_record(phase) != draft.records[phase]:  # a rescore would be closed out
+        if tx.phase_record(phase) != draft.basis.records[phase]:  # a rescore would be closed out
             raise _busy()
         if setup is not None:
             tx.record_phase(phase, protocol_hash=setup.protocol.hash, tasks=setup.tasks)

@@ -25,12 +25,18 @@ PUSHED_COMMIT = "pushed_commit"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
-    """What one round of publishing works on; ``tip`` is the commit that was pushed last when the round began."""
+class Basis:
+    """What a round of publishing stands on until it is over; what has changed meanwhile makes it void, or asks for another one.
 
-    site: Site
-    new: tuple[Board, ...]
-    submissions: tuple[Tracked, ...]
+    Attributes:
+        posted: Submissions whose answers EvalAI has and that no board takes into account yet.
+        promises: Commitments, receipts and reveals: path to content.
+        tip: The commit that was pushed last.
+        records: Phase to its record.
+        revealed_at: When something was revealed last.
+    """
+
+    posted: tuple[Tracked, ...]
     promises: Mapping[str, bytes]
     tip: str | None
     records: Mapping[str, Mapping[str, Any] | None]
@@ -38,19 +44,24 @@ class Draft:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Draft:
+    """What a round brings to the repository."""
+
+    site: Site
+    new: tuple[Board, ...]
+    basis: Basis
+
+
+@dataclass(frozen=True, kw_only=True)
 class Material:
     """What a round reads out of the database before it begins."""
 
     configuration: Configuration
-    posted: tuple[Tracked, ...]
     snapshots: tuple[PhaseSnapshot, ...]
     histories: Mapping[str, tuple[Board, ...]]
-    promises: Mapping[str, bytes]
-    tip: str | None
     revealed: frozenset[str]
     promised_at: datetime | None
-    records: Mapping[str, Mapping[str, Any] | None]
-    revealed_at: str | None
+    basis: Basis
 
 
 def read_material(
@@ -60,15 +71,17 @@ def read_material(
     promised = tx.fact(PROMISED)
     return Material(
         configuration=configuration,
-        posted=tuple(tx.submissions([State.POSTED])),
         snapshots=tuple(snapshot(tx, configuration, name) for name in phases),
         histories={name: history.read(tx, name) for name in phases},
-        promises=promise_files(tx),
-        tip=tx.fact(PUSHED_COMMIT),
         revealed=frozenset(tx.reveals()),
         promised_at=datetime.fromisoformat(promised) if promised is not None else None,
-        records={name: tx.phase_record(name) for name in phases},
-        revealed_at=tx.fact(REVEALED),
+        basis=Basis(
+            posted=tuple(tx.submissions([State.POSTED])),
+            promises=promise_files(tx),
+            tip=tx.fact(PUSHED_COMMIT),
+            records={name: tx.phase_record(name) for name in phases},
+            revealed_at=tx.fact(REVEALED),
+        ),
     )
 
 
@@ -90,7 +103,7 @@ def compute(material: Material, now: datetime) -> Draft:
     new = []
     sites = []
     for phase in material.snapshots:
-        history, record = material.histories[phase.codename], material.records[phase.codename]
+        history, record = material.histories[phase.codename], material.basis.records[phase.codename]
         frozen_at = record["frozen_at"] if record is not None else None
         if frozen_at is None:
             following = boards.next_board(phase, history, at=now)
@@ -111,15 +124,7 @@ def compute(material: Material, now: datetime) -> Draft:
             )
         )
     site = make_site(material.configuration, tuple(sites))
-    return Draft(
-        site=site,
-        new=tuple(new),
-        submissions=material.posted,
-        promises=material.promises,
-        tip=material.tip,
-        records=material.records,
-        revealed_at=material.revealed_at,
-    )
+    return Draft(site=site, new=tuple(new), basis=material.basis)
 
 
 def keep_boards(tx: Transaction, draft: Draft) -> bool:
@@ -133,9 +138,9 @@ def keep_boards(tx: Transaction, draft: Draft) -> bool:
     for site in draft.site.phases:
         if tx.last_board(site.codename) != len(site.history) - (site.codename in made):
             return False
-    if made and tx.fact(REVEALED) != draft.revealed_at:
+    if made and tx.fact(REVEALED) != draft.basis.revealed_at:
         return False
-    if any(tx.phase_record(name) != draft.records[name] for name in made):
+    if any(tx.phase_record(name) != draft.basis.records[name] for name in made):
         return False
     for board in draft.new:
         tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
@@ -151,25 +156,26 @@ def push(publisher: Publisher, draft: Draft) -> Published:
         InfrastructureError: If it has commitments that the draft lacks.
         NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
     """
+    promises = draft.basis.promises
 
     def files(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        commitments.check_growth(existing.get(commitments.PATH), draft.promises.get(commitments.PATH))
-        receipts.check_growth(existing.get(receipts.PATH), draft.promises.get(receipts.PATH))
+        commitments.check_growth(existing.get(commitments.PATH), promises.get(commitments.PATH))
+        receipts.check_growth(existing.get(receipts.PATH), promises.get(receipts.PATH))
         rendered = render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
-        return {**rendered, **draft.promises}
+        return {**rendered, **promises}
 
     return publisher.publish(files, commit_message(draft.site, unpublished(draft.site, draft.new)))
 
 
-def record_push(tx: Transaction, draft: Draft | None, published: Published, *, now: datetime) -> None:
+def record_push(tx: Transaction, draft: Draft, published: Published, *, now: datetime) -> None:
     """Record that the repository shows the draft.
 
     Another worker or a command may have pushed since the draft was read, and ours went over it, or its over ours: one more round shows
     everything.
     """
-    if draft is None or tx.fact(PUSHED_COMMIT) != draft.tip:
+    if tx.fact(PUSHED_COMMIT) != draft.basis.tip:
         tx.ask_for_round()
-    for known in draft.submissions if draft is not None else ():
+    for known in draft.basis.posted:
         current = tx.get(known.pk)
         # What changed while the push was under way is not on the board yet.
         if current is not None and board_facts(current) == board_facts(known):

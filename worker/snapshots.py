@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from leaderboard.snapshot import Entry, PhaseSnapshot, Rules, Selection
-from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
+from worker.fairness import commitments
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, State
-
-
-def is_overtaken(tx: Transaction, setup: PhaseSetup) -> bool:
-    """Tell whether a phase's scores stand on other tasks or another protocol than these.
-
-    Somebody changed the files and has not rescored yet, or has rescored and we read the files before.
-    """
-    record = tx.phase_record(setup.codename)
-    return record is not None and not setup.is_recorded(record) and tx.has_cells(setup.codename)
 
 
 def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> PhaseSnapshot:
@@ -59,26 +49,17 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
             )
         )
     rules = make_rules(configuration, codename, chosen=tx.choices(codename))
+    if record is not None:
+        manifests = (private["manifests"].get(codename) for _, private in tx.commitments())
+        epsilon = commitments.committed_epsilon(manifests, record["protocol_hash"])
+        rules = rules if epsilon is None else replace(rules, epsilon=epsilon)
     return PhaseSnapshot(
         codename=codename,
         title=codename,
-        rules=replace(rules, epsilon=_epsilon(tx, codename, record) or rules.epsilon),
+        rules=rules,
         row_sets=row_sets,
         entries=tuple(entries),
     )
-
-
-def _epsilon(tx: Transaction, codename: str, record: Mapping[str, Any] | None) -> float | None:
-    """Return the epsilon of the protocol that a phase's scores stand on, from the commitment to it."""
-    for _, private in tx.commitments():
-        manifest = private["manifests"].get(codename)
-        if (
-            manifest is not None
-            and record is not None
-            and manifest["protocol_hash"] == record["protocol_hash"]
-        ):
-            return float(manifest["protocol"]["recipe"]["epsilon"])
-    return None
 
 
 def make_rules(configuration: Configuration, phase: str, *, chosen: Mapping[int, int]) -> Rules:

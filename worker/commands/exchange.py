@@ -177,9 +177,9 @@ def export_neurobench(
 def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
     from leaderboard.geobench_export import rows_of_phase
     from scoring.tasks import load_tasks
-    from worker.challenge import tasks_changed
+    from worker.challenge import is_overtaken, tasks_changed
     from worker.office import opened
-    from worker.snapshots import is_overtaken, snapshot
+    from worker.snapshots import snapshot
 
     if config is None:
         raise OrganizerError("There is no configuration.", code="export.source")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from importlib.metadata import version
@@ -16,11 +16,10 @@ from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.tasks import load_tasks
-from worker.challenge import PhaseSetup, split_key, tasks_edited
+from worker.challenge import PhaseSetup, is_overtaken, split_key, tasks_edited
 from worker.configuration import Configuration
 from worker.fairness.canonical import NONCE_BYTES, canonical, digest, labels_hash
 from worker.secrets import read_challenge_secret
-from worker.snapshots import is_overtaken
 from worker.state import Transaction
 
 FORMAT = 1
@@ -250,6 +249,17 @@ def covers(manifest: Mapping[str, Any] | None, setup: PhaseSetup) -> bool:
         and manifest["protocol_hash"] == setup.protocol.hash
         and {task["identifier"]: task["version"] for task in manifest["tasks"]} == dict(setup.tasks)
     )
+
+
+def committed_epsilon(manifests: Iterable[Mapping[str, Any] | None], protocol_hash: str) -> float | None:
+    """Return the epsilon of the protocol with a hash, from the manifest that commits to it; None if none does.
+
+    Boards and answers keep the epsilon of the protocol that their scores were made by, whatever came after.
+    """
+    for manifest in manifests:
+        if manifest is not None and manifest["protocol_hash"] == protocol_hash:
+            return float(manifest["protocol"]["recipe"]["epsilon"])
+    return None
 
 
 def check_growth(public: bytes | None, ours: bytes | None) -> None:

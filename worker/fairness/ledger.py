@@ -167,10 +167,8 @@ def _promised(phase: RevealedPhase, receipt: Mapping[str, Any], told: float | No
                 "your receipt",
                 f"Phase {phase.name}: the scores that were revealed for you are not those in your receipt.",
             )
-        values = [
-            quality(folds_from_json(cell["folds"]), phase.epsilon_of(record)).q
-            for cell in record["cells"].values()
-        ]
+        epsilon = phase.epsilon_of(record)
+        values = [quality(folds_from_json(cell["folds"]), epsilon).q for cell in record["cells"].values()]
         if told is not None and not math.isclose(
             mean_quality(values), told, rel_tol=0, abs_tol=0.5 * 10.0**-phase.rules.decimals + 1e-9
         ):

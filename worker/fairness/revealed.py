@@ -16,7 +16,7 @@ from leaderboard.board import from_json
 from leaderboard.snapshot import Board, Rules, Selection
 from scoring.protocol import Protocol, Recipe
 from worker.challenge import mixed_key
-from worker.fairness.commitments import reveal_path
+from worker.fairness.commitments import committed_epsilon, reveal_path
 from worker.fairness.public import PublicRepository
 from worker.fairness.verdict import Verdict, false, true, unknown
 
@@ -120,7 +120,7 @@ class RevealedPhase:
     def phase_key(self, promise: Promise) -> bytes:
         """Return the key that seeds derived from under a commitment: the revealed one, with the beacon if there was one."""
         key = bytes.fromhex(self.document["key"])
-        return mixed_key(key, promise.beacon) if promise.beacon else key
+        return mixed_key(key, promise.beacon)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -159,11 +159,9 @@ class RevealedPhase:
 
     def epsilon_of(self, record: Mapping[str, Any]) -> float:
         """Return the epsilon of the protocol that a record's scores were made by; it may have been changed since."""
-        for promise in self.promises:
-            manifest = promise.manifest
-            if manifest is not None and manifest["protocol_hash"] == record["protocol_hash"]:
-                return float(manifest["protocol"]["recipe"]["epsilon"])
-        return self.rules.epsilon
+        manifests = (promise.manifest for promise in self.promises)
+        epsilon = committed_epsilon(manifests, record["protocol_hash"])
+        return self.rules.epsilon if epsilon is None else epsilon
 
     @cached_property
     def boards(self) -> list[Board]:

@@ -52,9 +52,10 @@ def _fault(phase: RevealedPhase, board: Board) -> str | None:
         record = phase.record_for(standing.submission, board.made_at)
         if record is None:
             return f"submission {standing.submission} has no published scores"
+        epsilon = phase.epsilon_of(record)
         table.append(
             {
-                task: quality(folds_from_json(cell["folds"]), phase.epsilon_of(record)).q
+                task: quality(folds_from_json(cell["folds"]), epsilon).q
                 for task, cell in record["cells"].items()
             }
         )

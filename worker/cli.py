@@ -14,6 +14,7 @@ from worker.commands.challenge import challenge
 from worker.commands.demo import demo
 from worker.commands.doctor import doctor
 from worker.commands.exchange import export_results, import_results
+from worker.commands.fairness import commit, reveal, verify
 from worker.commands.init import init
 from worker.commands.plan import plan
 from worker.commands.rank import rank
@@ -53,6 +54,8 @@ for command in (
     sandbox,
 ):
     app.command()(command)
+for step in (commit, reveal, verify):
+    challenge.command()(step)
 for group in (board, challenge, task, import_results, export_results):
     app.add_typer(group)
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.worker.stage import Play, Stage, embeddings
 
 LIMIT_S = 20.0
 
@@ -36,3 +40,15 @@ class Gate:
     def open(self) -> None:
         """Let it go on."""
         self._open.set()
+
+
+@contextmanager
+def push_under_way(stage: Stage) -> Iterator[tuple[Play, Gate, int]]:
+    """Let a worker play until it is about to push the board of its first submission; the gate holds it there."""
+    gate = Gate("before call push")
+    with stage.play(checkpoint=gate) as play:
+        play.drive()
+        gate.close()
+        pk = stage.submit("A", embeddings(1))
+        play.drive(gate.reached)
+        yield play, gate, pk

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.worker.gate import Gate
+from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.logs import REDACTED, redactor
 from worker.states import State
@@ -113,12 +113,7 @@ def test_the_push_follows_the_remotes_return(stage: Stage, play: Play) -> None:
 
 def test_a_change_while_a_push_is_under_way_is_pushed_next(stage: Stage) -> None:
     """What the listing brings during a push is not taken for published."""
-    gate = Gate("before call push")
-    with stage.play(checkpoint=gate) as play:
-        play.drive()
-        gate.close()
-        pk = stage.submit("A", embeddings(1))
-        play.drive(gate.reached)
+    with push_under_way(stage) as (play, gate, pk):
         stage.evalai.edit(pk, is_flagged=True)
         play.clock.advance(30)  # the listing is due
         play.drive(lambda: play.known(pk).flagged)
@@ -131,12 +126,7 @@ def test_a_change_while_a_push_is_under_way_is_pushed_next(stage: Stage) -> None
 @pytest.mark.parametrize("what", ["disqualify", "reload"])
 def test_what_a_person_decides_during_a_push_is_pushed_next(stage: Stage, what: str) -> None:
     """A disqualification or another setting is not on the board that is on its way; another one follows by itself."""
-    gate = Gate("before call push")
-    with stage.play(checkpoint=gate) as play:
-        play.drive()
-        gate.close()
-        pk = stage.submit("A", embeddings(1))
-        play.drive(gate.reached)
+    with push_under_way(stage) as (play, gate, pk):
         if what == "disqualify":
             assert stage.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
         else:

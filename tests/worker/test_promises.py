@@ -12,7 +12,7 @@ import pytest
 
 from leaderboard import board as boards
 from scoring.errors import OrganizerError
-from tests.worker.gate import Gate
+from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.challenge import load_challenge, read_challenge
 from worker.configuration import load
@@ -44,12 +44,7 @@ def lies(stage: Stage) -> list[str]:
 
 def test_a_reveal_during_a_push_keeps_its_receipts(stage: Stage) -> None:
     """The push that was under way knew nothing of the batch that the reveal published; it is made anew and cuts nothing off."""
-    gate = Gate("before call push")
-    with stage.play(checkpoint=gate) as play:
-        play.drive()
-        gate.close()
-        stage.submit("A", embeddings(1))
-        play.drive(gate.reached)
+    with push_under_way(stage) as (play, gate, _):
         done = stage.command("challenge", "reveal", "--yes", "--phase", "dev")
         assert done.returncode == 0, done.stderr
         log = git(stage.board, "show", "main:receipts.jsonl")
@@ -63,12 +58,7 @@ def test_a_reveal_during_a_push_keeps_its_receipts(stage: Stage) -> None:
 
 def test_a_board_that_was_published_during_a_push_stands_in_the_end(stage: Stage) -> None:
     """The older board may be pushed over it for a moment; another round follows by itself."""
-    gate = Gate("before call push")
-    with stage.play(checkpoint=gate) as play:
-        play.drive()
-        gate.close()
-        stage.submit("A", embeddings(1))
-        play.drive(gate.reached)
+    with push_under_way(stage) as (play, gate, _):
         second = stage.submit("B", embeddings(2))
         play.drive(lambda: play.states().get(second) == "posted")
         assert stage.command("board", "publish").returncode == 0

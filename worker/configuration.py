@@ -172,7 +172,9 @@ class Leaderboard(_Section):
     token: str | None = Field(None, description="For https URLs: env:NAME, file:PATH or credential:NAME.")
     ssh_key: str | None = Field(None, description="For ssh URLs: file:PATH or credential:NAME.")
     known_hosts: str | None = Field(None, description="File with the pinned host keys, for ssh URLs.")
-    publish_every: float = Field(60, ge=0, description="At most one push in so many seconds.")
+    publish_every: float = Field(
+        60, ge=0, description="Minimum seconds between two pushes; `once` pushes at its end all the same."
+    )
     receipts_every: float = Field(
         86400, gt=0, description="Seconds between two batches of the public log of receipts."
     )

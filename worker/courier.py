@@ -84,8 +84,9 @@ class Courier:
 
     @property
     def drained(self) -> bool:
-        """Whether the listing was compared and the queue was found empty twice (a short poll may miss a message), or others do that."""
-        return not self._led or (self.reconciled_at is not None and self.empty_polls >= DRAINED_POLLS)
+        """Whether the listing was compared and the queue was found empty twice (a short poll may miss one), or neither is ours to do."""
+        looked = self.reconciled_at is not None and self.empty_polls >= DRAINED_POLLS
+        return looked or not self._led or self._context.mode() == "drain"
 
     @property
     def busy(self) -> bool:

@@ -44,19 +44,21 @@ class Waiting:
     Attributes:
         active: Submissions that owe an answer and can go on by themselves.
         stuck: Those that wait for a person or after failed tries.
+        paused: Those that wait for the end of a pause.
         owed: Rows of the outbox.
         board: Whether the repository may be behind.
     """
 
     active: int
     stuck: int
+    paused: int
     owed: int
     board: bool
 
     @property
     def nothing(self) -> bool:
         """Whether everything is done."""
-        return not (self.active or self.stuck or self.owed or self.board)
+        return not (self.active or self.stuck or self.paused or self.owed or self.board)
 
 
 class Worker:
@@ -181,11 +183,17 @@ class Worker:
             open_ones = tx.submissions(ACTIVE)
             owed = tx.owed()
         late = {row.submission for row in owed if row.tries > 0}
-        stuck = [
-            known for known in open_ones if known.hold is not None or known.tries > 0 or known.pk in late
-        ]
+        stuck = {
+            known.pk for known in open_ones if known.hold is not None or known.tries > 0 or known.pk in late
+        }
+        held_back = {State.FETCHED, State.SCORING} if self.context.mode() == "pause" else set()
+        paused = {known.pk for known in open_ones if known.state in held_back} - stuck
         return Waiting(
-            active=len(open_ones) - len(stuck), stuck=len(stuck), owed=len(owed), board=self.publishing.due()
+            active=len(open_ones) - len(stuck) - len(paused),
+            stuck=len(stuck),
+            paused=len(paused),
+            owed=len(owed),
+            board=self.publishing.due(),
         )
 
     def _evaluate_next(self, now: datetime) -> bool:

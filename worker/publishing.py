@@ -137,6 +137,10 @@ class Publishing:
         """Make a round even if no submission asks for one, and another one if one is under way: what boards are made of has changed."""
         self._wishes += 1
 
+    def lift_interval(self) -> None:
+        """Let the next round begin although `publish_every` has not passed since the last one: nothing else is left to wait for."""
+        self._begun_at = None
+
     def _wanted(self, tx: Transaction) -> _Wishes:
         return self._wishes, tx.round_asked()
 

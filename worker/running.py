@@ -236,8 +236,11 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
             if isinstance(refused, TokenRefused):
                 raise refused
             left = worker.waiting(now)
-            if worker.courier.drained and not worker.busy and left.nothing:
-                break
+            if worker.courier.drained and not worker.busy:
+                if left.nothing:
+                    break
+                if left.board and not left.active:
+                    worker.publishing.lift_interval()
             if patience.ended(worker, left, time.monotonic()):
                 raise _undone(worker, now)
             signals.wake.wait(timeout=0.25)
@@ -281,30 +284,44 @@ class Patience:
             self._left, self._since_s = left, clock_s
         # A failed push says nothing while the queue is still being read: what waits there is not even known.
         unpushed = worker.publishing.tries > 0 and worker.courier.drained
-        failing = worker.courier.failing or unpushed or left.stuck > 0
+        failing = worker.courier.failing or unpushed or left.stuck + left.paused > 0
         return clock_s - self._since_s > (
             self._after_failures_s if failing and not left.active else self._at_all_s
         )
 
 
 def _undone(worker: Worker, now: datetime) -> InfrastructureError:
-    left = worker.waiting(now)
-    reasons = []
-    error = worker.courier.last_error
-    if error is not None:
-        reasons.append(error.sentence)
-    if worker.publishing.last_error is not None and left.board:
-        reasons.append(worker.publishing.last_error.sentence)
-    if worker.context.behind:
-        phases = ", ".join(sorted(worker.context.behind))
-        reasons.append(f"Submissions to {phases} are left to the machine that has the right files.")
-    if left.stuck:
-        reasons.append(f"{left.stuck} submissions wait after failures; see `neuco-worker status`.")
     return InfrastructureError(
-        "Not everything could be done: " + " ".join(reasons),
+        "Not everything could be done: " + " ".join(_reasons(worker, worker.waiting(now))),
         cure="Run it again; nothing is lost.",
         code="once.undone",
     )
+
+
+def _reasons(worker: Worker, left: Waiting) -> Iterator[str]:
+    """Say what is left, and why where that is known; whatever keeps `once` from ending has a sentence here."""
+    if worker.courier.last_error is not None:
+        yield worker.courier.last_error.sentence
+    if not worker.courier.drained:
+        yield "EvalAI's queue and its list of submissions were not read to the end."
+    if worker.context.behind:
+        phases = ", ".join(sorted(worker.context.behind))
+        yield f"Submissions to {phases} are left to the machine that has the right files."
+    if left.active:
+        yield f"{_waits(left.active)} for scores or for the moment of the answer."
+    if left.stuck:
+        yield f"{_waits(left.stuck)} after failures; see `neuco-worker status`."
+    if left.paused:
+        yield f"{_waits(left.paused)} for `challenge resume`, because scoring is paused."
+    if left.owed:
+        yield f"{left.owed} calls to EvalAI (answers, or messages to delete) are still owed."
+    if left.board:
+        error = worker.publishing.last_error
+        yield "The last board was not pushed." if error is None else error.sentence
+
+
+def _waits(submissions: int) -> str:
+    return "1 submission waits" if submissions == 1 else f"{submissions} submissions wait"
 
 
 def _secrets(configuration: Configuration) -> list[str]:

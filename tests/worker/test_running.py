@@ -56,6 +56,36 @@ def test_once_does_everything_and_ends_with_zero(live: Stage) -> None:
     assert live.once().returncode == 0
 
 
+def test_once_pushes_at_the_end_whatever_the_interval_says(live: Stage) -> None:
+    """The first board of a start is pushed before anything is answered; the last one does not wait an hour for its turn."""
+    live.configure({"leaderboard": {"publish_every": 3600}})
+    pk = live.submit("A", embeddings(1))
+    result = live.once()
+    assert result.returncode == 0, result.stderr
+    assert live.states()[pk] == "published"
+    assert live.teams() == ["A"]
+
+
+def test_once_names_what_a_pause_leaves_undone(live: Stage) -> None:
+    """Submissions that wait for `resume` are counted, and are not waited for as if they could go on by themselves."""
+    live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon on what waits for a person
+    pk = live.submit("A", embeddings(1))
+    assert live.command("challenge", "pause").returncode == 0
+    result = live.once()
+    assert result.returncode == 1
+    assert "1 submission waits for `challenge resume`, because scoring is paused." in result.stderr
+    assert live.states() == {pk: "fetched"}
+
+
+def test_once_is_done_when_a_drain_has_nothing_left(live: Stage) -> None:
+    """A drained worker looks neither at the queue nor at the listing; waiting until they are empty would be waiting in vain."""
+    assert live.command("challenge", "drain").returncode == 0
+    pk = live.submit("A", embeddings(1))
+    result = live.once()
+    assert result.returncode == 0, result.stderr
+    assert pk not in live.states()
+
+
 def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Stage) -> None:
     """`once` says it in a sentence; `run` stays, and goes on when the token's file holds a good one."""
     old = (live.folder / "token").read_text()

@@ -15,6 +15,7 @@ from worker.context import Context
 from worker.lanes import Lane
 from worker.sharing import COURIER
 from worker.state import Alert
+from worker.user_agent import USER_AGENT
 
 TIMEOUT_S = (5.0, 10.0)
 
@@ -78,6 +79,7 @@ def send(url: str, title: str, alert: Alert) -> None:
         answer = requests.post(
             url,
             json={"text": f"[{title}] {alert.text} ({alert.code})"},
+            headers={"User-Agent": USER_AGENT},
             timeout=TIMEOUT_S,
             allow_redirects=False,
         )

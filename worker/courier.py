@@ -32,6 +32,7 @@ FRESH_TO_ANSWER = LOOK_AHEAD + timedelta(
     seconds=2
 )  # nor before an answer leaves; and never one from before the answer was known
 DRAINED_POLLS = 2
+STUCK_TRIES = 3  # of one answer in vain, before a person is told
 QUICK_POLL_S = 5.0  # between looks at the queue while work is under way
 
 
@@ -227,7 +228,8 @@ class Courier:
                 )
                 # Whether it was applied is unknown: the next try reads the submission first.
                 tx.note(known.pk, read_at=None)
-            if isinstance(error, Rejected):
+            stuck = owed.tries >= STUCK_TRIES and self._line.silent_since == at  # EvalAI answers all but this
+            if isinstance(error, Rejected) or stuck:
                 self._context.trouble(f"post:{known.pk}", error, now=at)
 
         return self._line.start("post", call, done, now, failed=failed, pk=known.pk, answer=True)

@@ -19,6 +19,7 @@ from scoring.errors import Cancelled, InfrastructureError, NeucoError, Organizer
 from worker.evalai_errors import LinkExpired
 from worker.evalai_transport import is_loopback
 from worker.limits import too_large
+from worker.user_agent import USER_AGENT
 
 CHUNK = 1 << 18  # bytes
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -194,7 +195,7 @@ class _Transfer:
                 stream=True,
                 allow_redirects=False,
                 timeout=(min(10.0, self._timeout_s), self._timeout_s),
-                headers={"Accept-Encoding": "identity"},
+                headers={"Accept-Encoding": "identity", "User-Agent": USER_AGENT},
                 auth=_no_credentials,
             ) as response:
                 error = self._check(response) or self._copy(response)

@@ -22,6 +22,7 @@ from requests.auth import AuthBase
 from scoring.errors import NeucoError, OrganizerError
 from worker.evalai_errors import Unreachable, failure, parse
 from worker.evalai_records import finite
+from worker.user_agent import USER_AGENT
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes its time
@@ -97,7 +98,7 @@ class Transport:
                 self.server + path,
                 json=body,
                 auth=self._auth,
-                headers={"Accept": "application/json"},
+                headers={"Accept": "application/json", "User-Agent": USER_AGENT},
                 timeout=self._timeout_s,
                 allow_redirects=False,
             )

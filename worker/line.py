@@ -20,6 +20,7 @@ from worker.lanes import Lane
 from worker.state.records import LONGEST_WAIT
 
 ALL = "all"  # the back-off that holds for every errand
+OUTAGE = timedelta(minutes=1)  # shorter ones come and go, and nobody has to act
 
 
 class Line:
@@ -47,6 +48,9 @@ class Line:
         self._lane: Lane[Any] = Lane("evalai", context.wake)
         self._tries: dict[str, int] = {}
         self._not_before: dict[str, datetime] = {}
+        self._reloaded = False
+        # When EvalAI began to give no usable answer; None while it answers.
+        self.silent_since: datetime | None = None
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
 
@@ -69,7 +73,16 @@ class Line:
         moment = self._not_before.get(name)
         return moment is None or not now < moment <= now + LONGEST_WAIT
 
-    def renew_client(self) -> None:
+    def reload(self) -> None:
+        """Try everything at once with the token that the configuration points to now: what failed may have been mended."""
+        self._reloaded = True
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tries.clear()
+        self._not_before.clear()
+
+    def _renew_client(self) -> None:
         """Take up the token that the configuration points to now; without a readable one the old one is tried on."""
         if self._fresh_client is None:
             return
@@ -102,8 +115,9 @@ class Line:
         """
         if not self._budget.allows(now, answer=answer) or not self.due(ALL, now):
             return False
-        if self._tries.get(ALL):
-            self.renew_client()
+        if self._reloaded or self._tries.get(ALL):
+            self._reloaded = False
+            self._renew_client()
         self._budget.spend(now)
         calls_before = self._client.calls
         if pk is not None:
@@ -128,7 +142,7 @@ class Line:
             self._tries.pop(ALL, None)
             self._not_before.pop(ALL, None)
             self.last_error = None
-            self._context.over("evalai.unreachable", now=at)
+            self._answered(at)
             self._context.over("evalai.token", now=at)
             try:
                 done(result, at)
@@ -138,6 +152,9 @@ class Line:
         def fail(error: NeucoError, at: datetime) -> None:
             count_more(at)
             self._failed(name, error, at, failed)
+            # A call that was made before the reload says nothing about what is configured now.
+            if self._reloaded:
+                self._forget()
 
         self._lane.start(work, done=succeed, failed=fail)
         return True
@@ -153,6 +170,10 @@ class Line:
         tries = self._tries.get(name, 0)
         self._tries[name] = tries + 1
         self._context.log.warning(error.sentence, event_key=error.code, errand=name, tries=tries + 1)
+        if isinstance(error, InfrastructureError) and not isinstance(error, Throttled):
+            self._unanswered(error, at)
+        else:
+            self._answered(at)
         if isinstance(error, Throttled):
             self._budget.close(at, at + timedelta(seconds=max(1.0, error.retry_after_s)))
         elif isinstance(error, TokenRefused):
@@ -161,9 +182,19 @@ class Line:
             self._context.trouble("evalai.token", error, now=at)
         elif isinstance(error, OrganizerError) and name == "connect":
             self.fatal = error
-        elif tries + 1 >= 3 and isinstance(error, InfrastructureError):
-            self._context.trouble("evalai.unreachable", error, now=at)
         if failed is not None:
             failed(error, at)
         else:
             self._not_before[name] = self._context.retry_at(at, tries)
+
+    def _answered(self, at: datetime) -> None:
+        """Note that EvalAI answers, be it with a refusal."""
+        self.silent_since = None
+        self._context.over("evalai.unreachable", now=at)
+
+    def _unanswered(self, error: NeucoError, at: datetime) -> None:
+        """Note that a call got no usable answer, and tell the organizer if none has for a minute."""
+        if self.silent_since is None or at < self.silent_since:  # the clock was set back
+            self.silent_since = at
+        if at - self.silent_since >= OUTAGE:
+            self._context.trouble("evalai.unreachable", error, now=at)

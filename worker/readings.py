@@ -42,6 +42,7 @@ class Readings:
     def reload(self) -> None:
         """Take up a changed configuration: its token, and phases that EvalAI may have got meanwhile."""
         self._stale = True
+        self._line.reload()
 
     def outdated(self, now: datetime) -> bool:
         """Tell whether our challenge must be asked about before anything else."""
@@ -53,7 +54,6 @@ class Readings:
             return self._line.due("connect", now) and self._line.start(
                 "connect", self._read_remote, self._connected, now
             )
-        self._line.renew_client()
         return self._line.start("reconnect", self._read_remote, self._reconnected, now)
 
     def new(self, now: datetime, *, more: bool) -> bool:

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -23,10 +24,13 @@ class Hook:
     def __init__(self) -> None:
         heard: list[dict[str, Any]] = []
         self.heard, self.status = heard, 200
+        agents: list[str | None] = []
+        self.agents = agents
         hook = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                agents.append(self.headers["User-Agent"])
                 heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 self.send_response(hook.status)
                 self.send_header("Content-Length", "0")
@@ -72,6 +76,7 @@ def test_an_alert_is_told_once_and_again_when_it_comes_back(stage: Stage, hook: 
         assert set(hook.heard[0]) == {"text"}
         assert "[Tiny]" in hook.heard[0]["text"]
         assert "facts." in hook.heard[0]["text"]
+        assert set(hook.agents) == {f"neuco-worker/{version('neuco-worker')}"}
 
 
 def test_a_webhook_that_refuses_is_tried_again_and_holds_nothing_up(stage: Stage, hook: Hook) -> None:

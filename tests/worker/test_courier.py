@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.worker.stage import Play, Stage, embeddings
+from tests.worker.stage import NEW, Play, Stage, embeddings
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
 from worker.states import Errand, State
 
@@ -176,6 +177,85 @@ def test_an_outage_of_a_night_costs_nothing_but_time(stage: Stage, play: Play) -
     play.drive()
     assert stage.status(pk) == "finished"
     assert play.alerts() == set()
+
+
+def test_an_outage_is_an_alert_after_a_minute(stage: Stage, play: Play) -> None:
+    """Several tries in vain within a minute come and go; a minute without an answer is told, and its end takes it back."""
+    play.drive()
+    since = len(stage.evalai.journal)
+    stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
+    play.wait(50)
+    assert len(calls(stage, since)) > 3
+    assert play.alerts() == set()
+    play.wait(75)
+    assert play.alerts() == {"evalai.unreachable"}
+    stage.evalai.set_faults(FaultPlan())
+    play.drive()
+    assert play.alerts() == set()
+
+
+def test_an_answer_that_alone_finds_no_way_is_told_once(stage: Stage) -> None:
+    """EvalAI breaks on one PUT and answers everything else: the alert names that submission, and stays until the answer arrived."""
+    broken = True
+
+    def spoil(where: str) -> None:
+        if broken and where == "before call post":
+            stage.evalai.faults.force(Fault.ERROR_BEFORE)
+
+    with stage.play(checkpoint=spoil) as play:
+        pk = stage.submit("A", embeddings(1))
+        play.wait(300)
+        with play.store.read() as tx:
+            assert [(alert.key, alert.code) for alert in tx.alerts()] == [
+                (f"post:{pk}", "evalai.unreachable")
+            ]
+            since = tx.alerts()[0].raised_at
+        play.wait(120)
+        with play.store.read() as tx:
+            assert [alert.raised_at for alert in tx.alerts()] == [since]
+        broken = False
+        play.drive()
+        assert stage.status(pk) == "finished"
+        assert play.alerts() == set()
+
+
+def test_a_reload_with_a_new_token_tries_at_once(stage: Stage, play: Play) -> None:
+    """However long the refused token has backed off: what was told to try again tries now."""
+    play.drive()
+    fresh = stage.evalai.refresh_token("host")
+    play.wait(180)
+    assert play.alerts() == {"evalai.token_refused"}
+    (stage.folder / "token").write_text(fresh)
+    reloaded_at = play.clock.now()
+    play.reload()
+    play.drive(lambda: not play.alerts())
+    assert (play.clock.now() - reloaded_at).total_seconds() < 1
+
+
+def test_a_refusal_that_a_reload_overtook_counts_for_nothing(stage: Stage) -> None:
+    """A call under the old token that ends after the reload does not hold the new one up."""
+    fresh: list[str] = []
+
+    def overtake(where: str) -> None:
+        if where == "before call connect" and not fresh:
+            fresh.append(stage.evalai.refresh_token("host"))
+            (stage.folder / "token").write_text(fresh[0])
+            play.worker.courier.reload()
+
+    with stage.play(checkpoint=overtake) as play:
+        begun = play.clock.now()
+        play.drive(lambda: play.worker.courier.connected)
+        assert (play.clock.now() - begun).total_seconds() < 1
+
+
+def test_every_request_says_from_whom_it_comes(stage: Stage, play: Play) -> None:
+    """Calls and downloads carry the software's name and version, so that EvalAI's operators know whom to ask."""
+    pk = stage.submit("A", embeddings(NEW))
+    play.drive()
+    assert stage.status(pk) == "finished"
+    requests = stage.evalai.journal.requests()
+    assert {entry.origin for entry in requests} == {"api", "media"}
+    assert {entry.detail["user_agent"] for entry in requests} == {f"neuco-worker/{version('neuco-worker')}"}
 
 
 def test_a_clock_set_back_silences_nobody(stage: Stage, play: Play) -> None:

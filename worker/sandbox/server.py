@@ -168,7 +168,11 @@ def _log_request(
         path=path,
         user=user,
         status=status,
-        detail={"authorization": "Authorization" in request.headers, "body": _summary(request)},
+        detail={
+            "authorization": "Authorization" in request.headers,
+            "user_agent": request.headers.get("User-Agent", ""),
+            "body": _summary(request),
+        },
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import IO, BinaryIO, Protocol
 
 from scoring.reading.faults import Faults, shown
+from scoring.reading.sniffing import first_member, kind_of_members
 
 INPUT_BYTES = 256 << 10
 MOST_MEMBERS = 100_000  # of a gzip file; bgzip makes one per 64 KB
@@ -169,6 +170,8 @@ def open_zip(file: BinaryIO, faults: Faults) -> Readable:
     archive = open_directory(file, faults)
     members = [member for member in archive.infolist() if not _is_by_the_way(member)]
     if len(members) != 1:
+        if (kind := kind_of_members(archive.namelist())) is not None:
+            raise faults.fatal("file.kind", f"it is {kind}")
         listed = ", ".join(shown(member.filename) for member in members[:3])
         raise faults.fatal(
             "archive.members", f"it holds {len(members):,}" + (f", first {listed}" if listed else "")
@@ -186,6 +189,8 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(bounded)
     except _DirectoryTooLong:
+        if (kind := kind_of_members([first_member(file)])) is not None:
+            raise faults.fatal("file.kind", f"it is {kind}") from None
         raise faults.fatal("archive.members", "it holds thousands") from None
     except (zipfile.BadZipFile, NotImplementedError, ValueError, LookupError, struct.error, EOFError):
         raise faults.fatal("archive.truncated") from None

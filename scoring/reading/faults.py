@@ -44,7 +44,13 @@ CATALOGUE: dict[str, Kind] = {
     "file.encoding": Kind(
         one="1 line is not UTF-8", many="{count} lines are not UTF-8", cure="Save the file as UTF-8."
     ),
-    "file.delimiter": Kind(one="The columns are not separated by commas", cure="Save it as CSV with commas."),
+    "file.delimiter": Kind(
+        one="The columns are not separated by commas", cure="Separate columns with commas."
+    ),
+    "file.comment": Kind(
+        one="The first line is a comment",
+        cure="Begin the file with the column names id,0,1,2 and so on, without the sign #.",
+    ),
     "file.line_ends": Kind(
         one="The lines end with carriage returns only", cure="Save it with line feeds (LF or CRLF)."
     ),
@@ -96,8 +102,15 @@ CATALOGUE: dict[str, Kind] = {
         cure="Use text for ids, floats for values.",
     ),
     "columns.dimension": Kind(
-        one="The number of embedding columns is wrong", cure="Number the columns from 0."
+        one="The embeddings have the wrong number of columns",
+        cure="Write as many as the challenge asks for.",
     ),
+    "columns.names": Kind(
+        one="1 column has a name that is not a dimension",
+        many="{count} columns have names that are not dimensions",
+        cure="Write one column for each dimension, and call it by its number.",
+    ),
+    "columns.from_one": Kind(one="The columns are numbered from 1", cure="Number them from 0."),
     "columns.missing": Kind(
         one="1 numbered column is missing", many="{count} numbered columns are missing", cure="Add them."
     ),
@@ -115,7 +128,7 @@ CATALOGUE: dict[str, Kind] = {
         one="There are too many columns", cure="Upload the columns id, 0, 1, 2 and so on only."
     ),
     "rows.too_many": Kind(one="There are too many rows", cure="Upload one row per public id."),
-    "rows.stopped": Kind(one="So many lines are at fault that reading stopped", cure="Mend these first."),
+    "rows.stopped": Kind(one="So many lines are at fault that reading stopped", cure="Fix these first."),
     "rows.none": Kind(one="The file has column names but no rows", cure="Add one row per public id."),
     "rows.ragged": Kind(
         one="1 line has the wrong number of fields",
@@ -126,6 +139,11 @@ CATALOGUE: dict[str, Kind] = {
         one="1 line has quotation marks or line ends out of place",
         many="{count} lines have quotation marks or line ends out of place",
         cure="Close every quotation mark before the next comma.",
+    ),
+    "rows.long_field": Kind(
+        one="1 line has a field that is too long",
+        many="{count} lines have a field that is too long",
+        cure="A number needs 9 digits; leave out columns of long text.",
     ),
     "rows.no_id": Kind(one="1 row has no id", many="{count} rows have no id", cure="Give every row its id."),
     "rows.duplicate": Kind(
@@ -138,6 +156,16 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "cells.text": Kind(
         one="1 cell is not a number", many="{count} cells are not numbers", cure="Write decimal numbers."
+    ),
+    "cells.comma": Kind(
+        one="1 number has a decimal comma",
+        many="{count} numbers have a decimal comma",
+        cure="Write a decimal point.",
+    ),
+    "cells.long": Kind(
+        one="1 cell is too long for a number",
+        many="{count} cells are too long for a number",
+        cure="A number needs 9 digits.",
     ),
     "cells.empty": Kind(one="1 cell is empty", many="{count} cells are empty", cure="Fill every cell."),
     "cells.nan": Kind(one="1 cell is NaN", many="{count} cells are NaN", cure="Every value must be finite."),
@@ -185,6 +213,7 @@ class Faults:
         """Add the faults of the next part of the file."""
         for code, count in later.counts.items():
             self.add(code, *later.examples[code], count=count)
+        self.hints |= later.hints
 
     def fatal(self, code: str, example: str = "") -> Unreadable:
         """Count a fault after which reading cannot go on; the caller raises what is returned."""
@@ -192,21 +221,20 @@ class Faults:
         return Unreadable(code)
 
     def verdict(self) -> ParticipantError:
-        """Say everything in one message of at most ``MESSAGE_LIMIT`` characters."""
+        """Say everything in one message of at most ``MESSAGE_LIMIT`` characters, one fault a line."""
         codes = list(self.counts)
         if len(codes) == 1:
             return ParticipantError(self._said(codes[0]) + ".", cure=CATALOGUE[codes[0]].cure, code=codes[0])
-        parts: list[str] = []
-        lead = f"The file has {len(codes)} kinds of faults."
-        room = MESSAGE_LIMIT - len(lead) - 60  # for the closing words
-        for number, code in enumerate(codes, start=1):
-            part = f"({number}) {self._said(code)}. {CATALOGUE[code].cure}"
-            if len(part) + 1 > room:
-                parts.append(f"And {len(codes) - number + 1} more kinds of faults.")
+        lines = [f"The file has {len(codes)} problems:"]
+        room = MESSAGE_LIMIT - len(lines[0]) - 40  # for the closing words
+        for told, code in enumerate(codes):
+            line = f"- {self._said(code)}. {CATALOGUE[code].cure}"
+            if len(line) + 1 > room:
+                lines.append(f"- And {len(codes) - told} more problems.")
                 break
-            parts.append(part)
-            room -= len(part) + 1
-        return ParticipantError(" ".join([lead, *parts]), code="file.invalid")
+            lines.append(line)
+            room -= len(line) + 1
+        return ParticipantError("\n".join(lines), code="file.invalid")
 
     def _said(self, code: str) -> str:
         kind, count, examples = CATALOGUE[code], self.counts[code], self.examples[code]

@@ -28,7 +28,7 @@ def read_in_order(path: Path, wanted: Callable[[str], bool]) -> tuple[list[str],
 
     Args:
         path: CSV, as it is or in .gz or .zip, with the column id and one per dimension named 0 to N - 1 in any order.
-        wanted: Tells of an id as written whether its row is wanted; values of other rows are not judged.
+        wanted: Tells of an id, without the spaces around it, whether its row is wanted; values of other rows are not judged.
 
     Returns:
         None if the file is of another form, or anything in it would be a fault in a submission: text, gaps, ragged lines, infinite values.
@@ -57,9 +57,9 @@ def _read(
     first = next(stream, None)
     if first is None:
         return None
-    names, rest = read_header(first, faults, most_columns=ANY_SIZE)
-    dim = sum(bool(NUMBER_NAME.match(name.strip())) for name in names)
-    columns = resolve_columns(names, dim, faults)
+    header, rest = read_header(first, faults, most_columns=ANY_SIZE)
+    dim = sum(bool(NUMBER_NAME.match(name.strip())) for name in header)
+    columns = resolve_columns(header, dim, faults)
     if faults or not dim:
         return None
     reader = BlockReader(columns, dim, wanted, compiled=len(first.text) >= SMALL_FILE)
@@ -68,7 +68,8 @@ def _read(
     for parsed in reader.read_all(chain([rest], stream)):
         if parsed.faults:
             return None
-        for written, _, rows in parsed.portions():
+        for names, _, rows in parsed.portions():
+            written = [name.strip(" \t") for name in names]
             chosen = np.array([wanted(identifier) for identifier in written], dtype=np.bool_)
             parts.append(rows[chosen])
             identifiers.extend(identifier for identifier, kept in zip(written, chosen, strict=True) if kept)

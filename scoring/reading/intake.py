@@ -42,13 +42,15 @@ class Intake:
         self.strangers = 0
         self.stranger_examples: list[str] = []
         self.suffix_removed = False
+        self.spaces_removed = False
         self.extra_columns = 0
         self.extra_arrays = 0
+        self.extra_names: tuple[str, ...] = ()  # of the first extra columns or arrays, ready to be shown
         self.faulty_lines = 0
 
     def knows(self, identifier: str) -> bool:
         """Tell whether the id, as written in the file, is asked for; rows of other ids are ignored whatever their values are."""
-        return without_suffix(identifier) in self.index
+        return without_suffix(identifier.strip(" \t")) in self.index
 
     def place(self, identifiers: Sequence[str], rows: NDArray[np.float32], numbers: Sequence[int]) -> None:
         """Put rows where they belong.
@@ -76,9 +78,12 @@ class Intake:
             self.matrix[targets[wanted], columns] = values[wanted]
 
     def _target(self, written: str, number: int) -> int:
-        identifier = without_suffix(written)
-        if identifier != written:
+        trimmed = written.strip(" \t")
+        identifier = without_suffix(trimmed)
+        if identifier != trimmed:
             self.suffix_removed = True
+        if trimmed != written:
+            self.spaces_removed = True
         row = self.index.get(identifier, -1)
         if row < 0:
             if identifier:
@@ -132,17 +137,18 @@ class Intake:
         notes = []
         if self.suffix_removed:
             notes.append(".zarr or .zarr.zip suffixes were removed from ids")
+        if self.spaces_removed:
+            notes.append("spaces around ids were removed")
         if self.strangers:
             plural = "ids that are" if self.strangers > 1 else "id that is"
             notes.append(
                 f"{self.strangers:,} {plural} not in the public list {_were(self.strangers)} ignored"
             )
-        if self.extra_columns:
-            plural = "columns" if self.extra_columns > 1 else "column"
-            notes.append(f"{self.extra_columns:,} extra {plural} {_were(self.extra_columns)} ignored")
-        if self.extra_arrays:
-            plural = "arrays" if self.extra_arrays > 1 else "array"
-            notes.append(f"{self.extra_arrays:,} extra {plural} {_were(self.extra_arrays)} ignored")
+        for count, word in ((self.extra_columns, "column"), (self.extra_arrays, "array")):
+            if count:
+                note = f"{count:,} extra {word}{'s' if count > 1 else ''} {_were(count)} ignored"
+                more = "; and so on" if count > len(self.extra_names) else ""
+                notes.append(f"{note}: {'; '.join(self.extra_names)}{more}")
         return tuple(notes)
 
 

@@ -15,8 +15,10 @@ from scoring.reading.faults import Faults, shown
 
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?[ \t]*\Z")
 LONGEST_FIELD = 131_072  # of the csv module, which bounds what one cell can cost
+FIELD_ENDS = re.compile(r'[",\r\n]')
 LONGEST_NUMBER = 400  # characters; float64 needs 25, an exact decimal of float32 about 160
 NOT_A_NUMBER = frozenset({"nan", "na", "n/a", "<na>", "null", "none", "-nan", "+nan", "nil", "#n/a"})
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
 INFINITE = re.compile(r"[+-]?(inf|infinity)\Z", re.IGNORECASE)
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
@@ -34,12 +36,13 @@ class CarefulReader:
     knows: Callable[[str], bool]
 
     def read(self, record: bytes, line: int, values: NDArray[np.float32], faults: Faults) -> str | None:
-        """Return the id of a record and fill in its values; None for a blank line and for one whose id nobody can tell.
+        """Return the id of a record as written and fill in its values; None for a blank line and for one whose id nobody can tell.
 
         Values that are at fault stay as they are; the faults say that the file cannot be used. A line at fault still counts for its id,
         so that the id is not called missing too. ``faults`` are those of this record, empty at first.
         """
         fields = fields_of(record, line, faults)
+        position = self.columns.id_column
         if faults:
             fields = record[:LONGEST_FIELD].decode("utf-8", "replace").replace("\0", "").split(",")
         elif not fields:
@@ -48,14 +51,21 @@ class CarefulReader:
             faults.add(
                 "rows.ragged", f"line {line} has {len(fields):,}, expected {len(self.columns.names):,}"
             )
+            if self._looks_split(fields):
+                faults.hints["rows.ragged"] = "a decimal comma makes two fields of a number; write a point"
         else:
-            identifier = fields[self.columns.id_column].strip(" \t")
+            identifier = fields[position].strip(" \t")
             if self.knows(identifier):
                 self._read_values(fields, values, f"line {line} (id {shown(identifier)})", faults)
-            return identifier
-        position = self.columns.id_column
+            return _as_written(fields[position], record, position)
         identifier = fields[position].strip(' \t\r\n"') if position < len(fields) else ""
         return identifier if self.knows(identifier) else None
+
+    def _looks_split(self, fields: list[str]) -> bool:
+        """Tell whether commas within numbers may be why there are more fields than names."""
+        position = self.columns.id_column
+        values = fields[:position] + fields[position + 1 :]
+        return len(fields) * 2 > len(self.columns.names) * 3 and not any("." in value for value in values)
 
     def _read_values(
         self, fields: list[str], values: NDArray[np.float32], place: str, faults: Faults
@@ -78,10 +88,19 @@ class CarefulReader:
                 continue  # the largest float32, or what rounds to it
             if not faults.wants(code):
                 faults.add(code)
-            elif code in ("cells.text", "cells.range"):
+            elif code in ("cells.text", "cells.comma", "cells.range"):
                 faults.add(code, f"{place}, column {target}: {shown(text)}")
+            elif code == "cells.long":
+                faults.add(code, f"{place}, column {target}: {len(text):,} characters")
             else:
                 faults.add(code, f"{place}, column {target}")
+
+
+def _as_written(identifier: str, record: bytes, position: int) -> str:
+    """Return an id with the spaces that its author put around it; those after a comma are a way to write CSV."""
+    if position:
+        return identifier.lstrip(" ")
+    return f" {identifier}" if record.startswith(b" ") else identifier
 
 
 def fields_of(record: bytes, line: int, faults: Faults) -> list[str]:
@@ -99,7 +118,10 @@ def fields_of(record: bytes, line: int, faults: Faults) -> list[str]:
     try:
         return next(csv.reader([text], strict=True, skipinitialspace=True), [])
     except csv.Error:
-        faults.add("rows.quotes", f"line {line}")
+        if max(map(len, FIELD_ENDS.split(text))) > LONGEST_FIELD:
+            faults.add("rows.long_field", f"line {line} has one of more than {LONGEST_FIELD:,} characters")
+        else:
+            faults.add("rows.quotes", f"line {line}")
         return []
 
 
@@ -109,4 +131,8 @@ def _kind_of(text: str) -> str:
         return "cells.empty"
     if bare in NOT_A_NUMBER:
         return "cells.nan"
-    return "cells.infinite" if INFINITE.match(bare) else "cells.text"
+    if INFINITE.match(bare):
+        return "cells.infinite"
+    if len(text) > LONGEST_NUMBER:
+        return "cells.long"
+    return "cells.comma" if DECIMAL_COMMA.match(bare) else "cells.text"

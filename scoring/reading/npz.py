@@ -7,6 +7,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO
 
 import numpy as np
@@ -59,7 +60,9 @@ def read_npz(
     if any(len(found) != 1 for found in named.values()):
         listed = ", ".join(shown(member.filename) for member in members[:3])
         raise faults.fatal("npz.arrays", f"it holds {listed or 'nothing'}")
-    intake.extra_arrays = len(members) - 2
+    others = [member.filename for member in members if member not in chain(*named.values())]
+    intake.extra_arrays = len(others)
+    intake.extra_names = tuple(shown(name.removesuffix(".npy")) for name in others[:3])
 
     def opened(name: str, limit: int) -> Capped:
         member: zipfile.ZipInfo = named[name][0]
@@ -90,7 +93,7 @@ def _read_ids(source: Capped, public: int, faults: Faults) -> list[str]:
             raise faults.fatal("file.encoding", "an id is not text")
     try:
         written = np.frombuffer(data, dtype=header.dtype).tolist()
-        return [(name.decode() if isinstance(name, bytes) else str(name)).strip(" \t") for name in written]
+        return [name.decode() if isinstance(name, bytes) else str(name) for name in written]
     except (UnicodeDecodeError, ValueError):
         raise faults.fatal("file.encoding", "an id is not text") from None
 

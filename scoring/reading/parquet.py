@@ -87,7 +87,7 @@ def _judge_schema(table: Any, intake: Intake, max_expanded_bytes: int) -> Column
         )
     schema = table.schema_arrow
     columns = resolve_columns([str(name) for name in schema.names], intake.dim, faults)
-    intake.extra_columns = columns.extra
+    intake.extra_columns, intake.extra_names = len(columns.extra), columns.extra_names
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     if any(group.num_rows < 0 for group in groups) or sum(g.num_rows for g in groups) != metadata.num_rows:
         raise faults.fatal(
@@ -198,4 +198,4 @@ def _word(value: Any, faults: Faults) -> str:
         text = written.decode() if isinstance(written, bytes) else str(written or "")
     except UnicodeDecodeError:
         raise faults.fatal("file.encoding", "an id is not UTF-8") from None
-    return text.strip(" \t")
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import BinaryIO
 
@@ -34,6 +35,14 @@ BINARIES = {
     b"\x7fELF": "a program",
     b"SQLite format 3": "an SQLite database",
 }
+MEMBERS = {
+    re.compile(r"(.*/)?(\.zarray|\.zgroup|\.zattrs|\.zmetadata|zarr\.json)"): "a Zarr archive",
+    re.compile(r"xl/.*"): "an Excel workbook",
+    re.compile(r"(word|ppt)/.*"): "an Office document",
+    re.compile(r"META-INF/manifest\.xml"): "an OpenDocument file",
+    re.compile(r"[^/]*/data\.pkl"): "a PyTorch file",
+}
+"""Names inside a zip that tell what it is."""
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 JSON = re.compile(rb"\s*[\[{]\s*[\"\[{\]}\d-]")
 HTML = re.compile(rb"\s*<[!?A-Za-z]")
@@ -76,11 +85,24 @@ def sniff(file: BinaryIO, faults: Faults) -> FileKind:
 
 
 def _kind_of_zip(file: BinaryIO) -> FileKind:
-    # numpy.savez writes its arrays one after the other; the first local header names one. What else is in there is judged later.
+    # numpy.savez writes its arrays one after the other. What else is in there is judged later.
+    return FileKind.NPZ if first_member(file).endswith(".npy") else FileKind.ZIP
+
+
+def first_member(file: BinaryIO) -> str:
+    """Return the name that the first local header of a zip gives; the file is left at its beginning."""
+    file.seek(0)
     head = file.read(30 + 256)
     file.seek(0)
     length = int.from_bytes(head[26:28], "little")
-    return FileKind.NPZ if head[30 : 30 + length].endswith(b".npy") else FileKind.ZIP
+    return head[30 : 30 + length].decode("utf-8", "replace")
+
+
+def kind_of_members(names: Iterable[str]) -> str | None:
+    """Tell what a zip is by the names inside; None for one that just holds files."""
+    return next(
+        (kind for name in names for pattern, kind in MEMBERS.items() if pattern.fullmatch(name)), None
+    )
 
 
 def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:

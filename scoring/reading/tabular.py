@@ -24,6 +24,8 @@ SMALL_FILE = 256 << 10  # bytes; below, loading the compiled reader takes longer
 ROWS_AT_ONCE = 16_384
 MOST_FAULTY_LINES = 20_000  # more need not be counted; it bounds the time that a hopeless file takes
 THREADS = 2
+HEAD_BYTES = 64 << 10  # of the rows, to see how numbers are written
+DECIMAL_COMMA = re.compile(rb"[;\t|][ ]*[+-]?[0-9]+,[0-9]")
 BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 MARK = b"\xef\xbb\xbf"  # the UTF-8 byte order mark
 
@@ -80,7 +82,7 @@ def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) ->
         raise faults.fatal("file.empty")
     names, rest = read_header(first, faults, most_columns=intake.dim + EXTRA_COLUMNS)
     columns = resolve_columns(names, intake.dim, faults)
-    intake.extra_columns = columns.extra
+    intake.extra_columns, intake.extra_names = len(columns.extra), columns.extra_names
     if compiled is None:
         compiled = len(first.text) >= SMALL_FILE
     reader = BlockReader(columns, intake.dim, intake.knows, compiled=compiled)
@@ -193,16 +195,20 @@ def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[lis
         names = fields_of(record, here, faults)
         if not names:
             raise Unreadable  # the reason was added
-        _check_delimiter(names, faults)
+        if names[0].startswith("#") and "id" not in [name.strip() for name in names]:
+            raise faults.fatal("file.comment", f"line {here} begins with #")
+        _check_delimiter(names, text[start:], faults)
         return names, Block(text=text[start:], line=line)
     raise faults.fatal("file.empty")
 
 
-def _check_delimiter(names: list[str], faults: Faults) -> None:
+def _check_delimiter(names: list[str], rows: bytes, faults: Faults) -> None:
     if len(names) > 1:
         return
     for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
         if sign in names[0]:
+            if DECIMAL_COMMA.search(rows, 0, HEAD_BYTES):
+                faults.hints["file.delimiter"] = "the numbers have decimal commas; write decimal points"
             raise faults.fatal("file.delimiter", f"the first line has {word} instead")
     if " " in names[0].strip():
         raise faults.fatal("file.delimiter", "the first line has spaces instead")
@@ -213,6 +219,7 @@ class BlockReader:
 
     def __init__(self, columns: Columns, dim: int, knows: Callable[[str], bool], *, compiled: bool) -> None:
         self._targets = columns.targets
+        self._id_first = columns.id_column == 0
         self._dim = dim
         self._careful = CarefulReader(columns=columns, knows=knows)
         self._kernel = _load_kernel() if compiled else None
@@ -272,9 +279,8 @@ class BlockReader:
             return 0, position
         places = np.empty((len(rows), 2), dtype=np.int64)
         count, position = self._kernel(text, position, self._targets, rows, places)
-        parsed.identifiers.extend(
-            text[begin:end].decode().strip(" \t") for begin, end in places[:count].tolist()
-        )
+        written = [text[begin:end].decode() for begin, end in places[:count].tolist()]
+        parsed.identifiers.extend(written if self._id_first else (name.lstrip(" ") for name in written))
         parsed.numbers.extend(range(line, line + count))
         return count, position
 
@@ -285,7 +291,7 @@ class BlockReader:
         record = text[position : record_end(text, position)]
         found = Faults()
         identifier = self._careful.read(record, line, row, found)
-        if "rows.quotes" in found.counts:
+        if found.counts.keys() & {"rows.quotes", "rows.long_field"}:
             record = record[: record.index(b"\n") + 1]
         if found:
             parsed.faulty_lines += 1

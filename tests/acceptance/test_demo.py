@@ -250,10 +250,11 @@ def test_malformed_file_failed_with_a_reason(demo: Demo, phase: str) -> None:
     (row,) = [row for row in demo.rows(phase) if row.method == "raw pixels, in a hurry"]
     assert row.state == "failed"
     assert not row.folds
-    message = re.search(r"What EvalAI tells Last Minute.*\n(.*)", demo.output)
+    message = re.search(r"What EvalAI tells Last Minute.*\n(.*)\n(.*)\n(.*)\n\n", demo.output)
     assert message is not None
-    assert "NaN" in message[1]
-    assert "missing" in message[1]
+    assert message[1] == "  The file has 2 problems:"
+    assert message[2].startswith("  - 2 cells are NaN: ")
+    assert message[3].startswith("  - 2 ids of the public list are missing: ")
     assert row.pk not in [entry["submission"] for entry in demo.published(phase)]
 
 

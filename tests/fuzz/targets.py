@@ -66,7 +66,8 @@ def read(data: bytes) -> None:
 
 def _check_message(error: ParticipantError) -> None:
     message = error.message
-    if not 0 < len(message) <= 2000 or not message.isascii() or not message.isprintable():
+    printable = all(line.isprintable() for line in message.split("\n"))
+    if not 0 < len(message) <= 2000 or not message.isascii() or not printable:
         raise AssertionError(f"a message that cannot be shown: {message!r}")
     if set(message) & FORBIDDEN or "Traceback" in message or str(scratch()) in message:
         raise AssertionError(f"foreign text in a message: {message!r}")

@@ -118,11 +118,14 @@ def refused(
 
 
 def check_manners(error: ParticipantError) -> None:
-    """Check that a message may stand on a web page: plain ASCII, one line, no markup, at most 2,000 characters."""
+    """Check that a message may stand on a web page: plain ASCII, one fault a line, no markup, at most 2,000 characters."""
     message = error.message
     assert 0 < len(message) <= 2000
     assert message.isascii()
-    assert message.isprintable()
+    first, *others = message.splitlines()
+    assert all(line.isprintable() for line in (first, *others))
+    assert all(line.startswith("- ") for line in others)
+    assert len(others) != 1
     assert not set(message) & set("<>&\\`$")
     assert error.code.partition(".")[0] in {
         "file",

@@ -175,6 +175,7 @@ def test_both_readers_find_the_same_faults(pieces: list[str]) -> None:
     assert fast.faults == careful.faults
     assert fast.first_seen == careful.first_seen
     assert (fast.strangers, fast.suffix_removed) == (careful.strangers, careful.suffix_removed)
+    assert fast.spaces_removed == careful.spaces_removed
     if not fast.faults:
         np.testing.assert_array_equal(fast.matrix, careful.matrix)
 
@@ -217,8 +218,50 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
     assert embeddings.notes == (
         ".zarr or .zarr.zip suffixes were removed from ids",
         "2 ids that are not in the public list were ignored",
-        "2 extra columns were ignored",
+        '2 extra columns were ignored: column 1, without a name; "comment"',
     )
+
+
+def test_of_many_extra_columns_the_first_are_named(tmp_path: Path) -> None:
+    """A mistyped column is found in the note, and thousands of them do not fill it."""
+    lines = lines_of(good())
+    lines = [line + ",a,b,c,d" for line in lines]
+    assert read(from_lines(lines), tmp_path).notes == (
+        '4 extra columns were ignored: "a"; "b"; "c"; and so on',
+    )
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    "text",
+    [b"id,0\n a,1\nb,2\n", b"id,0\na ,1\nb,2\n", b'id,0\n"a ",1\nb,2\n', b"0,id\n1,a \n2,b\n"],
+    ids=["before", "after", "between quotes", "second column"],
+)
+def test_spaces_around_ids_are_removed_and_noted(text: bytes, compiled: bool) -> None:
+    """The id counts without them, and the participant is told, whichever reader takes the file."""
+    intake = Intake(("a", "b"), 1, Faults())
+    read_csv(io.BytesIO(text), intake, compiled=compiled)
+    embeddings = intake.finish()
+    assert embeddings.notes == ("spaces around ids were removed",)
+    assert embeddings.content_hash == Embeddings.from_rows(("a", "b"), np.array([[1.0], [2.0]])).content_hash
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_space_after_each_comma_is_not_noted(compiled: bool) -> None:
+    """It is a way to write CSV, not a part of the ids."""
+    intake = Intake(("a", "b"), 1, Faults())
+    read_csv(io.BytesIO(b"0, id\n1, a\n2, b\n"), intake, compiled=compiled)
+    assert intake.finish().notes == ()
+
+
+def test_spaces_in_ids_of_other_forms_are_noted_too(tmp_path: Path) -> None:
+    """Parquet and NPZ come with the same note."""
+    names = [f" {name}\t" for name in IDS]
+    columns: dict[str, object] = {"id": names} | {str(column): table()[:, column] for column in range(DIM)}
+    for data in (as_parquet(columns), as_npz(ids=np.array(names), embeddings=table())):
+        embeddings = read(data, tmp_path)
+        assert embeddings.ids == IDS
+        assert embeddings.notes == ("spaces around ids were removed",)
 
 
 def test_a_clean_file_has_no_notes(tmp_path: Path) -> None:
@@ -286,9 +329,9 @@ def test_extra_arrays_and_nested_columns_are_ignored(tmp_path: Path) -> None:
     matrix = table()
     columns: dict[str, object] = {"note": pa.array([[1, 2]] * len(IDS)), "id": list(IDS)}
     columns |= {str(column): matrix[:, column] for column in range(DIM)}
-    assert read(as_parquet(columns), tmp_path).notes == ("1 extra column was ignored",)
+    assert read(as_parquet(columns), tmp_path).notes == ('1 extra column was ignored: "note"',)
     data = as_npz(ids=np.array(IDS), embeddings=matrix, note=np.array([1]))
-    assert read(data, tmp_path).notes == ("1 extra array was ignored",)
+    assert read(data, tmp_path).notes == ('1 extra array was ignored: "note"',)
 
 
 def test_progress_tells_the_share_read(tmp_path: Path) -> None:

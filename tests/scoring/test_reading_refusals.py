@@ -120,9 +120,32 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "nul": (with_cell("1\0"), "file.nul", "1 line holds NUL bytes: line 3."),
     "excel": (
         zipped(("[Content_Types].xml", b"x"), ("xl/workbook.xml", b"x")),
-        "archive.members",
-        'it holds 2, first "U+005B.Content_TypesU+005D..xml"',
+        "file.kind",
+        "The file is not CSV, Parquet or NPZ: it is an Excel workbook. Save it as CSV",
     ),
+    "excel, first the properties": (
+        zipped(("docProps/app.xml", b"x"), ("xl/workbook.xml", b"x")),
+        "file.kind",
+        "it is an Excel workbook",
+    ),
+    "word": (zipped(("word/document.xml", b"x"), ("x", b"")), "file.kind", "it is an Office document"),
+    "open document": (
+        zipped(("mimetype", b"x"), ("META-INF/manifest.xml", b"x")),
+        "file.kind",
+        "it is an OpenDocument file",
+    ),
+    "zarr": (zipped((".zgroup", b"{}"), ("emb/.zarray", b"{}")), "file.kind", "it is a Zarr archive"),
+    "zarr 3 in a folder": (
+        zipped(("a.zarr/zarr.json", b"{}"), ("a.zarr/c/0", b"x")),
+        "file.kind",
+        "it is a Zarr archive",
+    ),
+    "zarr of thousands": (
+        zipped((".zgroup", b"{}"), *((f"bands/{number:0200d}", b"") for number in range(5000))),
+        "file.kind",
+        "it is a Zarr archive",
+    ),
+    "torch": (zipped(("m/data.pkl", b"x"), ("m/data/0", b"x")), "file.kind", "it is a PyTorch file"),
     "hdf5": (
         b"\x89HDF\r\n\x1a\n" + b"\0" * 50,
         "file.kind",
@@ -136,6 +159,18 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "The columns are not separated by commas: the first line has semicolons instead.",
     ),
     "tabs": (good().replace(b",", b"\t"), "file.delimiter", "the first line has tabs instead"),
+    "semicolons and decimal commas": (
+        good().replace(b",", b";").replace(b".", b","),
+        "file.delimiter",
+        "semicolons instead (the numbers have decimal commas; write decimal points). Separate columns",
+    ),
+    "comment": (
+        b"# embeddings of our method\n" + good(),
+        "file.comment",
+        "The first line is a comment: line 1 begins with #. Begin the file with the column names",
+    ),
+    "comment with commas": (b"\n# a, b, c\n" + good(), "file.comment", "line 2 begins with #"),
+    "names in a comment": (with_header("# id,0,1,2,3"), "file.comment", "line 1 begins with #"),
     "spaces": (good().replace(b",", b" "), "file.delimiter", "the first line has spaces instead"),
     "carriage returns": (
         good().replace(b"\n", b"\r"),
@@ -160,19 +195,46 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "named columns": (
         with_header("id,a,b,c,d"),
-        "file.invalid",
-        "The number of embedding columns is wrong: found 0, expected 4, named 0 to 3.",
+        "columns.names",
+        '4 columns have names that are not dimensions: column 2 is called "a"; column 3 is called "b"; '
+        'column 4 is called "c"; and so on (columns must be called 0 to 3). Write one column for each dimension',
     ),
-    "column less": (with_header("id,0,1,2,x"), "file.invalid", "1 numbered column is missing: column 3."),
+    "column names with a prefix": (
+        with_header("id,emb_0,emb_1,emb_2,emb_3"),
+        "columns.names",
+        'column 2 is called "emb_0"',
+    ),
+    "one column of lists": (
+        with_lines(
+            lambda lines: [
+                "id,embedding",
+                *(f'{line.partition(",")[0]},"[{line.partition(",")[2]}]"' for line in lines[1:]),
+            ]
+        ),
+        "columns.names",
+        '1 column has a name that is not a dimension: column 2 is called "embedding" (columns must be called 0 to 3).',
+    ),
+    "a column without a name": (with_header("id,,a,b,c"), "columns.names", "column 2 has no name; column 3"),
+    "id alone": (
+        b"id\n" + b"\n".join(name.encode() for name in IDS),
+        "columns.missing",
+        "found 0, expected 4",
+    ),
+    "column less": (
+        with_header("id,0,1,2,x"),
+        "columns.missing",
+        "1 numbered column is missing: column 3 (found 3, expected 4; columns must be called 0 to 3; "
+        'column 5 is called "x"). Add them.',
+    ),
     "column more": (
         with_lines(lambda lines: [lines[0] + ",4", *(line + ",1" for line in lines[1:])]),
-        "file.invalid",
-        '1 numbered column is beyond the dimension: column "4".',
+        "columns.unexpected",
+        '1 numbered column is beyond the dimension: column "4" (found 5, expected 4; columns must be called 0 to 3).',
     ),
     "numbered from 1": (
         with_header("id,1,2,3,4"),
-        "file.invalid",
-        '1 numbered column is missing: column 0. Add them. (3) 1 numbered column is beyond the dimension: column "4".',
+        "columns.from_one",
+        "The columns are numbered from 1: the last is called 4; columns must be called 0 to 3. Number them from 0.",
     ),
     "column twice": (with_header("id,0,1,1,2"), "file.invalid", '1 numbered column occurs twice: "1".'),
     "huge column number": (with_header(f"id,0,1,2,{'9' * 5000}"), "file.invalid", "beyond the dimension"),
@@ -213,13 +275,34 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "cells.text",
         '1 cell is not a number: line 3 (id "s001"), column 1: "abc". Write decimal numbers.',
     ),
-    "decimal comma": (with_cell('"1,5"'), "cells.text", 'column 1: "1,5"'),
+    "decimal comma": (
+        with_cell('"1,5"'),
+        "cells.comma",
+        '1 number has a decimal comma: line 3 (id "s001"), column 1: "1,5". Write a decimal point.',
+    ),
+    "decimal commas without quotes": (
+        with_lines(lambda lines: [lines[0], *(line.replace(".", ",") for line in lines[1:])]),
+        "rows.ragged",
+        "12 lines have the wrong number of fields: line 2 has 9, expected 5; line 3 has 9, expected 5; line 4 has 9, "
+        "expected 5; and so on (a decimal comma makes two fields of a number; write a point).",
+    ),
     "hexadecimal": (with_cell("0x1p3"), "cells.text", '"0x1p3"'),
     "underscores": (with_cell("1_000"), "cells.text", '"1_000"'),
     "full-width digits": (with_cell("\uff11"), "cells.text", '"U+FF11."'),
-    "endless number": (with_cell("1" * 1000), "cells.text", '"' + "1" * 48 + '..."'),
+    "long text": (with_cell("x" * 300), "cells.text", '"' + "x" * 48 + '..."'),
+    "endless number": (
+        with_cell("1" * 1000),
+        "cells.long",
+        '1 cell is too long for a number: line 3 (id "s001"), column 1: 1,000 characters. A number needs 9 digits.',
+    ),
     "endless field": (
-        with_cell("1" * 200_000),
+        with_cell("1" * 2_000_000),
+        "rows.long_field",
+        "1 line has a field that is too long: line 3 has one of more than 131,072 characters. A number needs 9 digits",
+    ),
+    "endless field between quotes": (with_cell(f'"{"1" * 200_000}"'), "rows.long_field", "line 3"),
+    "open quote before much text": (
+        with_cell('"1') + b"s,1,2,3,4\n" * 20_000,
         "rows.quotes",
         "1 line has quotation marks or line ends out of place: line 3.",
     ),
@@ -311,7 +394,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "hopeless": (
         b"id,0,1,2,3\n" + b"s,0\n" * 700_000,
         "file.invalid",
-        "So many lines are at fault that reading stopped. Mend these first.",
+        "So many lines are at fault that reading stopped. Fix these first.",
     ),
     "a million lines": (
         b"id,0,1,2,3\n" + b"s,0,0,0,0\n" * 1_100_000,
@@ -379,8 +462,8 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "parquet column less": (
         as_parquet({key: value for key, value in COLUMNS.items() if key != "3"}),
-        "file.invalid",
-        "1 numbered column is missing: column 3.",
+        "columns.missing",
+        "1 numbered column is missing: column 3 (found 3, expected 4",
     ),
     "npz without ids": (
         as_npz(arr_0=table()),
@@ -454,35 +537,30 @@ def test_refusals_say_what_is_wrong(name: str, tmp_path: Path) -> None:
 def test_every_fault_in_the_catalogue_has_a_case() -> None:
     """No words in the catalogue are never said: each code is the verdict of a case, or is named among several faults in one."""
     said = {code for _, code, _ in REFUSALS.values()}
-    among_others = {
-        "columns.missing",
-        "columns.unexpected",
-        "columns.duplicate",
-        "columns.dimension",
-        "rows.stopped",
-    }
+    among_others = {"columns.duplicate", "rows.stopped"}
     elsewhere = {"file.too_large", "rows.too_many", "npz.damaged"}
     assert set(CATALOGUE) == (said - {"file.invalid"}) | among_others | elsewhere
 
 
 def test_all_faults_come_in_one_message(tmp_path: Path) -> None:
-    """A file with many faults is answered once, with every one of them."""
+    """A file with many faults is answered once, with every one of them on a line of its own."""
     lines = lines_of(good())
     lines[1] = "s000,x,,nan,inf"
     lines[2] = "s001,1e39,2,3"
     lines.append(lines[3])
     lines.append("s011.zarr,1,2,3,4")
-    message = refused(from_lines(lines), tmp_path).message
-    for words in (
-        "not a number",
-        "is empty",
-        "is NaN",
-        "is infinite",
-        "wrong number of fields",
-        "repeat an id",
-    ):
-        assert words in message
-    assert message.startswith("The file has 6 kinds of faults. (1) ")
+    first, *faults = refused(from_lines(lines), tmp_path).message.splitlines()
+    assert first == "The file has 6 problems:"
+    expected = (
+        "1 cell is not a number",
+        "1 cell is empty",
+        "1 cell is NaN",
+        "1 cell is infinite",
+        "1 line has the wrong number of fields",
+        "2 rows repeat an id",
+    )
+    for fault, words in zip(faults, expected, strict=True):
+        assert fault.startswith(f"- {words}: ")
 
 
 def test_the_first_three_places_are_named_and_the_rest_counted(tmp_path: Path) -> None:
@@ -541,7 +619,9 @@ def test_the_message_stays_within_its_limit() -> None:
             faults.add(code, shown("\U0001f600" * 99) * 2)
     error = faults.verdict()
     check_manners(error)
-    assert "more kinds of faults." in error.message
+    lines = error.message.splitlines()
+    assert lines[0] == f"The file has {len(CATALOGUE)} problems:"
+    assert lines[-1] == f"- And {len(CATALOGUE) - len(lines) + 2} more problems."
     assert error.code == "file.invalid"
 
 

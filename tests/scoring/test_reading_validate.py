@@ -43,8 +43,11 @@ def test_a_good_file_ends_with_0(folder: Path) -> None:
     code, text, _ = run(folder, *arguments)
     assert code == 0
     assert "The file is valid: 12 embeddings of 4 numbers." in text
+    assert "Files with the same ids and numbers have the same hash, and get the same score." in text
+    shown = text.partition("Content hash: ")[2].splitlines()[0]
     code, text, _ = run(folder, *arguments, "--json")
     document = json.loads(text)
+    assert document["content_hash"] == shown
     assert (code, document["valid"], document["notes"]) == (0, True, [])
     assert len(document["content_hash"]) == 64
 
@@ -71,6 +74,25 @@ def test_a_bad_file_ends_with_1_in_the_workers_words(folder: Path) -> None:
     code, text, _ = run(folder, *arguments, "--json")
     assert code == 1
     assert json.loads(text) == {"valid": False, "code": expected.code, "message": expected.message}
+
+
+def test_several_faults_come_one_a_line(folder: Path) -> None:
+    """The terminal shows the list that EvalAI shows."""
+    lines = good().decode().splitlines()
+    (folder / "bad.csv").write_text("\n".join([*lines[:2], lines[1], "s001,nan,2,3,4", *lines[3:]]) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "worker.cli", "validate", "bad.csv", "--ids", "ids.txt", "--dim", "4"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        "neuco-worker: The file has 2 problems:",
+        '- 1 cell is NaN: line 4 (id "s001"), column 0. Every value must be finite.',
+        '- 1 id occurs more than once: "s000" on lines 2 and 3. Leave one row per id.',
+    ]
 
 
 def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:

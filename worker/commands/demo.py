@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -77,7 +78,7 @@ def demo(
         console.print(_board(board))
     for team, message in ending.failures.items():
         console.print(f"\nWhat EvalAI tells {team} about the failed submissions:", markup=False)
-        console.print(f"  {message}", markup=False, soft_wrap=True)
+        console.print(indent(message, "  "), markup=False, soft_wrap=True)
     console.print(f"\nFrom the first submission to the last board: {ending.seconds:.0f} seconds.\n")
     console.print(_paths(ending), markup=False, soft_wrap=True)
     console.print(_next(ending.place), markup=False, soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -116,7 +117,8 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
     console.print(board)
     for one in phase.played:
         if one.message:
-            console.print(f"  Refused in these words: {one.message}", markup=False)
+            console.print(f"  {one.method} was refused in these words:", markup=False)
+            console.print(indent(one.message, "    "), markup=False)
     if phase.seconds_per_submission is not None and phase.per_hour is not None:
         estimated = "" if phase.folds == phase.configured_folds else ", estimated for all folds"
         console.print(

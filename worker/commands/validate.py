@@ -65,4 +65,5 @@ def validate(
     typer.echo(f"The file is valid: {len(embeddings.ids):,} embeddings of {dim:,} numbers.")
     for note in embeddings.notes:
         typer.echo(f"Note: {note}.")
-    typer.echo(f"Content: {embeddings.content_hash}")
+    typer.echo(f"Content hash: {embeddings.content_hash}")
+    typer.echo("  Files with the same ids and numbers have the same hash, and get the same score.")

@@ -29,9 +29,7 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
     kept = existing or b""
     if kept and not kept.endswith(b"\n"):
         kept += b"\n"
-    known = {
-        (phase.decode(), int(sequence), made_at.decode()) for phase, sequence, made_at in _OURS.findall(kept)
-    }
+    known = _known(kept)
     stems = file_stems(site)
     fresh = sorted(
         (stamp(board.made_at), place, board.sequence, line)
@@ -39,6 +37,24 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
         for board, line in _lines(phase, stems[phase.codename], known)
     )
     return kept + b"".join(line + b"\n" for *_, line in fresh)
+
+
+def unrecorded(existing: bytes | None, site: Site) -> tuple[Board, ...]:
+    """Return the boards of a site that a history does not have yet: those that the next push publishes."""
+    known, stems = _known(existing or b""), file_stems(site)
+    return tuple(
+        board
+        for phase in site.phases
+        for board in phase.history
+        if (stems[phase.codename], board.sequence, stamp(board.made_at)) not in known
+    )
+
+
+def _known(history: bytes) -> set[tuple[str, int, str]]:
+    return {
+        (phase.decode(), int(sequence), made_at.decode())
+        for phase, sequence, made_at in _OURS.findall(history)
+    }
 
 
 def _lines(phase: PhaseSite, stem: str, known: set[tuple[str, int, str]]) -> Iterator[tuple[Board, bytes]]:

@@ -20,7 +20,11 @@ from leaderboard.repository import Author, BareClone
 from leaderboard.snapshot import Board, MoveKind, Site
 from scoring.errors import InfrastructureError, OrganizerError
 
-Render = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+Files = Mapping[str, bytes]
+"""Path to content."""
+Render = Callable[[Files], Files]
+Message = Callable[[Files, Files], str]
+"""Words a commit, from the files as they are in the branch and as they will be."""
 
 RELEVANT_FILES = (
     "README.md",
@@ -29,6 +33,7 @@ RELEVANT_FILES = (
     "receipts.jsonl",
 )  # what a render may want to see, besides the files of these folders
 RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
+SUBJECT_LIMIT = 72  # characters of a commit's first line
 ATTEMPTS = 6  # builds on a moving tip before the push waits for its next turn
 
 
@@ -103,7 +108,7 @@ class Publisher:
         )
         self._clone = BareClone(settings.state_dir / f"{key}.git", self._git, branch=settings.branch)
 
-    def publish(self, render: Render, message: str) -> Published:
+    def publish(self, render: Render, message: str | Message) -> Published:
         """Push what ``render`` makes of the files that stand in the branch.
 
         ``render`` gets what stands at the tip of ``RELEVANT_FILES`` and leaderboard/, and returns path → content of what shall stand there;
@@ -169,7 +174,7 @@ class Publisher:
         """Kill the git process that runs, from another thread; :meth:`publish` then raises Cancelled."""
         self._git.stop()
 
-    def _publish_once(self, render: Render, message: str) -> Published:
+    def _publish_once(self, render: Render, message: str | Message) -> Published:
         tip = self._clone.fetch()
         existing = self._clone.files(tip, RELEVANT_FILES, RELEVANT_FOLDERS)
         files = render(existing)
@@ -177,7 +182,8 @@ class Publisher:
         standing = {**existing, **(self._clone.files(tip, others, ()) if tip and others else {})}
         if tip and all(standing.get(path) == content for path, content in files.items()):
             return Published(commit=tip, changed=False)
-        commit = self._commit(tip, files, message)
+        words = message if isinstance(message, str) else message(standing, files)
+        commit = self._commit(tip, files, words)
         self._clone.push(commit)
         self._clone.tidy()
         return Published(commit=commit, changed=True)
@@ -209,23 +215,43 @@ def _clone_unusable() -> InfrastructureError:
     )
 
 
-def commit_message(site: Site, new_boards: Sequence[Board]) -> str:
-    """Say in words what happened, with the public submissions that caused it as trailers.
+def commit_message(
+    site: Site, new_boards: Sequence[Board], *, decisions: Sequence[str] = (), promises: Sequence[str] = ()
+) -> str:
+    """Say in words what a commit changes, with the public submissions that caused its boards as trailers.
 
     Only numbers and the organizer's own phase codenames are used: no name, no score, nothing a participant wrote.
+
+    Args:
+        site: What is published.
+        new_boards: Boards that the commit adds.
+        decisions: What the organizers decided, a sentence each: the news of the commit.
+        promises: What it adds besides, a sentence each.
     """
-    order = {phase.codename: place for place, phase in enumerate(site.phases)}
-    boards = sorted(
-        (board for board in new_boards if board.phase in order),
-        key=lambda board: (order[board.phase], board.sequence),
-    )
-    if not boards:
-        return "Publish the leaderboard\n"
+    lines, submissions = _board_lines(site, new_boards)
+    facts = [*decisions, *lines, *promises]
+    if decisions or not lines:
+        subject = facts[0] if facts else "Update the page"
+    elif len(lines) == 1 and len(lines[0]) <= SUBJECT_LIMIT:
+        subject = lines[0]
+    else:
+        subject = f"Update the leaderboard: {', '.join(_phases(site, new_boards))}"[:SUBJECT_LIMIT]
+    paragraphs = [
+        "".join(f"{fact}\n" for fact in facts if fact != subject),
+        "".join(f"Submission: {number}\n" for number in submissions),
+    ]
+    return "\n".join([f"{subject}\n", *filter(None, paragraphs)])
+
+
+def _board_lines(site: Site, new_boards: Sequence[Board]) -> tuple[list[str], list[int]]:
+    """Return a line per phase with new boards, and the submissions that caused them."""
     lines, submissions = [], set()
-    for phase in dict.fromkeys(board.phase for board in boards):
-        mine = [board for board in boards if board.phase == phase]
-        counted = sorted({number for board in mine for number in board.triggers})
-        submissions |= set(counted)
+    for phase in site.phases:
+        mine = [board for board in new_boards if board.phase == phase.codename]
+        if not mine:
+            continue
+        counted = {number for board in mine for number in board.triggers}
+        submissions |= counted
         kinds = [row.move_kind for board in mine for row in board.standings]
         own, passive, new = (kinds.count(kind) for kind in (MoveKind.OWN, MoveKind.PASSIVE, MoveKind.NEW))
         facts = (
@@ -233,19 +259,19 @@ def commit_message(site: Site, new_boards: Sequence[Board]) -> str:
         )
         facts += [_count(new, "new entry", "new entries")] * bool(new) + [_count(own, "own move")] * bool(own)
         facts += [_count(passive, "passive move")] * bool(passive)
-        lines.append(f"{_plain(phase)}: {', '.join(facts)}")
-    phases = ", ".join(dict.fromkeys(_plain(board.phase) for board in boards))
-    subject = (
-        lines[0] if len(lines) == 1 and len(lines[0]) <= 72 else f"Update the leaderboard: {phases}"[:72]
-    )
-    body = "" if subject == lines[0] else "\n" + "\n".join(lines) + "\n"
-    trailers = "".join(f"Submission: {number}\n" for number in sorted(submissions))
-    return f"{subject}\n{body}" + (f"\n{trailers}" if trailers else "")
+        lines.append(f"{plain(phase.codename)}: {', '.join(facts)}")
+    return lines, sorted(submissions)
+
+
+def _phases(site: Site, new_boards: Sequence[Board]) -> list[str]:
+    made = {board.phase for board in new_boards}
+    return [plain(phase.codename) for phase in site.phases if phase.codename in made]
 
 
 def _count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def _plain(codename: str) -> str:
+def plain(codename: str) -> str:
+    """Write a phase's codename so that it cannot be taken for anything else in a message."""
     return re.sub(r"[^\w.-]+", "-", codename)

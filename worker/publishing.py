@@ -64,7 +64,10 @@ class Publishing:
         return self._lane.busy or self._draft is not None
 
     def _close_batch(self, now: datetime) -> None:
-        """Publish the open receipts when their fixed moment has come, whether or not there are any."""
+        """Publish the open receipts when their fixed moment has come, whether or not there are any.
+
+        A batch carries the time at which it is made, also when it is late: nothing that is published is dated back.
+        """
         if self._closes_at is not None and now < self._closes_at:
             return
         every_s = self._context.configuration.leaderboard.receipts_every
@@ -72,13 +75,14 @@ class Publishing:
             entries, lines, unseen = tx.commitments(), tx.batches(), tx.fact(LOG_UNSEEN)
         if not entries or unseen:  # a batch beside those that the public log has would be a fork of it
             return
-        due = receipts.due_at(datetime.fromisoformat(entries[0][0]["made_at"]), len(lines), every_s)
+        begun_at = datetime.fromisoformat(entries[0][0]["made_at"])
+        due = receipts.due_at(begun_at, receipts.made_at(lines[-1]) if lines else None, every_s)
         if due > now:
             self._closes_at = due
             return
         with self._context.store.write() as tx:
             if len(tx.batches()) == len(lines):  # else a reveal has published them in this moment
-                receipts.close_batch(tx, made_at=due)
+                receipts.close_batch(tx, made_at=tx.promise_time(now))
         self.renew()
 
     def due(self) -> bool:

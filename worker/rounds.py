@@ -9,9 +9,11 @@ from typing import Any
 
 from leaderboard import board as boards
 from leaderboard.files import render
-from leaderboard.publisher import Published, Publisher, PublisherSettings, commit_message
+from leaderboard.publisher import Published, Publisher, PublisherSettings
 from leaderboard.snapshot import Board, PhaseSite, PhaseSnapshot, Site
+from worker import changes
 from worker.board_history import BoardHistory
+from worker.changes import HISTORY
 from worker.configuration import Configuration
 from worker.fairness import commitments, receipts
 from worker.intake import board_facts
@@ -20,7 +22,6 @@ from worker.state import LOG_UNSEEN, PROMISED, REVEALED, Tracked, Transaction
 from worker.states import State
 
 README = "README.md"
-HISTORY = "leaderboard/history.jsonl"
 PUSHED_COMMIT = "pushed_commit"
 
 
@@ -164,7 +165,7 @@ def push(publisher: Publisher, draft: Draft) -> Published:
         rendered = render(draft.site, readme=existing.get(README), history=existing.get(HISTORY))
         return {**rendered, **promises}
 
-    return publisher.publish(files, commit_message(draft.site, unpublished(draft.site, draft.new)))
+    return publisher.publish(files, lambda before, after: changes.message(draft.site, before, after))
 
 
 def record_push(tx: Transaction, draft: Draft, published: Published, *, now: datetime) -> None:
@@ -184,11 +185,6 @@ def record_push(tx: Transaction, draft: Draft, published: Published, *, now: dat
     tx.set_fact("pushed_at", now.isoformat())
     tx.set_fact(PUSHED_COMMIT, published.commit)
     tx.resolve_alert("leaderboard.push", now=now)
-
-
-def unpublished(site: Site, new: tuple[Board, ...]) -> tuple[Board, ...]:
-    """Return the boards that a commit message speaks of: the new ones, or the latest if an earlier push was lost."""
-    return new or tuple(phase.history[-1] for phase in site.phases if phase.history)
 
 
 def publisher_settings(configuration: Configuration) -> PublisherSettings:

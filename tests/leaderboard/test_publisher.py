@@ -586,7 +586,16 @@ def test_commit_messages_tell_what_happened() -> None:
         "Update the leaderboard: dev, eval\n\ndev: 2 submissions counted, 2 new entries, 2 own moves, 2 passive moves\n"
         "eval: 1 submission counted\n\nSubmission: 1001\nSubmission: 1003\n"
     )
-    assert commit_message(site, []) == "Publish the leaderboard\n"
+    assert commit_message(site, []) == "Update the page\n"
+    assert (
+        commit_message(site, [], promises=["Publish batch 2 of receipts"]) == "Publish batch 2 of receipts\n"
+    )
+    assert commit_message(
+        site, [first], decisions=["Reveal phase dev"], promises=["Publish batch 2 of receipts"]
+    ) == (
+        "Reveal phase dev\n\ndev: 2 submissions counted, 1 new entry, 1 own move, 1 passive move\n"
+        "Publish batch 2 of receipts\n\nSubmission: 1001\nSubmission: 1003\n"
+    )
     for boards in ([first], [second], [first, second]):
         text = commit_message(site, boards)
         assert not re.search("Evil|rm -rf|@all", text)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import version
 from typing import Any
@@ -14,7 +17,10 @@ import structlog
 
 from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
+from worker.fairness.reveal import reveal
 from worker.logs import REDACTED, redactor
+from worker.office import opened
+from worker.publishing import freeze, thaw
 from worker.states import State
 
 
@@ -210,6 +216,97 @@ def test_somebody_elses_commit_is_kept(stage: Stage, play: Play) -> None:
     play.drive()
     assert "by hand" in git(stage.board, "log", "--format=%s", "main")
     assert set(stage.teams()) == {"A", "B"}
+
+
+def messages(stage: Stage) -> list[str]:
+    """Return the messages of the branch, oldest first; what moved is left out, for it follows from the scores."""
+    said = git(stage.board, "log", "--reverse", "--format=%B%x00", "main").split("\0")
+    return [re.sub(r", \d+ (own|passive) moves?", "", text).strip() for text in said if text.strip()]
+
+
+def test_a_commit_says_what_it_changes(stage: Stage, play: Play) -> None:
+    """A batch of receipts is not an update of a board, and neither are a closed board and a reveal."""
+    stage.configure({"leaderboard": {"receipts_every": 1000}})
+    play.reload()
+    play.drive()
+    pk = stage.submit("A", embeddings(1))
+    play.drive()
+    for _ in range(2):
+        play.clock.advance(1001)
+        play.drive()
+    for decide in (freeze, thaw, freeze):
+        with opened(stage.path) as office:
+            decide(replace(office, now=play.clock.now()), "dev")
+        play.drive()
+    with opened(stage.path) as office:
+        reveal(replace(office, clock=play.clock.now), ["dev"], labels=True)
+    play.drive()
+    assert messages(stage) == [
+        "Publish commitment 1",
+        f"dev: 1 submission counted, 1 new entry\n\nSubmission: {pk}",
+        "Publish batch 1 of receipts",
+        "Publish batch 2 of receipts",
+        "Close the board of phase dev",
+        "Open the board of phase dev",
+        "Close the board of phase dev",
+        "Reveal phase dev\n\nPublish batch 3 of receipts",
+    ]
+
+
+def test_what_an_earlier_push_lost_is_told_by_the_next(stage: Stage, play: Play) -> None:
+    """A commit that brings several boards names the submissions of all of them."""
+    play.drive()
+    away = stage.board.rename(stage.folder / "away.git")
+    pks: list[int] = []
+
+    def made() -> int:
+        with play.store.read() as tx:
+            return tx.last_board("dev")
+
+    for seed, team in enumerate("AB"):
+        pks.append(stage.submit(team, embeddings(seed)))
+        play.drive(lambda: made() == len(pks))
+    away.rename(stage.board)
+    play.drive()
+    assert messages(stage)[1:] == [
+        f"dev: 2 submissions counted, 2 new entries\n\nSubmission: {pks[0]}\nSubmission: {pks[1]}"
+    ]
+
+
+def batches(stage: Stage) -> list[datetime]:
+    """Return the times on the batches of the public log."""
+    lines = git(stage.board, "show", "main:receipts.jsonl").splitlines()
+    return [datetime.fromisoformat(json.loads(line)["made_at"]) for line in lines]
+
+
+def test_no_batch_is_dated_back(stage: Stage, play: Play) -> None:
+    """After a change of the cadence and after a pause the next batch carries its own time; those that would have been are not made up."""
+    hour, slack = timedelta(hours=1), timedelta(minutes=10)
+    stage.configure({"leaderboard": {"receipts_every": 24 * 3600}})
+    play.reload()
+    play.drive()
+    begun_at = play.clock.now().replace(microsecond=0)
+    play.clock.advance(49 * 3600)
+    play.drive()
+    stage.configure({"leaderboard": {"receipts_every": 3600}})
+    play.reload()
+    play.clock.advance(600)
+    changed_at = play.clock.now()
+    play.drive()
+    assert len(batches(stage)) == 1
+    play.clock.advance(3600)
+    play.drive()
+    play.stop()
+    play.clock.advance(10 * 3600)
+    play.start()
+    play.drive()
+    play.clock.advance(3600)
+    play.drive()
+    late, first, paused, last = batches(stage)
+    assert begun_at + 49 * hour <= late < begun_at + 50 * hour
+    assert changed_at < first <= changed_at + hour + slack
+    assert first + 10 * hour <= paused
+    assert paused < last <= paused + hour + slack
 
 
 def test_failures_and_resends_cause_no_commit(stage: Stage, play: Play) -> None:

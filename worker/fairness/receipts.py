@@ -7,6 +7,7 @@ was scored nor that there was one. The participant gets the nonce, and with it t
 from __future__ import annotations
 
 import json
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -69,14 +70,23 @@ def issue(tx: Transaction, record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def due_at(begun_at: datetime, batches: int, every_s: float) -> datetime:
-    """Return when the next batch is due: multiples of the cadence after the first commitment, whatever happened."""
-    return begun_at + timedelta(seconds=every_s * (batches + 1))
+def due_at(begun_at: datetime, last_at: datetime | None, every_s: float) -> datetime:
+    """Return when the next batch is due: at the first multiple of the cadence after the last one, counted from the first commitment.
+
+    So neither a pause nor another cadence leaves batches to be made up for: the next one carries all open receipts.
+    """
+    passed_s = 0.0 if last_at is None else (last_at - begun_at).total_seconds()
+    return begun_at + timedelta(seconds=every_s * (max(0, math.floor(passed_s / every_s)) + 1))
 
 
 def chained(previous: str, body: Mapping[str, Any]) -> str:
     """Return the head of the chain after a batch."""
     return digest("chain", bytes.fromhex(previous), canonical(body))
+
+
+def made_at(line: str) -> datetime:
+    """Return the time on a batch."""
+    return datetime.fromisoformat(json.loads(line)["made_at"])
 
 
 def close_batch(tx: Transaction, *, made_at: datetime) -> None:

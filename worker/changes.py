@@ -1,0 +1,79 @@
+"""What a push changes in the repository, in words: the message of its commit.
+
+It is read from the files as they were and as they will be. So a message says what its own commit changes, whatever was pushed before, was
+lost on the way, or was pushed by somebody else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from leaderboard.history import unrecorded
+from leaderboard.publisher import Files, commit_message, plain
+from leaderboard.rows import file_stems
+from leaderboard.snapshot import Site
+from worker.fairness import commitments, receipts
+
+HISTORY = "leaderboard/history.jsonl"
+
+
+def message(site: Site, before: Files, after: Files) -> str:
+    """Say what a commit changes.
+
+    Args:
+        site: What is published.
+        before: The files as they are in the branch.
+        after: As they will be.
+    """
+    return commit_message(
+        site,
+        unrecorded(before.get(HISTORY), site),
+        decisions=[*_revealed(site, before, after), *_closed(site, before, after)],
+        promises=[*_committed(before, after), *_batches(before, after)],
+    )
+
+
+def _revealed(site: Site, before: Files, after: Files) -> Iterator[str]:
+    for phase in site.phases:
+        path = commitments.reveal_path(phase.codename)
+        if before.get(path) != after.get(path):
+            yield f"{'Extend the reveal of' if path in before else 'Reveal'} phase {plain(phase.codename)}"
+
+
+def _closed(site: Site, before: Files, after: Files) -> Iterator[str]:
+    for codename, stem in file_stems(site).items():
+        was, will = (_is_frozen(files.get(f"leaderboard/{stem}.json")) for files in (before, after))
+        if was != will:
+            yield f"{'Close' if will else 'Open'} the board of phase {plain(codename)}"
+
+
+def _committed(before: Files, after: Files) -> Iterator[str]:
+    was, will = (_length(files.get(commitments.PATH)) for files in (before, after))
+    if will > was:
+        yield f"Publish {_numbered('commitment', was + 1, will)}"
+
+
+def _batches(before: Files, after: Files) -> Iterator[str]:
+    was, will = (files.get(receipts.PATH, b"").count(b"\n") for files in (before, after))
+    if will > was:
+        yield f"Publish {_numbered('batch', was + 1, will, plural='batches')} of receipts"
+
+
+def _numbered(noun: str, first: int, last: int, *, plural: str = "") -> str:
+    return f"{noun} {first}" if first == last else f"{plural or noun + 's'} {first} to {last}"
+
+
+def _is_frozen(document: bytes | None) -> bool:
+    """Tell whether a phase's file says that its board is closed; one that somebody else wrote says nothing."""
+    try:
+        return json.loads(document or b"{}").get("frozen_at") is not None
+    except (ValueError, AttributeError):
+        return False
+
+
+def _length(document: bytes | None) -> int:
+    try:
+        return len(json.loads(document or b"[]"))
+    except (ValueError, TypeError):
+        return 0

@@ -1,0 +1,183 @@
+"""A challenge that an earlier version ran, stopped in the middle of a phase: how one is kept, and how it is taken up again.
+
+``python -m tests.worker.upgrade.challenge FOLDER`` runs a challenge with today's software, stops it in the middle of phase dev, and
+keeps what a sudden death would leave: the state as SQL, the stored files, the published repository as a bundle, the challenge's folder,
+and what EvalAI knows. A version is added before the software changes; the test continues every one that is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.worker.stage import NEW, Play, Stage, clean_environment, embeddings
+from worker.sandbox import ManualClock
+from worker.states import State
+
+HOSTS = "Host Participant Team"
+KEPT_FIELDS = ("status", "is_public", "is_baseline", "is_flagged", "ignore_submission", "method_name")
+FILES_OF_CHALLENGE = ("challenge.yaml", "ids.txt", "challenge.secret", "tasks")
+RUNNING = {
+    "submission": {"answer_grid": 30},
+    "leaderboard": {"publish_every": 60, "baselines": ["Baseline mean embeddings"]},
+}
+
+
+def keep(stage: Stage, folder: Path) -> None:
+    """Write down everything that is left when the worker of a stage dies now."""
+    folder.mkdir(parents=True)
+    with closing(sqlite3.connect(stage.state / "worker.db")) as database:
+        (folder / "state.sql").write_text("\n".join(database.iterdump()) + "\n")
+    shutil.copytree(stage.state / "files", folder / "files")
+    subprocess.run(
+        ["git", "--git-dir", str(stage.board), "bundle", "create", str(folder / "board.bundle"), "main"],
+        check=True,
+        capture_output=True,
+        env=clean_environment(),
+    )
+    for name in FILES_OF_CHALLENGE:
+        source = stage.folder / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    (folder / "evalai.json").write_text(json.dumps(_evalai(stage), indent=1) + "\n")
+
+
+def _evalai(stage: Stage) -> list[dict[str, Any]]:
+    """Describe every submission as EvalAI has it, oldest first."""
+    world = stage.evalai.world
+    codenames = {phase.pk: phase.settings.codename for phase in world.phases.values()}
+    return [
+        {
+            "pk": one.pk,
+            "team": world.teams[one.team].name,
+            "phase": codenames[one.phase],
+            "content": base64.b64encode(world.media[one.input_file]).decode(),
+            "submitted_at": one.submitted_at.isoformat(),
+            **{name: getattr(one, name) for name in KEPT_FIELDS},
+        }
+        for one in world.submissions.values()
+    ]
+
+
+def take_up(stage: Stage, folder: Path) -> None:
+    """Lay a kept challenge onto a fresh stage, whose EvalAI has other addresses."""
+    world = stage.evalai.world
+    for known in json.loads((folder / "evalai.json").read_text()):
+        if known["team"] == HOSTS:
+            stage.evalai.add_team(HOSTS, ("host",))
+        pk = stage.evalai.submit(
+            known["team"], known["phase"], base64.b64decode(known["content"]), file_name="embeddings.csv"
+        )
+        assert pk == known["pk"]
+        world.submissions[pk].submitted_at = datetime.fromisoformat(known["submitted_at"])
+        stage.evalai.edit(pk, **{name: known[name] for name in KEPT_FIELDS})
+    stage.evalai.lose_messages()  # those of the submissions that the worker had met were deleted
+    for name in FILES_OF_CHALLENGE:
+        source, target = folder / name, stage.folder / name
+        if source.is_dir():
+            shutil.rmtree(target)
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+    (stage.folder / "challenge.secret").chmod(0o600)
+    settings = yaml.safe_load((folder / "challenge.yaml").read_text())
+    addresses = {"server": stage.evalai.url, "media_hosts": [stage.evalai.media_host]}
+    settings["evalai"] |= addresses
+    stage.path.write_text(yaml.safe_dump(settings))
+    shutil.rmtree(stage.board)
+    subprocess.run(
+        ["git", "clone", "-q", "--bare", "-b", "main", str(folder / "board.bundle"), str(stage.board)],
+        check=True,
+        env=clean_environment(),
+    )
+    shutil.rmtree(stage.state, ignore_errors=True)
+    shutil.copytree(folder / "files", stage.state / "files")
+    with closing(sqlite3.connect(stage.state / "worker.db")) as database, database:
+        database.executescript((folder / "state.sql").read_text())
+        for one in world.submissions.values():
+            address = f"{stage.evalai.media_url}/media/{one.input_file}"
+            database.execute(
+                "UPDATE submissions SET input_file = ? WHERE pk = ? AND input_file IS NOT NULL",
+                (address, one.pk),
+            )
+
+
+def run_until_killed(stage: Stage, folder: Path) -> None:
+    """Run a challenge of two phases up to a moment at which a submission is in nearly every state that there is, and keep it."""
+    evalai = stage.evalai
+    evalai.add_team(HOSTS, ("host",))
+
+    def baseline(seed: int) -> int:
+        pk = stage.submit(HOSTS, embeddings(seed, noise=2.0), method_name="Baseline mean embeddings")
+        evalai.edit(pk, is_baseline=True)
+        return pk
+
+    with stage.play() as play:
+        stage.submit("A", embeddings(1))
+        stage.submit("B", embeddings(2, noise=1.0))
+        baseline(3)
+        play.drive()
+        private = stage.submit("B", embeddings(3), is_public=False)
+        stage.submit("C", b"id,0\nimg_000,1\n")
+        play.drive()
+        play.wait(6)  # a batch of the public log
+        stage.submit("A", embeddings(4))
+        again = stage.submit("D", embeddings(5))
+        play.drive()
+        evalai.rerun(again)
+        play.drive()
+        stage.submit("A", embeddings(6), phase="eval")
+        cancelled = stage.submit("E", embeddings(6))
+        evalai.cancel(cancelled)
+        play.drive()
+        evalai.edit(private, is_public=True)
+        play.drive()
+    stage.add_task("gamma__regr", seed=5)
+    stage.rescore()
+    with stage.play() as play:
+        play.drive()
+        play.wait(6)
+    stage.configure(RUNNING)
+    with stage.play() as play:
+        play.drive()
+        reach(play, stage.submit("B", embeddings(4, noise=0.8)), State.POSTED)
+        reach(play, stage.submit("C", embeddings(5, noise=0.9)), State.SCORED)
+        reach(play, stage.submit("E", b"id,0\nimg_000,1\n"), State.REJECTED)
+        reach(play, stage.submit("F", embeddings(NEW, noise=0.5)), State.SCORING)
+        child = play.child()
+        assert child is not None
+        child.suspend()
+        reach(play, stage.submit("A", embeddings(NEW + 1)), State.FETCHED)
+        reach(play, stage.submit("D", embeddings(NEW + 2)), State.ACKNOWLEDGED)
+        reach(play, stage.submit("G", embeddings(NEW + 3)), State.RECEIVED)
+        print(play.states())  # noqa: T201 - whoever makes a fixture sees what is in it
+        keep(stage, folder)
+
+
+def reach(play: Play, pk: int, state: State) -> None:
+    """Step until a submission is in a state, while time goes on also for a worker that is busy."""
+    while play.states().get(pk) != state.value:
+        play.step()
+        play.clock.advance(0.02)
+
+
+def main() -> None:
+    """Make a fixture."""
+    clock = ManualClock(datetime.now(UTC) - timedelta(minutes=10))
+    changes = {"leaderboard": {"receipts_every": 5, "baselines": ["Baseline mean embeddings"]}}
+    with tempfile.TemporaryDirectory() as folder, Stage(Path(folder), clock=clock, changes=changes) as stage:
+        run_until_killed(stage, Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""A challenge that an earlier version ran and left in the middle of a phase goes on under this one, and ends uncontradicted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.worker.stage import Play, Stage
+from tests.worker.upgrade.challenge import take_up
+from worker.fairness.public import opened
+from worker.fairness.verify import GROWING, Truth, verdicts
+from worker.sandbox import ManualClock
+from worker.states import ANSWERED
+
+VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "state.sql").exists())
+
+
+@pytest.fixture(params=VERSIONS, ids=lambda path: path.name)
+def continued(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, Play]]:
+    """A kept challenge and a worker of today's on it, ten minutes after the old one died."""
+    kept: Path = request.param
+    died = max(
+        datetime.fromisoformat(one["submitted_at"]) for one in json.loads((kept / "evalai.json").read_text())
+    )
+    with Stage(tmp_path, clock=ManualClock(died + timedelta(minutes=10))) as stage:
+        take_up(stage, kept)
+        with stage.play() as play:
+            yield kept, play
+
+
+def test_a_challenge_goes_on_and_is_not_contradicted(continued: tuple[Path, Play]) -> None:
+    """What was open is answered once, what was answered is left alone, and nothing in the repository speaks against it after the reveal."""
+    kept, play = continued
+    stage = play.stage
+    before = {one["pk"]: one["status"] for one in json.loads((kept / "evalai.json").read_text())}
+    old_commits = stage.commits()
+    play.drive()
+    open_then = {pk for pk, status in before.items() if status in ("submitted", "running")}
+    assert len(open_then) >= 6
+    assert set(stage.evalai.journal.posts()) == open_then
+    assert all(len(stage.posts(pk)) == 1 for pk in open_then)
+    assert {pk: stage.status(pk) for pk in before if pk not in open_then} == {
+        pk: status for pk, status in before.items() if pk not in open_then
+    }
+    assert {play.state(pk) for pk in open_then} <= ANSWERED
+    later = stage.submit("H", b"id,0\nimg_000,1\n")
+    play.drive()
+    assert stage.status(later) == "failed"
+    assert stage.commits() > old_commits
+    assert {"A", "B", "C", "D", "F", "G"} <= set(stage.teams())
+    play.stop()
+    try:
+        for phase in ("dev", "eval"):
+            done = stage.command("board", "freeze", "--phase", phase)
+            assert done.returncode == 0, done.stderr
+        done = stage.command("challenge", "reveal", "--yes")
+        assert done.returncode == 0, done.stderr
+        with opened(str(stage.board), growing=GROWING) as repository:
+            found = list(verdicts(repository))
+        assert [verdict.sentence for verdict in found if verdict.truth is Truth.FALSE] == []
+    finally:
+        play.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,6 @@ def download(
     max_bytes: int,
     allowed_hosts: Collection[str],
     timeout_s: float,
-    deadline_s: float | None = None,
     session: requests.Session | None = None,
     progress: Callable[[int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
@@ -50,13 +48,15 @@ def download(
     The bytes are kept as they come: no content encoding is undone, so that what is counted against the cap is what is stored. Redirects
     are not followed. No credentials are sent, not even those of a ``.netrc``.
 
+    How long it may take altogether is not decided here: names, connections, headers and bodies can all be slow, and only a process can be
+    stopped in each of them. See :class:`worker.fetching.Fetching`.
+
     Args:
         url: Address from the submission; ``http://`` only on loopback.
         destination: Where the file goes; its folder must exist. A temporary file beside it is removed in every outcome.
         max_bytes: Cap of the download.
         allowed_hosts: ``host`` (any port) or ``host:port``: the server's own and the configured ``media_hosts``.
         timeout_s: How long the other side may stay silent.
-        deadline_s: Ceiling for the whole download; None leaves that to whoever can kill us.
         session: Connection pool; one is made when none is handed in.
         progress: Told the bytes so far after each chunk.
         cancelled: Asked before each chunk.
@@ -77,7 +77,6 @@ def download(
                 max_bytes,
                 progress,
                 cancelled,
-                deadline_s=deadline_s,
                 timeout_s=timeout_s,
             )
             result, error = transfer.run(pool, url)
@@ -174,14 +173,12 @@ class _Transfer:
         progress: Callable[[int], None] | None,
         cancelled: Callable[[], bool] | None,
         *,
-        deadline_s: float | None,
         timeout_s: float,
     ) -> None:
         self._file = file
         self._max_bytes = max_bytes
         self._progress = progress
         self._cancelled = cancelled
-        self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
         self._timeout_s = timeout_s
         self._hash = hashlib.sha256()
         self._size = 0
@@ -219,12 +216,10 @@ class _Transfer:
         return too_large(self._max_bytes) if length is not None and length > self._max_bytes else None
 
     def _copy(self, response: requests.Response) -> NeucoError | None:
-        """Copy the body as it comes; ``read1`` returns what has arrived, so that a slow sender cannot outlast the deadline."""
+        """Copy the body as it comes; ``read1`` returns what has arrived, so that ``cancelled`` is asked however slow the sender is."""
         while True:
             if self._cancelled is not None and self._cancelled():
                 return Cancelled("The download was stopped.", code="download.cancelled")
-            if self._ends_s is not None and time.monotonic() > self._ends_s:
-                return _broken("The download of a submission's file took too long.")
             chunk = response.raw.read1(CHUNK, decode_content=False)
             if not chunk:
                 break

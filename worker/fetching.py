@@ -30,11 +30,13 @@ class Fetching:
     Args:
         context: The worker's surroundings.
         files: Where files are stored.
+        deadline_s: Most time for one file, from the start of its child: looking up a name, connecting and headers are part of it.
     """
 
-    def __init__(self, context: Context, files: FileStore) -> None:
+    def __init__(self, context: Context, files: FileStore, *, deadline_s: float = DEADLINE_S) -> None:
         self._context = context
         self._files = files
+        self._deadline_s = deadline_s
         self._child: Child | None = None
         self._submission: Tracked | None = None
         self._attempt = 0
@@ -151,8 +153,13 @@ class Fetching:
         if self._looked_at is not None:
             self._spent_s += min(max((now - self._looked_at).total_seconds(), 0.0), LOOK_S)
         self._looked_at = now
-        if self._spent_s > DEADLINE_S:
-            self._failed(InfrastructureError("The download took too long.", code="fetch.deadline"), now)
+        if self._spent_s > self._deadline_s:
+            error = InfrastructureError(
+                f"A submission's file did not arrive within {self._deadline_s:.0f} s.",
+                cure="It is tried again; if it stays like this, look at the network and at EvalAI's file store.",
+                code="fetch.deadline",
+            )
+            self._failed(error, now)
             return True
         return False
 

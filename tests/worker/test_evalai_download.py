@@ -165,16 +165,6 @@ def test_silence_ends_the_download(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_drip_ends_at_the_deadline(
-    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
-) -> None:
-    """A store that never falls silent and never ends is stopped by the deadline."""
-    store.answer(endless())
-    with pytest.raises(InfrastructureError):
-        fetch(max_bytes=1 << 40, deadline_s=0.1)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_download_can_be_stopped(
     store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
 ) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 import pytest
 
 from tests.worker.stage import Play, Stage, embeddings
+from worker.children import LOOK_S
+from worker.fetching import Fetching
 from worker.sandbox import Fault, FaultPlan
 from worker.states import State
 
@@ -61,6 +68,65 @@ def test_the_token_never_reaches_the_file_store(stage: Stage, play: Play) -> Non
     assert not any(entry.detail["authorization"] for entry in media)
     api = [entry for entry in stage.evalai.journal.requests() if entry.origin == "api"]
     assert all(entry.detail["authorization"] for entry in api)
+
+
+@contextmanager
+def dripping(start: bytes) -> Iterator[tuple[str, threading.Event]]:
+    """Serve a store that begins to answer and then sends a byte now and then, without end; return its host and whether it was asked."""
+    asked, ended = threading.Event(), threading.Event()
+
+    def serve() -> None:
+        with suppress(OSError):  # whoever asked is gone
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(start)
+                asked.set()
+                while not ended.wait(0.05):
+                    connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}", asked
+        finally:
+            ended.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    "start",
+    [b"HTTP/1.1 200 OK\r\nX-Endless: ", b"HTTP/1.1 200 OK\r\n\r\n"],
+    ids=["headers", "body"],
+)
+def test_a_store_that_drips_is_left_at_the_deadline(stage: Stage, start: bytes) -> None:
+    """Whatever part of its answer never ends, the file is given up in time, with its child, and tried again."""
+    with dripping(start) as (host, asked):
+        stage.configure(
+            {
+                "submission": {"disk_reserve_gigabytes": 10**9},
+                "evalai": {"media_hosts": [host], "reconcile_every": 100_000},
+            }
+        )
+        with stage.play() as play:
+            pk = stage.submit("A", embeddings(1))
+            play.drive(lambda: pk in play.states() and play.state(pk) is State.ACKNOWLEDGED)
+            with play.store.write() as tx:
+                tx.note(pk, input_file=f"http://{host}/file")
+            stage.configure({"submission": {"disk_reserve_gigabytes": 0}})
+            play.reload()
+            worker = play.worker
+            worker.fetching = Fetching(worker.context, worker.files, deadline_s=2.5 * LOOK_S)
+            play.drive(asked.is_set)
+            for _ in range(3):
+                assert play.outcomes(pk, "fetch") == [None]
+                play.clock.advance(LOOK_S)
+                play.step()
+            assert play.outcomes(pk, "fetch") == ["infrastructure"]
+            assert play.child("worker.fetch_child") is None
+            assert play.state(pk) is State.ACKNOWLEDGED
+            assert list((stage.state / "tmp").iterdir()) == []
 
 
 @pytest.mark.parametrize("hosts", [[], ["example.org"]])

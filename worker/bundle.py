@@ -6,6 +6,7 @@ annotation file for each phase and gets a placeholder.
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import zipfile
@@ -26,6 +27,7 @@ DAYS_UNTIL_START = 14
 UNLIMITED = 100_000  # EvalAI's own default
 PER_DAY, PER_MONTH = 10, 310  # in 2025: ten a day while developing …
 IN_ALL = 3  # … and three in all in the last phase
+LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the open form's pages; packing writes the address over it
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal zips
 
 
@@ -113,8 +115,13 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[Bundl
     return tuple(phases)
 
 
-def pack(folder: Path, target: Path) -> None:
+def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
     """Zip a bundle's open form, its evaluation script as a zip within. Equal files make an equal zip.
+
+    Args:
+        folder: The open form.
+        target: Where the zip goes.
+        leaderboard: Address of the leaderboard's page, for the pages that link it; while it is None their fill-in stays.
 
     Raises:
         OrganizerError: If the folder does not hold a bundle.
@@ -132,6 +139,13 @@ def pack(folder: Path, target: Path) -> None:
         and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts[:-1])
         and not path.name.startswith(".")
     }
+    if leaderboard is not None:
+        link = html.escape(leaderboard).encode()
+        files |= {
+            name: data.replace(LEADERBOARD.encode(), link)
+            for name, data in files.items()
+            if name.endswith(".html")
+        }
     script = {
         name.removeprefix(f"{SCRIPT_FOLDER}/"): files.pop(name)
         for name in list(files)
@@ -156,6 +170,7 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
         "metrics": list(dict.fromkeys(phase.metric for phase in phases)),
         "by_latest": all(phase.by_latest for phase in phases),
         "phases": phases,
+        "leaderboard": LEADERBOARD,
     }
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from scoring.documents import read_yaml
+from worker.bundle import LEADERBOARD
 from worker.configuration import Configuration
 
 PAGES = ("description", "evaluation_details", "terms_and_conditions", "submission_guidelines")
@@ -74,6 +75,13 @@ def bundle_faults(archive: Path, configuration: Configuration | None = None) -> 
         faults += _disagreements(document, configuration)
         faults += _leaks(files, configuration)
     return faults
+
+
+def pages_to_fill_in(archive: Path) -> list[str]:
+    """Return the names of the pages that do not say yet where the leaderboard is."""
+    with zipfile.ZipFile(archive) as opened:
+        pages = [name for name in opened.namelist() if name.endswith(".html")]
+        return [name for name in pages if LEADERBOARD.encode() in opened.read(name)]
 
 
 class _Check:

@@ -54,7 +54,9 @@ class EvalAI(_Section):
 
     server: str = Field("https://eval.ai", description="URL of the EvalAI server; http:// only on loopback.")
     challenge: int = Field(gt=0, description="Challenge primary key.")
-    queue: str = Field(min_length=1, description="Name of the challenge's queue.")
+    queue: str = Field(
+        min_length=1, description="Name of the challenge's queue, on EvalAI's Manage tab from the upload on."
+    )
     token: str = Field(
         "env:EVALAI_TOKEN", description="A host's token: env:NAME, file:PATH or credential:NAME."
     )

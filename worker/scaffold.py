@@ -18,6 +18,7 @@ from worker.bundle import pack, write_sources
 from worker.bundle_check import bundle_faults
 from worker.configuration import Configuration, load
 from worker.resources import shipped
+from worker.web_address import web_address
 
 VALUE_COLUMN = 38  # where comments begin in config/challenge.yaml
 CODENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -115,7 +116,7 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None) -> 
     """
     configuration = configuration or load(directory / "challenge.yaml")
     target, fresh = directory / "bundle.zip", directory / ".bundle.zip"
-    pack(directory / "bundle", fresh)
+    pack(directory / "bundle", fresh, leaderboard=web_address(configuration.leaderboard.repository))
     faults = bundle_faults(fresh, configuration)
     if faults:
         fresh.unlink()

@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import subprocess
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ import yaml
 
 from leaderboard.readme import BEGIN, END
 from tests.worker.stage import clean_environment, git, merged
+from worker.bundle import LEADERBOARD
 from worker.doctor import Level, Report, examine
 from worker.limits import GIGABYTE
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
@@ -290,6 +292,11 @@ def _taken_port(clinic: Clinic) -> None:
     clinic.change({"metrics": {"listen": f"127.0.0.1:{listening.getsockname()[1]}"}})
 
 
+def _bundle(clinic: Clinic, page: str) -> None:
+    with zipfile.ZipFile(clinic.folder / "bundle.zip", "w") as archive:
+        archive.writestr("evaluation_details.html", page)
+
+
 def _same_in_both_phases(clinic: Clinic) -> None:
     shutil.copy(clinic.folder / "dev.txt", clinic.folder / "eval.txt")
     for name, rows in label_rows("dev").items():
@@ -362,6 +369,7 @@ FAULTS: dict[str, Fault] = {
     "configuration.teams": warning(
         changing({"leaderboard": {"hidden_teams": ["Us"], "baselines": ["Us", "Baseline"]}})
     ),
+    "configuration.bundle": warning(lambda clinic: _bundle(clinic, f"<p>{LEADERBOARD}</p>")),
     "secret.file": failing(lambda clinic: (clinic.folder / "challenge.secret").unlink()),
     "secret.mode": failing(_chmod("challenge.secret", 0o644)),
     "secret.random": failing(overwriting("challenge.secret", "5a" * 32)),
@@ -455,6 +463,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("configuration.placeholders", failing(changing({"leaderboard": {"repository": EXAMPLES_REPOSITORY}}))),
     ("configuration.phases", warning(changing({"phases": {"eval": {"ids": "./dev.txt"}}}))),
     ("configuration.early_release", warning(changing({"leaderboard": {"publish": ["stable_views"]}}))),
+    ("configuration.bundle", warning(overwriting("bundle.zip", "not a zip"))),
     ("secret.file", failing(overwriting("challenge.secret", "too short"))),
     ("labels.files", failing(lambda clinic: shutil.rmtree(clinic.folder / "tasks" / "dev"))),
     ("labels.files", failing(overwriting("tasks/dev/alpha__regr.csv", f"img_1,{SECRET_LABEL}\n"))),

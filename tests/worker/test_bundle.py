@@ -14,8 +14,10 @@ import yaml
 
 from scoring.errors import OrganizerError
 from worker import bundle, scaffold
-from worker.bundle_check import bundle_faults
+from worker.bundle_check import bundle_faults, pages_to_fill_in
+from worker.commands.init import init
 from worker.configuration import Configuration, load
+from worker.web_address import EXAMPLE_REPOSITORY, web_address
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
@@ -94,6 +96,48 @@ def test_packing_is_reproducible(challenge: Path) -> None:
     again = challenge / "again.zip"
     bundle.pack(challenge / "bundle", again)
     assert again.read_bytes() == (challenge / "bundle.zip").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("repository", "address"),
+    [
+        ("git@github.com:organizer/board.git", "https://github.com/organizer/board"),
+        ("https://github.com/organizer/board.git", "https://github.com/organizer/board"),
+        ("https://someone:hidden@github.com/organizer/board", "https://github.com/organizer/board"),
+        ("https://git.example.org:8443/group/sub/board/", "https://git.example.org:8443/group/sub/board"),
+        ("ssh://git@git.example.org:2222/group/board.git", "https://git.example.org/group/board"),
+        ("git@github.com:organizer/challenge-supplement.git", None),  # the example's: nobody's yet
+        ("./board.git", None),
+        ("/srv/git/board.git", None),
+        ("file:///srv/git/board.git", None),
+        ("http://127.0.0.1:3000/a/b.git", None),
+        ("git@github.com:board", None),
+        ("https://github.com/a/b?x=1", None),
+        ('https://github.com/a/b"onclick=', None),
+        ("https://[broken/a/b", None),
+        ("C:\\boards\\board.git", None),
+    ],
+)
+def test_a_repositorys_page_follows_from_its_address(repository: str, address: str | None) -> None:
+    """Where people read the board, without what may be a password; None where nothing can be said."""
+    assert web_address(repository) == address
+
+
+def test_the_pages_link_the_leaderboard_once_it_is_known(
+    challenge: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Until the repository is configured the page has a fill-in that packing names; then packing writes the link."""
+    init(challenge, bundle_only=True)
+    told = capfd.readouterr().err
+    assert "evaluation_details.html does not say yet where the leaderboard is" in told
+    assert pages_to_fill_in(challenge / "bundle.zip") == ["evaluation_details.html"]
+    path = challenge / "challenge.yaml"
+    path.write_text(path.read_text().replace(EXAMPLE_REPOSITORY, "git@github.com:us/board.git"))
+    init(challenge, bundle_only=True)
+    assert capfd.readouterr().err == ""
+    page = contents(challenge / "bundle.zip")["evaluation_details.html"].decode()
+    assert '<a href="https://github.com/us/board">https://github.com/us/board</a>' in page
+    assert pages_to_fill_in(challenge / "bundle.zip") == []
 
 
 def test_evaluation_script_is_a_zip_within(challenge: Path) -> None:

@@ -18,6 +18,7 @@ from scoring.errors import OrganizerError
 from scoring.identifiers import read_ids
 from scoring.tasks import load_tasks
 from worker import scaffold
+from worker.commands.init import init
 from worker.configuration import Configuration, Phase, load
 from worker.resources import shipped
 from worker.secrets import read_challenge_secret
@@ -166,3 +167,19 @@ def test_unknown_key_cannot_be_set() -> None:
     """A key that the example does not have is a mistake of ours."""
     with pytest.raises(KeyError):
         scaffold.set_value("a:\n  b: 1\n", ("a", "c"), 2)
+
+
+def test_the_next_steps_name_what_evalai_does_not_do_by_itself(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The switch that an import drops, and a queue that is there from the upload on, before anybody approves anything."""
+    init(tmp_path / "challenge", yes=True)
+    steps = capfd.readouterr().out.partition("Next:")[2]
+    assert '"Sort by latest"' in steps
+    assert "show_leaderboard_by_latest_submission" in steps
+    assert "as soon\n     as the bundle is uploaded" in steps
+    assert not [
+        path
+        for path in (tmp_path / "challenge").rglob("*")
+        if path.suffix in (".yaml", ".html") and "approved" in path.read_text(encoding="utf-8")
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -257,6 +258,25 @@ def test_the_remote_may_be_down_while_scoring_goes_on(live: Stage) -> None:
     live.until(lambda: scored(live, pk))
     assert live.teams() == ["A"]
     ended(daemon)
+
+
+def test_status_needs_no_token(live: Stage) -> None:
+    """It reads the state alone: without the token's variable everything is shown, and why the token's end is unknown."""
+    live.configure({"evalai": {"token": "env:NEUCO_TEST_TOKEN"}})
+    pk = live.submit("A", embeddings(1))
+    assert live.once(NEUCO_TEST_TOKEN=live.evalai.token("host")).returncode == 0
+    assert live.states() == {pk: "published"}
+    shown = live.command("status")
+    assert shown.returncode == 0, shown.stderr
+    assert "1 published" in shown.stdout
+    words = " ".join(shown.stdout.split())
+    assert "unknown: evalai.token points to the environment variable NEUCO_TEST_TOKEN" in words
+    document = json.loads(live.command("status", "--json").stdout)
+    assert document["token_expires"] is None
+    assert "NEUCO_TEST_TOKEN, which is not set" in document["token_expiry_unknown"]
+    known = json.loads(live.command("status", "--json", NEUCO_TEST_TOKEN=live.evalai.token("host")).stdout)
+    assert known["token_expires"] is not None
+    assert known["token_expiry_unknown"] is None
 
 
 def test_once_is_not_done_before_the_board_is_pushed(live: Stage) -> None:

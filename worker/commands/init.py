@@ -39,9 +39,18 @@ def init(
     Example: neuco-worker init my-challenge --title "Embed2Scale 2027" --phase dev --phase eval --folds 40 --folds 200 --dim 1024 --yes
     """
     from worker import scaffold
+    from worker.bundle import LEADERBOARD
+    from worker.bundle_check import pages_to_fill_in
 
     if bundle_only:
-        typer.echo(f"Packed {scaffold.pack_bundle(directory)}.")
+        packed = scaffold.pack_bundle(directory)
+        typer.echo(f"Packed {packed}.")
+        for page in pages_to_fill_in(packed):
+            typer.echo(
+                f"{page} does not say yet where the leaderboard is: set leaderboard.repository in {directory}/challenge.yaml"
+                f" and pack again, or write the address over {LEADERBOARD} in {directory}/bundle/{page}.",
+                err=True,
+            )
         return
     asking = not yes and sys.stdin.isatty()
     title = title or (typer.prompt("Title", default=DEFAULT_TITLE) if asking else DEFAULT_TITLE)
@@ -70,6 +79,11 @@ def _farewell(directory: Path, written: list[Path]) -> str:
 
 Next:
   1. Put your label files into {directory}/tasks and your public ids into {directory}/ids, in place of the examples.
-  2. Edit {directory}/bundle (texts, dates), pack it with `neuco-worker init {directory} --bundle-only`, and upload bundle.zip to EvalAI.
-  3. Enter challenge number, queue and leaderboard repository in {directory}/challenge.yaml.
-  4. Keep {directory}/challenge.secret safe: it is needed to score again, and whoever has it knows every split."""
+  2. Enter the leaderboard repository in {directory}/challenge.yaml: the challenge's pages link it.
+  3. Edit {directory}/bundle (texts, dates), pack it with `neuco-worker init {directory} --bundle-only`, and upload bundle.zip to EvalAI.
+  4. Enter the challenge's number and queue in {directory}/challenge.yaml; EvalAI shows the queue on the challenge's Manage tab as soon
+     as the bundle is uploaded.
+  5. As a host, press "Sort by latest" on EvalAI's leaderboard of each phase whose selection is `last`: EvalAI drops
+     show_leaderboard_by_latest_submission when it imports a bundle, and would show each team's best submission instead.
+     `neuco-worker doctor` checks it.
+  6. Keep {directory}/challenge.secret safe: it is needed to score again, and anyone who has it knows every split."""

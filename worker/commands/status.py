@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scoring.errors import OrganizerError
 from worker.commands.run import ConfigOption
 
 if TYPE_CHECKING:
+    from worker.configuration import Configuration
     from worker.status import Status
 
 SOON = timedelta(days=30)
@@ -23,34 +25,48 @@ def status(
 ) -> None:
     """Show the queue, states, last poll, last push and token expiry; what needs attention comes first.
 
+    It only reads the state, so it needs no token; without one it cannot say when the token ends.
+
     Example: neuco-worker status --config challenge.yaml --json
     """
     from worker.configuration import load
-    from worker.evalai import token_expiry
     from worker.files import FileStore
     from worker.state import Store
     from worker.status import read_status
 
     configuration = load(config)
-    token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
+    token_expires, unknown = _token_expiry(configuration)
     now = datetime.now(UTC)
     store = Store(configuration.database_url)
     try:
         state = read_status(
             store,
             now=now,
-            token_expires=token_expiry(token),
+            token_expires=token_expires,
             free_bytes=FileStore(configuration.state_dir).free_bytes(),
         )
     finally:
         store.close()
     if json_output:
-        print(json.dumps(state.to_json(), indent=2, sort_keys=True))
+        document = state.to_json() | {"token_expiry_unknown": unknown}
+        print(json.dumps(document, indent=2, sort_keys=True))
         return
-    _show(configuration.challenge.title, state, now)
+    _show(configuration.challenge.title, state, unknown, now)
 
 
-def _show(title: str, state: Status, now: datetime) -> None:
+def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
+    """Return when the EvalAI token ends, or why that is unknown here."""
+    from worker.evalai import token_expiry
+
+    try:
+        token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
+    except OrganizerError as error:
+        return None, error.sentence
+    expiry = token_expiry(token)
+    return expiry, None if expiry is not None else "The token does not say when it ends."
+
+
+def _show(title: str, state: Status, unknown: str | None, now: datetime) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -82,7 +98,7 @@ def _show(title: str, state: Status, now: datetime) -> None:
     table.add_row("Last comparison with EvalAI", _ago(state.last_reconcile, now))
     table.add_row("Last push", _ago(state.last_push, now))
     table.add_row(
-        "Token ends", f"{state.token_expires:%Y-%m-%d}" if state.token_expires else "the token does not tell"
+        "Token ends", f"{state.token_expires:%Y-%m-%d}" if state.token_expires else f"unknown: {unknown}"
     )
     table.add_row("Free disk", f"{state.free_bytes / 1e9:.1f} GB")
     if state.calls_per_submission is not None:

@@ -8,11 +8,15 @@ import subprocess
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
+from zipfile import BadZipFile
 
 from scoring.errors import OrganizerError
+from worker.bundle import LEADERBOARD
+from worker.bundle_check import pages_to_fill_in
 from worker.doctor.check import Check, Finding, check, fail, note, warn
 from worker.doctor.examination import Examination
 from worker.secrets import read_challenge_secret
+from worker.web_address import EXAMPLE_REPOSITORY, web_address
 
 FEW_FOLDS = 10
 DISTINCT_BYTES = 16  # of 32; random ones have about 30, and never as few as this
@@ -20,7 +24,7 @@ SECRET = ("configuration.file", "secret.file")
 GIT_S = 20.0
 _FROM_THE_EXAMPLE = {
     "evalai.queue": "name-of-the-queue",
-    "leaderboard.repository": "git@github.com:organizer/challenge-supplement.git",
+    "leaderboard.repository": EXAMPLE_REPOSITORY,
 }
 _GIVES_AWAY = {
     "intervals": "intervals tell how far fold scores scatter, and with several teams something of how many tasks there are",
@@ -87,6 +91,28 @@ def _teams(exam: Examination) -> Iterator[Finding]:
         yield warn(
             f"“{name}” stands in leaderboard.hidden_teams and in leaderboard.baselines: it is never shown.",
             "Leave it in one of them.",
+        )
+
+
+@check("configuration.bundle", "The challenge's pages say where the leaderboard is")
+def _bundle(exam: Examination) -> Iterator[Finding]:
+    archive = exam.base / "bundle.zip"
+    if not archive.is_file():
+        yield note("There is no bundle.zip next to the configuration.")
+        return
+    pack = f"neuco-worker init {exam.base} --bundle-only"
+    try:
+        pages = pages_to_fill_in(archive)
+    except (OSError, BadZipFile):
+        yield warn("bundle.zip is not a zip file.", f"Pack it again: {pack}")
+        return
+    known = web_address(exam.configuration.leaderboard.repository) is not None
+    for page in pages:
+        yield warn(
+            f"bundle.zip: {page} holds {LEADERBOARD} where participants look for the leaderboard.",
+            f"Pack it again: {pack}; a page that is on EvalAI already is edited there."
+            if known
+            else f"Set leaderboard.repository, or write the address into bundle/{page}; then pack it again: {pack}",
         )
 
 
@@ -207,6 +233,7 @@ CHECKS: tuple[Check, ...] = (
     _folds,
     _early_release,
     _teams,
+    _bundle,
     _secret,
     _mode,
     _random,

@@ -85,7 +85,7 @@ def _queue(exam: Examination) -> Iterator[Finding]:
     if isinstance(exam.remote.greeting, NotFound):
         yield fail(
             f"EvalAI has no challenge with the queue {exam.configuration.evalai.queue}.",
-            "Copy evalai.queue from EvalAI's challenge settings; there is one once the challenge is approved.",
+            "Copy evalai.queue from the challenge's Manage tab on EvalAI; it is there as soon as the bundle is uploaded.",
         )
 
 

@@ -54,7 +54,8 @@ def fair(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator
         stage.submit("B", embeddings(3), is_public=False)
         stage.submit("A", embeddings(4))
         assert stage.once().returncode == 0
-        done = stage.command("challenge", "reveal", "--phase", "dev", "--yes")
+        assert stage.command("board", "freeze", "--phase", "dev").returncode == 0
+        done = stage.command("challenge", "reveal", "--yes")
         assert done.returncode == 0, done.stderr
         yield Fair(stage, public_copy(stage.board, folder / "public"))
 

@@ -349,7 +349,7 @@ def test_nothing_hidden_reaches_the_repository(demo: Demo) -> None:
 
 
 def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None:
-    """The commands that the demo names reveal it and find it fair, from a clone alone, with a team's file and with its receipt."""
+    """The commands that it names reveal it, on its page too, and find it fair: from a clone alone, with a team's file, with its receipt."""
     place = tmp_path / "challenge"
     shutil.copytree(
         demo.folder, place
@@ -357,7 +357,12 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     named = re.findall(r"^  (\S+ challenge .*)$", demo.output, re.MULTILINE)
     reveal, verify = (words.replace(str(demo.folder), str(place)).split() for words in named)
     assert (reveal[:3], verify[:3]) == ([WORKER, "challenge", "reveal"], [WORKER, "challenge", "verify"])
-    subprocess.run(reveal, check=True, capture_output=True, timeout=120)
+    named_page = re.search(r"^Web page: +(.*)$", demo.output, re.MULTILINE)
+    assert named_page is not None
+    page = Path(named_page[1].replace(str(demo.folder), str(place)))
+    assert not re.search(r"\bloop\b", page.read_text(encoding="utf-8"))
+    subprocess.run(reveal, check=True, capture_output=True, timeout=240)
+    assert re.search(r"\bloop\b", page.read_text(encoding="utf-8"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     subprocess.run(

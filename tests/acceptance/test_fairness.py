@@ -133,12 +133,14 @@ def renewed(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Itera
         assert stage.once().returncode == 0
         mend(folder / "tasks" / "eval" / "alpha__regr.csv", "0.375")
         for command in (
-            ("reveal", "--yes", "--phase", "dev"),
-            ("rescore", "--yes", "--phase", "eval"),
-            ("commit", "--reason", "for the record"),
-            ("reveal", "--yes", "--phase", "eval", "--no-labels"),
+            ("board", "freeze", "--phase", "dev"),
+            ("challenge", "reveal", "--yes"),
+            ("challenge", "rescore", "--yes", "--phase", "eval"),
+            ("challenge", "commit", "--reason", "for the record"),
+            ("board", "freeze", "--phase", "eval"),
+            ("challenge", "reveal", "--yes", "--phase", "eval", "--no-labels"),
         ):
-            done = stage.command("challenge", *command)
+            done = stage.command(*command)
             assert done.returncode == 0, done.stderr
         assert stage.once().returncode == 0
         yield Fair(stage, public_copy(stage.board, folder / "public"))

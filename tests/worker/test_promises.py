@@ -45,7 +45,7 @@ def lies(stage: Stage) -> list[str]:
 def test_a_reveal_during_a_push_keeps_its_receipts(stage: Stage) -> None:
     """The push that was under way knew nothing of the batch that the reveal published; it is made anew and cuts nothing off."""
     with push_under_way(stage) as (play, gate, _):
-        done = stage.command("challenge", "reveal", "--yes", "--phase", "dev")
+        done = stage.command("challenge", "reveal", "--open", "--yes", "--phase", "dev")
         assert done.returncode == 0, done.stderr
         log = git(stage.board, "show", "main:receipts.jsonl")
         gate.open()
@@ -112,7 +112,7 @@ def test_clocks_that_disagree_make_nobody_a_liar(stage: Stage, play: Play) -> No
         made = [json.loads(text)["made_at"] for text in tx.boards("dev")]
     assert len(made) == 4
     assert made == sorted(made)
-    assert stage.command("challenge", "reveal", "--yes", "--phase", "dev").returncode == 0
+    assert stage.command("challenge", "reveal", "--open", "--yes", "--phase", "dev").returncode == 0
     assert lies(stage) == []
 
 
@@ -151,7 +151,7 @@ def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
         stage.submit("A", embeddings(1))
         play.restart()
         play.drive()
-        assert stage.command("challenge", "reveal", "--yes").returncode == 0
+        assert stage.command("challenge", "reveal", "--open", "--yes").returncode == 0
         assert lies(stage) == []
 
 
@@ -182,10 +182,36 @@ def test_rules_may_change_on_the_way(stage: Stage, play: Play, change: dict[str,
     stage.submit("C", embeddings(2))
     play.drive()
     assert play.alerts() == set()
-    assert stage.command("challenge", "reveal", "--yes", "--phase", "dev").returncode == 0
+    assert stage.command("challenge", "reveal", "--open", "--yes", "--phase", "dev").returncode == 0
     assert lies(stage) == []
     checked = stage.command("challenge", "verify", str(stage.board), "--receipt", str(told))
     assert "Not fair" not in checked.stdout, checked.stdout
+
+
+def test_only_closed_phases_are_revealed(stage: Stage, play: Play) -> None:
+    """Tasks of a phase that still takes submissions stay hidden unless the organizer insists, whether it was named or not."""
+
+    def reveal_them(*options: str) -> tuple[int, str, set[str]]:
+        done = stage.command("challenge", "reveal", "--yes", *options)
+        shown = git(stage.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
+        return done.returncode, done.stdout + done.stderr, {path.split("/")[1] for path in shown}
+
+    stage.submit("A", embeddings(0))
+    stage.submit("A", embeddings(0), phase="eval")
+    play.drive()
+    status, said, revealed = reveal_them()
+    assert (status, revealed) == (2, set())
+    assert "Still open: dev, eval" in said
+    assert "--open" in said
+    assert stage.command("board", "freeze", "--phase", "dev").returncode == 0
+    status, said, revealed = reveal_them("--phase", "dev", "--phase", "eval")
+    assert (status, revealed) == (2, set())
+    assert "Still open: eval" in said
+    status, said, revealed = reveal_them()
+    assert (status, revealed) == (0, {"dev"})
+    assert "Still open, so not revealed: eval." in said
+    assert reveal_them("--open", "--phase", "eval")[::2] == (0, {"dev", "eval"})
+    assert lies(stage) == []
 
 
 def test_a_reveal_that_cannot_be_leaves_nothing(stage: Stage, play: Play) -> None:

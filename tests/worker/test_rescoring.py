@@ -70,7 +70,7 @@ def test_the_board_goes_on_while_the_files_are_not_what_scores_stand_on(stage: S
     assert stage.command("challenge", "disqualify", str(gone), "--reason", "a test").returncode == 0
     assert stage.command("board", "publish").returncode == 0
     assert [(row["team"], row["q_mean"]) for row in stage.boards()] == [("A", board["A"])]
-    refused = stage.command("challenge", "reveal", "--phase", "dev", "--yes")
+    refused = stage.command("challenge", "reveal", "--open", "--phase", "dev", "--yes")
     assert refused.returncode == 2
     assert "challenge rescore" in refused.stderr
     assert play.alerts() == {"tasks.changed"}

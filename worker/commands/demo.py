@@ -135,7 +135,8 @@ def _next(place: Place) -> str:
     """Say how the hidden tasks are published, and how anybody then checks that all was fair; ready to be copied into the shell."""
     command = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
     return (
-        "\nPublish what was hidden, then check from the repository alone that it was fair:\n"
+        "\nBoth phases are closed. Publish what was hidden (the web page then shows it), and check from the repository alone that all was"
+        " fair:\n"
         f"  {command} challenge reveal --yes --config {place.configuration}\n"
         f"  {command} challenge verify {place.repository}"
     )

@@ -84,22 +84,29 @@ def reveal(
         list[str] | None, typer.Option("--phase", help="Only this phase; may be repeated.")
     ] = None,
     labels: Annotated[bool, typer.Option(help="Publish the label rows, or their hashes alone.")] = True,
+    open_too: Annotated[
+        bool,
+        typer.Option("--open", help="Phases that are not frozen too, although teams may still submit."),
+    ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do it: what is published cannot be taken back.")
     ] = False,
 ) -> None:
     """Publish what was hidden: key, tasks, labels, scores, weights, history. For the end of a phase.
 
+    Without --phase it reveals every frozen phase (`board freeze`). A phase that is still open is revealed only with --open.
+
     Example: neuco-worker challenge reveal --phase dev --yes --config challenge.yaml
     """
+    from worker.fairness.reveal import choose
     from worker.fairness.reveal import reveal as reveal_phases
     from worker.office import opened
     from worker.publishing import publish_now
 
     with opened(config) as office:
-        names = phase or list(office.configuration.phases)
-        for name in names:
-            office.check_phase(name)
+        names, left_out = choose(office, phase, open_too=open_too)
+        if left_out:
+            print(f"Still open, so not revealed: {', '.join(left_out)}.")
         if not yes:
             print(
                 f"This would publish tasks, labels and all scores of: {', '.join(names)}. Add --yes to do it."

@@ -13,6 +13,10 @@ from worker import scaffold
 from worker.demo import data
 from worker.demo.methods import DIMENSION
 
+FOLLOW = """#!/bin/sh
+# What a visitor sees follows every push, a reveal among them.
+exec git --work-tree=../{} checkout --quiet --force main
+"""
 TITLE = "Handwritten digits (demo)"
 FOLDS = {"dev": 40, "eval": 200}
 
@@ -40,7 +44,7 @@ class Place:
 
     @property
     def checkout(self) -> Path:
-        """What a visitor of the repository sees."""
+        """What a visitor of the repository sees; it follows every push."""
         return self.folder / "leaderboard"
 
     @property
@@ -88,6 +92,11 @@ def prepare(folder: Path, *, secret: bytes | None) -> Place:
     for codename, phase in zip(FOLDS, data.load(), strict=True):
         data.write_phase(phase, tasks=folder / "tasks" / codename, ids=folder / "ids" / f"{codename}.txt")
     git("init", "--quiet", "--bare", "--initial-branch=main", str(place.repository))
+    place.checkout.mkdir()
+    hook = place.repository / "hooks" / "post-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(FOLLOW.format(place.checkout.name), encoding="utf-8")
+    hook.chmod(0o755)
     return place
 
 

@@ -21,6 +21,8 @@ from worker.demo import data
 from worker.demo.entries import PHASES, Entry, teams
 from worker.demo.place import FOLDS, TITLE, Place, configure, git, prepare
 from worker.demo.screen import Line, Screen
+from worker.office import opened
+from worker.publishing import freeze, publish_now
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
 from worker.state import Store
 from worker.status import read_status
@@ -98,9 +100,9 @@ def play(
                     evalai, place, screen, worker, {p: PHASES[p][:entries] for p in phases}
                 )
             seconds = time.monotonic() - began
-            git("clone", "--quiet", str(place.repository), str(place.checkout))
             if linger is not None:
                 linger(evalai, place)
+        _close(place)
         for s in submitted:
             _keep_answer(evalai, s)
         failures = {
@@ -172,6 +174,19 @@ def _submit(evalai: Sandbox, place: Place, codename: str, phase: data.PhaseData,
     )
     answer.raise_for_status()
     return Submitted(pk=int(answer.json()["id"]), phase=codename, entry=entry, file=kept)
+
+
+def _close(place: Place) -> None:
+    """Close all phases, as an organizer does at the end: only then are they revealed."""
+    with opened(place.configuration) as office:
+        for codename in PHASES:
+            freeze(office, codename)
+        publish_now(office)
+    # Also where hooks do not run, such as on a file system that is mounted without the right to execute.
+    git(
+        *("--git-dir", str(place.repository), "--work-tree", str(place.checkout)),
+        *("checkout", "--quiet", "--force", "main"),
+    )
 
 
 def _keep_answer(evalai: Sandbox, submitted: Submitted) -> None:

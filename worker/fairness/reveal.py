@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from leaderboard.board import from_json, to_json
+from scoring.errors import OrganizerError
 from scoring.seeds import phase_key
 from scoring.tasks import Task, load_tasks
 from worker.challenge import PhaseSetup, tasks_changed, tasks_edited
@@ -24,6 +25,41 @@ from worker.state import REVEALED, Transaction
 
 FORMAT = 1
 FOLDER = "reveal"
+
+
+def choose(office: Office, named: Sequence[str] | None, *, open_too: bool) -> tuple[list[str], list[str]]:
+    """Decide which phases to reveal: the named ones, or all that are frozen.
+
+    Once a phase's tasks are public, whoever may still submit to it can train on them, and nothing takes that back.
+
+    Args:
+        office: The challenge.
+        named: Phases that the organizer named, if any.
+        open_too: Whether phases that are not frozen may be revealed.
+
+    Returns:
+        The phases to reveal, and those that are left out because they are open.
+
+    Raises:
+        OrganizerError: If a phase does not exist; if a named phase is open, or every phase is, and that is not allowed.
+    """
+    for name in named or ():
+        office.check_phase(name)
+    names = list(named or office.configuration.phases)
+    with office.store.read() as tx:
+        records = {name: tx.phase_record(name) for name in names}
+    left_out = [
+        name
+        for name, record in records.items()
+        if not open_too and (record is None or record["frozen_at"] is None)
+    ]
+    if left_out and (named or left_out == names):
+        raise OrganizerError(
+            f"Still open: {', '.join(left_out)}. Once its tasks are public, teams could train on them and submit again.",
+            cure=f"Close it first: neuco-worker board freeze --phase {left_out[0]}. To reveal it all the same, add --open.",
+            code="reveal.open",
+        )
+    return [name for name in names if name not in left_out], left_out
 
 
 def reveal(office: Office, phases: Collection[str], *, labels: bool) -> None:

@@ -57,9 +57,13 @@ fi
 if [ -n "$uninstall" ]; then
     say "Removing neuco-worker"
     if live; then
-        running=$(systemctl list-units --plain --no-legend 'neuco-worker@*' 'neuco-worker-once@*' | cut -d ' ' -f 1)
-        for unit in $running; do run systemctl disable --now "$unit"; done
+        running=$(systemctl list-units --all --plain --no-legend 'neuco-worker@*' 'neuco-worker-once@*' | cut -d ' ' -f 1)
+        for unit in $running; do run systemctl stop "$unit"; done
     fi
+    # Links of what is enabled, running or not, and what was added to single instances.
+    for left in "$units"/*.wants/neuco-worker{,-once}@*.{service,timer} "$units"/neuco-worker{,-once}@*.{service,timer}.d; do
+        if [ -e "$left" ] || [ -L "$left" ]; then run rm -rf "$left"; fi
+    done
     for unit in "$here"/systemd/*; do run rm -f "$units/$(basename "$unit")"; done
     run rm -f "$command"
     run rm -rf "$prefix" "$root/var/cache/neuco-worker"

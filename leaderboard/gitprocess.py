@@ -16,8 +16,9 @@ import subprocess
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+from leaderboard import local_repository
 from scoring.errors import Cancelled, InfrastructureError, OrganizerError
 
 _PASSED_ON = (
@@ -105,6 +106,7 @@ class Remote:
     url: str
     protocol: str = field(init=False)
     origin: str = field(init=False, default="")
+    folder: Path | None = field(init=False, default=None)  # of a repository of this machine
 
     def __post_init__(self) -> None:
         """Refuse addresses that git would read as something else than a repository."""
@@ -135,6 +137,8 @@ class Remote:
         if protocol not in ("file", "http", "https", "ssh"):
             raise _bad_url(f"uses the protocol {protocol}")
         object.__setattr__(self, "protocol", protocol)
+        if protocol == "file":
+            object.__setattr__(self, "folder", Path(unquote(urlsplit(url).path) if "://" in url else url))
 
 
 def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a local path.") -> OrganizerError:
@@ -334,6 +338,8 @@ class GitProcess:
                 )
             if _MOVED.search(said):
                 return TipMoved(said)
+        if self._remote.folder is not None and (reason := local_repository.fault(self._remote.folder)):
+            return reason
         for pattern, code, sentence, cure in _REFUSALS:
             if re.search(pattern, said, re.IGNORECASE):
                 return OrganizerError(sentence, cure=cure, code=code)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from leaderboard import local_repository
 from leaderboard.file_lock import taken_within
 from leaderboard.gitprocess import CloneDamaged, GitProcess, Remote, TipMoved
 from leaderboard.repository import Author, BareClone
@@ -150,7 +151,9 @@ class Publisher:
             except CloneDamaged as error:
                 raise _clone_unusable() from error
             except TipMoved:
-                return  # somebody pushed between the two steps: the branch is there and takes pushes
+                pass  # somebody pushed between the two steps: the branch is there and takes pushes
+        if self._remote.folder is not None and (reason := local_repository.fault(self._remote.folder)):
+            raise reason
 
     def existing(self) -> dict[str, bytes]:
         """Read the branch's files that :meth:`publish` hands to ``render``; none if there is no branch yet.

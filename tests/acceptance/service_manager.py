@@ -49,6 +49,13 @@ class ServiceManager:
         file = self._root / "etc/systemd/system" / template
         if not file.is_file():
             raise AssertionError(f"there is no unit {template}")
+        if verb in ("enable", "disable"):
+            wanted = re.search(r"^WantedBy=(.+)$", file.read_text(), re.MULTILINE)
+            link = file.parent / f"{wanted[1] if wanted else ''}.wants" / unit
+            link.parent.mkdir(exist_ok=True)
+            link.unlink(missing_ok=True)
+            if verb == "enable":
+                link.symlink_to(file)
         if unit.endswith(".timer"):
             if not file.with_suffix(".service").is_file():
                 raise AssertionError(f"{template} starts nothing")

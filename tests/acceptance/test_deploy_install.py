@@ -49,11 +49,13 @@ def names(folder: Path) -> set[str]:
 
 
 def software(root: Path) -> set[str]:
-    """List what belongs to the installation, compiled files left out."""
+    """List what belongs to the installation: compiled files and what single instances have are left out."""
     return {
         name
         for name in names(root)
-        if name.startswith(("opt", "usr", "etc/systemd")) and "__pycache__" not in name
+        if name.startswith(("opt", "usr", "etc/systemd"))
+        and "__pycache__" not in name
+        and "@earth" not in name
     }
 
 
@@ -139,7 +141,7 @@ class Reader:
     def edit(self) -> None:
         """Do what the page says in words after `init`: number, queue, repository; and make the challenge small."""
         path = self.clone / "my-challenge" / "challenge.yaml"
-        board = self.clone / "board.git"
+        board = self.root / "srv" / "board.git"
         subprocess.run(["git", "init", "--quiet", "--bare", str(board)], check=True)
         text = path.read_text()
         values: dict[str, object] = {
@@ -208,10 +210,12 @@ def test_following_the_page_leads_to_a_running_challenge(reader: Reader) -> None
             written = yaml.safe_load((reader.root / "etc/neuco-worker/earth/challenge.yaml").read_text())
             assert written["evalai"]["token"] == "credential:evalai.token"
             assert written["challenge"]["secret"] == "credential:challenge.secret"
+            added = reader.root / "etc/systemd/system/neuco-worker@earth.service.d/50-paths.conf"
+            assert 'ReadWritePaths="-/srv/board.git"' in added.read_text()
         elif line == started:
             assert reader.answered() == ["finished"]
             board = subprocess.run(
-                ["git", "-C", str(reader.clone / "board.git"), "show", "main:README.md"],
+                ["git", "-C", str(reader.root / "srv" / "board.git"), "show", "main:README.md"],
                 capture_output=True,
                 text=True,
             )
@@ -221,7 +225,7 @@ def test_following_the_page_leads_to_a_running_challenge(reader: Reader) -> None
         elif line.endswith("earth2 status"):
             assert "1 published" in told
     left = {name.split("/")[0] for name in names(reader.root)}
-    assert left == {"etc", "var"}
+    assert left == {"etc", "srv", "var"}
     assert not [name for name in names(reader.root) if name.startswith(("etc/systemd", "var/cache"))]
     assert (reader.root / "etc/neuco-worker/earth/challenge.yaml").is_file()
     assert (reader.root / "var/lib/neuco-worker/earth/worker.db").is_file()
@@ -240,6 +244,20 @@ def test_paths_of_the_page_are_the_units_paths() -> None:
     for path in ("/etc/neuco-worker/", "/var/lib/neuco-worker/", "/opt/neuco-worker"):
         assert path in PAGE.read_text()
         assert path in (ROOT / "deploy/systemd/neuco-worker@.service").read_text()
+
+
+def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> None:
+    """Links of an enabled instance and what was added to it go with the software, whether or not it runs; others' units stay."""
+    units = tmp_path / "etc/systemd/system"
+    for place in ("multi-user.target.wants", "timers.target.wants", "neuco-worker@earth.service.d"):
+        (units / place).mkdir(parents=True)
+    (units / "neuco-worker@earth.service.d" / "50-paths.conf").write_text("[Service]\n")
+    for link in ("multi-user.target.wants/neuco-worker@earth.service", "multi-user.target.wants/ssh.service"):
+        (units / link).symlink_to("/etc/systemd/system/neuco-worker@.service")
+    (units / "timers.target.wants" / "neuco-worker-once@earth.timer").symlink_to("/nowhere")
+    subprocess.run([*SCRIPT, "--root", str(tmp_path), "--uninstall"], check=True, capture_output=True)
+    assert names(units) == {"multi-user.target.wants/ssh.service"}
+    assert not (units / "neuco-worker@earth.service.d").exists()
 
 
 def test_wrong_options_are_refused(tmp_path: Path) -> None:

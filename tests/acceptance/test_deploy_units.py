@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from scoring.errors import OrganizerError
 from worker.cgroup import DELEGATED
+from worker.configuration import load
+from worker.scaffold import set_value
+from worker.unit import Instance, instance_of, open_places, places, view
 
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
@@ -56,6 +60,12 @@ def verify(system: Path, *units: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def verify_instance(system: Path, unit: str) -> subprocess.CompletedProcess[str]:
+    """Let systemd judge one instance with all that was added to it."""
+    command = [str(ANALYZE), "verify", "--man=no", f"--root={system}", unit]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @needs_systemd
 def test_systemd_accepts_every_unit(system: Path) -> None:
     """No unit has a word that systemd does not know."""
@@ -87,6 +97,87 @@ def test_exposure_is_low(name: str) -> None:
     match = re.search(r"Overall exposure level for \S+: (\d+\.\d+)", told)
     assert match is not None, told
     assert float(match[1]) < EXPOSURE_LIMIT
+
+
+CONFIGURED = {
+    "leaderboard.repository": "/srv/my boards/100%.git",
+    "metrics.textfile": "/var/lib/node exporter/neuco.prom",
+    "phases.dev.tasks": "/home/me/hidden tasks",
+}
+
+
+def configure(system: Path, **values: str) -> Instance:
+    """Write the example configuration, changed, where a service has it."""
+    text = (ROOT / "config" / "challenge.yaml").read_text()
+    values = {"state": f"sqlite:///{system}/var/lib/neuco-worker/earth/worker.db"} | values
+    for key, value in values.items():
+        text = set_value(text, tuple(key.split(".")), value)
+    path = system / "etc/neuco-worker/earth/challenge.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    instance = instance_of(path)
+    assert instance is not None
+    return instance
+
+
+def test_the_units_open_what_the_configuration_names_and_nothing_else(system: Path) -> None:
+    """A repository, a text file and label files elsewhere become lines that systemd accepts; they go when the configuration lets go."""
+    instance = configure(system, **CONFIGURED)
+    named = places(load(instance.configuration), instance)
+    assert {place.key for place in named} == set(CONFIGURED)
+    views = [view(template, instance) for template in instance.units()]
+    assert len(views) == len(SERVICES)
+    assert not any(one.may(place) for one in views for place in named)
+    assert open_places(instance) == named
+    views = [view(template, instance) for template in instance.units()]
+    assert all(one.may(place) for one in views for place in named)
+    written = system / "etc/systemd/system/neuco-worker@earth.service.d/50-paths.conf"
+    assert written.read_text().splitlines()[1:] == [
+        "[Service]",
+        "ProtectHome=tmpfs",
+        'ReadWritePaths="-/srv/my boards/100%%.git"',
+        'ReadWritePaths="-/var/lib/node exporter"',
+        'BindReadOnlyPaths="-/home/me/hidden tasks"',
+    ]
+    if ANALYZE is not None:
+        for name in SERVICES:
+            judged = verify_instance(system, name.replace("@", "@earth"))
+            assert (judged.returncode, judged.stderr) == (0, "")
+    assert open_places(configure(system)) == []
+    assert not written.exists()
+
+
+def test_what_an_organizer_added_to_a_unit_counts(system: Path) -> None:
+    """Lines of other drop-ins open places too, and an empty one takes back what came before it."""
+    instance = configure(system, **{"leaderboard.repository": "/srv/board.git"})
+    (place,) = places(load(instance.configuration), instance)
+    template = instance.units()[0]
+    folder = instance.drop_ins(template)
+    folder.mkdir()
+    (folder / "override.conf").write_text("[Service]\nReadWritePaths=-/srv\n")
+    assert view(template, instance).may(place)
+    (folder / "zzz.conf").write_text("[Service]\nReadWritePaths=\nReadWritePaths=/data/%i\n")
+    assert not view(template, instance).may(place)
+    (folder / "zzz.conf").write_text("[Service]\nProtectSystem=full\n")
+    assert view(template, instance).may(place)
+
+
+@pytest.mark.parametrize("path", ["/tmp/board.git", "/srv/a:b.git", '/srv/"x".git'])
+def test_places_that_no_unit_can_open_are_refused(system: Path, path: str) -> None:
+    """The service has a /tmp of its own, and a unit cannot write every character; nothing is changed then."""
+    instance = configure(system, **{"leaderboard.repository": path})
+    with pytest.raises(OrganizerError, match=r"leaderboard.repository names"):
+        open_places(instance)
+    assert not any(instance.drop_ins(template).exists() for template in instance.units())
+
+
+def test_the_state_folder_of_a_database_server_can_be_written(system: Path) -> None:
+    """Stored files lie beside the configuration then, where a service may write nothing by itself."""
+    instance = configure(system, state="postgresql+psycopg://neuco@127.0.0.1/neuco")
+    (place,) = open_places(instance)
+    assert (place.key, place.path) == ("state", Path("/etc/neuco-worker/earth/state"))
+    folder = instance.configuration.parent / "state"
+    assert (folder.stat().st_mode & 0o777, folder.owner()) == (0o700, instance.configuration.owner())
 
 
 def test_both_services_are_closed_in_the_same_way() -> None:

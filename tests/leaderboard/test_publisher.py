@@ -7,8 +7,10 @@ import re
 import shutil
 import socket
 import stat
+import subprocess
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from leaderboard.files import render
+from leaderboard.local_repository import fault
 from leaderboard.publisher import Publisher, PublisherSettings, commit_message
 from leaderboard.snapshot import MoveKind, Site
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
@@ -349,6 +352,85 @@ def test_missing_repository_is_the_organizers(tmp_path: Path, http: GitServer) -
         OrganizerError,
     )
     fails(publisher(tmp_path / "none.git", tmp_path), "leaderboard.repository_not_found", OrganizerError)
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A repository on a file system that cannot be written to, as a service of systemd sees a folder that its unit does not name."""
+    place = bare(tmp_path / "remote.git")
+    steps = [["--bind", str(place), str(place)], ["-o", "remount,ro,bind", str(place)]]
+    for step in steps:
+        made = subprocess.run(["mount", *step], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            subprocess.run(["umount", "--quiet", str(place)], check=False)
+            pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_read_only_file_system_is_named(tmp_path: Path, read_only: Path) -> None:
+    """Git's own words are the same as for a dozen other faults, and its trial push succeeds; neither is taken for an answer."""
+    for address in (read_only, f"file://{read_only}"):
+        ours = publisher(address, tmp_path)
+        fails(ours, "leaderboard.read_only", OrganizerError)
+        with pytest.raises(OrganizerError, match=f"{read_only} is on a file system that is read-only"):
+            ours.check()
+
+
+def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
+    """A repository of another user and one in a closed folder are told apart; where nothing is wrong nothing is said."""
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to strangers
+        folder = Path(name)
+        folder.chmod(0o755)
+        place = bare(folder / "remote.git")
+        assert fault(place) is None
+        assert fault(folder) is None  # no repository: git says it
+        (place / "objects").chmod(0o555)
+        assert fault_of_a_stranger(place) == "leaderboard.not_writable"
+        folder.chmod(0o600)
+        assert fault_of_a_stranger(place) == "leaderboard.repository_not_found"
+        folder.chmod(0o700)
+
+
+def fault_of_a_stranger(place: Path) -> str:
+    """Ask what keeps a user without rights from pushing to a folder; one who has none already asks as they are."""
+    if os.getuid() != 0:
+        found = fault(place)
+        return "" if found is None else found.code
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        os.setresuid(65534, 65534, 65534)
+        found = fault(place)
+        os.write(writer, b"" if found is None else found.code.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader) as said:
+        return said.read()
+
+
+def test_a_full_disk_of_the_repository_is_named(tmp_path: Path) -> None:
+    """The push fails for want of room there, which is not the network's fault, and succeeds when there is room."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "neuco-test", str(disk)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
+    try:
+        ours = publisher(bare(disk / "remote.git"), tmp_path)
+        (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free))
+        fails(ours, "leaderboard.disk_full", InfrastructureError)
+        (disk / "filler").unlink()
+        assert ours.publish(of(simple_site()), "Yes\n").changed
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_unreachable_server_is_infrastructure(tmp_path: Path) -> None:

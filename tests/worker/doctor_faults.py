@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from leaderboard.readme import BEGIN, END
-from tests.worker.stage import clean_environment, git, merged
+from tests.worker.stage import ROOT, clean_environment, git, merged
 from worker.bundle import LEADERBOARD
 from worker.doctor import Level, Report, examine
 from worker.limits import GIGABYTE
@@ -80,7 +80,7 @@ class Clinic:
     """A copy of the healthy challenge, to be spoilt and examined; use it as a context manager.
 
     Attributes:
-        folder: Where it lies.
+        folder: Where it lies: below a root directory, as a service's.
         monkeypatch: For the environment.
         changes: Of the configuration, nested.
         settings: Of the sandbox.
@@ -329,6 +329,16 @@ def _state(clinic: Clinic, *, mode: int = 0o700, database: bytes | None = None) 
         (clinic.folder / "state" / "worker.db").write_bytes(database)
 
 
+def _installed(clinic: Clinic) -> None:
+    units = clinic.folder.parents[1] / "systemd" / "system"
+    shutil.copytree(ROOT / "deploy" / "systemd", units)
+
+
+def _board_in_tmp(clinic: Clinic) -> None:
+    _installed(clinic)
+    clinic.change({"leaderboard": {"repository": "/tmp/board.git"}})
+
+
 def _with_token(give: Callable[[Sandbox], str]) -> Plant:
     return _attribute("token", give)
 
@@ -445,6 +455,7 @@ FAULTS: dict[str, Fault] = {
     "machine.database": failing(lambda clinic: _state(clinic, database=b"no database " * 100)),
     "machine.disk": failing(changing({"submission": {"disk_reserve_gigabytes": 1e7}})),
     "machine.memory": warning(changing({"submission": {"memory_gigabytes": 1e6}})),
+    "machine.service": failing(_installed),
     "machine.threads": warning(changing({"scoring": {"threads": 4096}})),
     "machine.cache": warning(lambda clinic: clinic.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache")),
     "machine.metrics": failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}})),
@@ -492,6 +503,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("board.address", failing(changing({"leaderboard": {"repository": "http://example.org/board.git"}}))),
     ("alerts.webhook", failing(lambda clinic: clinic.private("webhook", "http://example.org/hidden"))),
     ("machine.state", failing(overwriting("state", "a file"))),
+    ("machine.service", failing(_board_in_tmp)),
     ("machine.metrics", warning(_taken_port)),
     ("cost.answer_grid", warning(changing({"submission": {"answer_grid": 1e-6}}))),
 ]

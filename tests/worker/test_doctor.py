@@ -17,6 +17,7 @@ import pytest
 from tests.worker.doctor_faults import FAULTS, SECRET_LABEL, SHADES, Clinic, Fault, public_ids, write_healthy
 from tests.worker.stage import ROOT, clean_environment, git
 from worker.doctor import CHECKS, Level
+from worker.unit import instance_of, open_places
 
 FINDINGS = (Level.WARN, Level.FAIL)
 LEAST_CHECKS = 30
@@ -33,7 +34,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def clinic(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clinic]:
     """A copy of the healthy challenge."""
-    folder = tmp_path / "challenge"
+    folder = tmp_path / "etc" / "neuco-worker" / "earth"
     shutil.copytree(healthy, folder)
     with Clinic(folder=folder, monkeypatch=monkeypatch) as clinic:
         yield clinic
@@ -78,6 +79,22 @@ def test_a_check_finds_its_fault(clinic: Clinic, identifier: str, fault: Fault) 
     assert all(finding.sentence.endswith((".", "?")) and finding.cure for finding in found)
     assert "itself broke" not in str(found)
     assert SECRET_LABEL not in json.dumps(report.to_json())
+
+
+def test_a_place_that_the_units_open_is_no_finding(clinic: Clinic) -> None:
+    """What the doctor asks for makes the finding go; each finding names key, place and unit."""
+    FAULTS["machine.service"].plant(clinic)
+    (outcome,) = clinic.examine("machine.service").at(Level.FAIL)
+    (state, board) = outcome.findings
+    assert state.sentence == (
+        "state names /etc/neuco-worker/earth/state, which neuco-worker@earth.service and neuco-worker-once@earth.service may not write to."
+    )
+    assert "leaderboard.repository names /etc/neuco-worker/earth/board.git" in board.sentence
+    assert "sudo neuco-challenge earth paths" in board.cure
+    instance = instance_of(clinic.path)
+    assert instance is not None
+    assert {place.key for place in open_places(instance)} == {"state", "leaderboard.repository"}
+    assert clinic.look("machine.service").level is Level.OK
 
 
 def test_three_letters_of_a_hash_are_no_name(clinic: Clinic) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from worker import unit
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
 from worker.limits import GIGABYTE
@@ -82,6 +83,23 @@ def _memory(exam: Examination) -> Iterator[Finding]:
         yield note(f"{total:.1f} GB of memory, of which an evaluation may take {allowed:g} GB.")
 
 
+@check("machine.service", "The service may reach every place that the configuration names")
+def _service(exam: Examination) -> Iterator[Finding]:
+    instance = unit.instance_of(exam.path)
+    views = [unit.view(template, instance) for template in instance.units()] if instance is not None else []
+    if instance is None or not views:
+        yield note("No service of this machine runs this configuration.")
+        return
+    for place in unit.places(exam.configuration, instance):
+        unit.check(place)
+        closed = [view.unit for view in views if not view.may(place)]
+        if closed:
+            yield fail(
+                f"{place.key} names {place.path}, which {' and '.join(closed)} may not {'write to' if place.written else 'see'}.",
+                f"Run: sudo neuco-challenge {instance.name} paths; then restart the service, if it runs.",
+            )
+
+
 @check("machine.threads", "No more threads are asked for than there are processors")
 def _threads(exam: Examination) -> Iterator[Finding]:
     threads, cores = exam.configuration.scoring.threads, len(os.sched_getaffinity(0))
@@ -137,4 +155,4 @@ def existing(path: Path) -> Path:
     return path
 
 
-CHECKS: tuple[Check, ...] = (_state, _database, _disk, _memory, _threads, _cache, _metrics)
+CHECKS: tuple[Check, ...] = (_state, _database, _disk, _memory, _service, _threads, _cache, _metrics)

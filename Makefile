@@ -37,6 +37,7 @@ lint: $(VENV)/.installed-test  ## Only the linters, types and security.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/deptry $(PACKAGES)
 	@$(BIN)/bandit -q -ll -r $(PACKAGES)
 
 bench: $(VENV)/.installed-test  ## Measure what the README promises, on this machine.

@@ -1,6 +1,25 @@
-"""Fixtures of the acceptance tests: those of the worker's room that they share, and a fair challenge."""
+"""Fixtures of the acceptance tests: those of the worker's room that they share, a fair challenge, and an installation."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.acceptance.fair_challenge import fair  # noqa: F401 - a fixture
+from tests.acceptance.installation import ROOT, Installation, build_wheel
 from tests.worker.conftest import _warm_kernels, cells, nursery  # noqa: F401 - fixtures
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from this checkout."""
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The wheel and the libraries that it declares, nothing else."""
+    installation = Installation(tmp_path_factory.mktemp("installation"))
+    installation.pip("install", "--quiet", str(wheel))
+    return installation

@@ -59,15 +59,6 @@ def software(root: Path) -> set[str]:
     }
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The software as a file."""
-    target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
-    subprocess.run([*command, "--no-build-isolation", "--wheel-dir", str(target), str(ROOT)], check=True)
-    return next(target.glob("*.whl"))
-
-
 def options(root: Path, wheel: Path) -> list[str]:
     """Say where to install, and where libraries are that need no download."""
     libraries = sysconfig.get_path("purelib")

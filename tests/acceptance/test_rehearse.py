@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from scoring.errors import OrganizerError
 from tests.worker.doctor_faults import PHASES, label_rows, public_ids, write_healthy
 from tests.worker.stage import ROOT, clean_environment
-from worker.rehearsal.entries import covering, pooled_means, read_features
+from worker.rehearsal.entries import covering, csv_of, pooled_means, read_features
 from worker.rehearsal.verdict import PhaseReport, Played, Rehearsal
 
 DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3
@@ -132,6 +134,17 @@ def test_what_does_not_come_out_as_it_should_ends_with_1(challenge: Path) -> Non
     assert "Did not come out as it should" in done.stdout
     assert "dev: random embeddings should have been scored" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_has_the_numbers_to_the_last_bit() -> None:
+    """What is read back is what was written, and an id is quoted only if it must be."""
+    ids = ("plain", "a, comma", 'a "quote"')
+    matrix = np.random.default_rng(3).standard_normal((3, 2), dtype=np.float32) * np.float32(1e-7)
+    header, first, *rest = csv.reader(io.StringIO(csv_of(ids, matrix).decode()))
+    assert header == ["id", "0", "1"]
+    assert [row[0] for row in (first, *rest)] == list(ids)
+    assert np.array_equal(np.array([row[1:] for row in (first, *rest)], dtype=np.float32), matrix)
+    assert csv_of(ids, matrix).splitlines()[1].startswith(b"plain,")
 
 
 def test_public_data_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

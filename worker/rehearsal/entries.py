@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,10 +88,18 @@ def pooled_means(rows: NDArray[np.float64], dim: int) -> Matrix:
 
 def csv_of(ids: Sequence[str], matrix: Matrix) -> bytes:
     """Write embeddings as participants do: a header, then an id and its numbers a line, with all their digits."""
-    import polars
+    import pyarrow
+    from pyarrow.csv import WriteOptions, write_csv
 
-    columns = {"id": list(ids)} | {str(place): matrix[:, place] for place in range(matrix.shape[1])}
-    return polars.DataFrame(columns).write_csv().encode()
+    header = [str(column) for column in range(matrix.shape[1])]
+    numbers = pyarrow.BufferOutputStream()
+    write_csv(pyarrow.table(list(matrix.T), names=header), numbers, WriteOptions(include_header=False))
+    # pyarrow would quote every id; participants quote those that need it.
+    names = io.StringIO()
+    csv.writer(names, lineterminator="\n").writerows([name] for name in ids)
+    cells = numbers.getvalue().to_pybytes().splitlines()
+    lines = map(b",".join, zip(names.getvalue().encode().splitlines(), cells, strict=True))
+    return b"\n".join([",".join(["id", *header]).encode(), *lines, b""])
 
 
 def read_features(files: Sequence[Path]) -> dict[str, NDArray[np.float64]]:

@@ -1,0 +1,171 @@
+"""Every command works where nothing is installed but what neuco-worker declares."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from tests.acceptance.installation import ROOT, Installation
+from tests.acceptance.test_kin_documentation import COMMANDS as KIN
+from tests.worker.stage import DIM, IDS, Stage, embeddings
+from worker.cli import app
+
+ANYWHERE = (
+    "warm",
+    f"init new --yes --dim {DIM}",
+    f"validate good.csv --ids ids.txt --dim {DIM}",
+    "plan --submissions 20 --days 1 --tasks 2 --folds 4",
+    "rank table.csv",
+    "demo --dir played --phase dev --entries 2 --folds 2",
+)
+BEFORE = ("doctor", "rehearse --folds 2", "challenge commit")
+AFTER = (
+    "once",
+    "status",
+    "board publish",
+    "board replay --phase dev",
+    "board report --phase dev --out report",
+    "challenge choose {pk} --reason asked",
+    "challenge disqualify {pk} --reason asked",
+    "challenge rescore --yes",
+    "challenge pause",
+    "challenge drain",
+    "challenge resume",
+    "challenge audit",
+    "challenge backup saved.tar.gz",
+    "board freeze --phase dev",
+    "board freeze --phase eval",
+    "board awards --phase dev",
+    "challenge reveal --yes",
+)
+SAVED = ("challenge restore saved.tar.gz elsewhere", "challenge verify board.git --with pytorch")
+RESEARCHERS = tuple(" ".join(words[1:]) for words in KIN if words[0] == "neuco-worker")
+LASTING = ("sandbox --port 0 --json", "run")
+OTHERS = {"challenge restored": "for a database server, which needs an extra"}
+"""Commands that are not run here, and why."""
+
+BROKEN = ("ModuleNotFoundError", "ImportError", "unexpected", "Traceback")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installation")]
+
+
+def play(installation: Installation, lines: Iterable[str], folder: Path, *options: str) -> None:
+    """Run commands one after the other; each must end with success."""
+    for line in lines:
+        told = installation.run("neuco-worker", *shlex.split(line), *options, cwd=folder)
+        assert not [word for word in BROKEN if word in told], f"{line}\n{told}"
+
+
+def stop(installation: Installation, line: str, word: str, folder: Path, *options: str) -> None:
+    """Start a command that stays, wait for a word of it, and end it."""
+    process = installation.start("neuco-worker", *shlex.split(line), *options, cwd=folder)
+    assert process.stdout is not None
+    try:
+        told = ""
+        while word not in told:
+            piece = process.stdout.readline()
+            assert piece, told
+            told += piece
+    finally:
+        process.send_signal(signal.SIGTERM)
+        told += process.communicate(timeout=60)[0]
+    assert process.returncode == 0, told
+    assert not [word for word in BROKEN if word in told], told
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """A challenge without submissions, with which the doctor is content."""
+    with Stage(tmp_path, changes={"phases": {"dev": {"selection": "chosen"}}}) as stage:
+        (stage.folder / "token").chmod(0o600)
+        (stage.folder / "challenge.secret").write_text(hashlib.sha256(b"a secret").hexdigest())
+        yield stage
+
+
+def commands(group: typer.core.TyperGroup, *above: str) -> Iterator[str]:
+    """List the commands of a group, with those of the groups in it."""
+    for name, command in group.commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            yield from commands(command, *above, name)
+        else:
+            yield " ".join((*above, name))
+
+
+def test_every_command_is_run() -> None:
+    """A command that is added is run here, or there is a reason."""
+    lines = (*ANYWHERE, *BEFORE, *AFTER, *SAVED, *RESEARCHERS, *LASTING, *OTHERS)
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    for command in commands(group):
+        assert any(f"{line} ".startswith(f"{command} ") for line in lines), command
+
+
+def test_nothing_else_is_installed(installation: Installation) -> None:
+    """Guard for the tests below: what is declared is complete, and no test package is in sight."""
+    assert "No broken requirements" in installation.pip("check")
+    code = "import importlib.util as u; print([n for n in ('polars', 'pytest', 'sklearn', 'tests') if u.find_spec(n)])"
+    assert installation.run("python", "-c", code, cwd=installation.folder) == "[]\n"
+
+
+def test_first_steps(installation: Installation, tmp_path: Path) -> None:
+    """What needs no challenge."""
+    (tmp_path / "good.csv").write_bytes(embeddings())
+    (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
+    shutil.copy(ROOT / "tests/leaderboard/data/neuco_bench_table4_r2.csv", tmp_path / "table.csv")
+    play(installation, ANYWHERE, tmp_path)
+
+
+def test_a_challenge_from_the_first_check_to_the_reveal(installation: Installation, stage: Stage) -> None:
+    """What an organizer does, with a submission."""
+    config = ("--config", str(stage.path))
+    play(installation, BEFORE, stage.folder, *config)
+    pk = stage.submit("A")
+    stop(installation, "run", "post.done", stage.folder, *config)
+    play(installation, [line.format(pk=pk) for line in AFTER], stage.folder, *config)
+    play(installation, SAVED, stage.folder)
+
+
+def test_the_sandbox_serves(installation: Installation, tmp_path: Path) -> None:
+    """It says where it is and ends on request."""
+    stop(installation, "sandbox --port 0 --json", '"url"', tmp_path)
+
+
+def test_researchers_commands(installation: Installation, tmp_path: Path) -> None:
+    """The page for people from other benchmarks; only support vector machines need more, and say what."""
+    folder = shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin")
+    for line in RESEARCHERS:
+        if "*" in line:
+            [pattern] = [word for word in line.split() if "*" in word]
+            [found] = folder.glob(pattern)
+            play(installation, [line.replace(pattern, str(found))], folder)
+        elif "svm" in line:
+            told = installation.run("neuco-worker", *shlex.split(line), cwd=folder, expect=2)
+            assert 'pip install "neuco-worker[svm]"' in told
+        else:
+            play(installation, [line], folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "command", "extra"),
+    [
+        ({"scoring": {"engine": "ray"}}, "doctor", "ray"),
+        ({"state": "postgresql+psycopg://nobody@127.0.0.1:1/none"}, "once", "postgres"),
+    ],
+)
+def test_what_an_extra_brings_is_named(
+    installation: Installation, stage: Stage, settings: dict[str, Any], command: str, extra: str
+) -> None:
+    """A setting that needs a library which is not there says what to install."""
+    stage.configure(settings)
+    config = ("--config", str(stage.path))
+    status = {"doctor": 1, "once": 2}[command]
+    told = installation.run("neuco-worker", command, *config, cwd=stage.folder, expect=status)
+    assert f"neuco-worker[{extra}]" in told
+    assert not [word for word in BROKEN if word in told], told

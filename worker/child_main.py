@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from scoring.errors import NeucoError
+from worker import disk
 
 CHILDREN = frozenset({"worker.evaluate_child", "worker.fetch_child"})
 PR_SET_PDEATHSIG = 1
@@ -47,6 +48,9 @@ def main() -> int:
         while data:
             data = data[speech.write(data) or 0 :]
 
+    def report(error: NeucoError) -> None:
+        say(kind="error", family=error.family, sentence=error.sentence, cure=error.cure, code=error.code)
+
     def ask(**message: Any) -> dict[str, Any]:
         say(**message)
         line = sys.stdin.buffer.readline()
@@ -63,7 +67,11 @@ def main() -> int:
     try:
         say(kind="done", **work(order, say, ask))
     except NeucoError as error:
-        say(kind="error", family=error.family, sentence=error.sentence, cure=error.cure, code=error.code)
+        report(error)
+    except OSError as problem:
+        if not disk.is_full(problem):
+            raise
+        report(disk.full("the process of a submission could not write"))
     except MemoryError:
         say(kind="error", family="memory", sentence="Out of memory.", cure="", code="memory")
     return 0

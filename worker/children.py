@@ -14,7 +14,7 @@ import shutil
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,9 +114,15 @@ class Child:
             self._errors += chunk
             del self._errors[:-STDERR_KEPT_BYTES]
 
-    def receive(self) -> dict[str, Any] | None:
-        """Return the next message, if one has arrived."""
-        return self._arrived.popleft() if self._arrived else None
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Yield what has arrived.
+
+        A message counts as received when the next one is asked for: one that could not be handled, because the database could not be
+        written, is there again the next time.
+        """
+        while self._arrived:
+            yield self._arrived[0]
+            self._arrived.popleft()
 
     @property
     def pending(self) -> bool:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from worker import disk
 from worker.state import Tracked, Transaction
 from worker.states import Outcome, State
 
@@ -81,6 +82,8 @@ def said(message: dict[str, Any]) -> Ending:
 
 def no_child(problem: OSError) -> InfrastructureError:
     """Say that the machine gave us no process."""
+    if disk.is_full(problem):
+        return disk.full("there is no room for the folder of a submission's process")
     return InfrastructureError(
         f"A process of its own could not be started for a submission ({problem.strerror}).",
         cure="Look at memory, disk space and the number of processes of this machine; it is tried again.",

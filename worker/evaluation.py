@@ -146,7 +146,7 @@ class Evaluation:
         self._looked_at = now
         limits = self._context.configuration.submission
         moved = False
-        while (message := child.receive()) is not None:
+        for message in child.messages():
             moved = True
             if self._take(message, now):
                 return True

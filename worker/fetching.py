@@ -128,7 +128,7 @@ class Fetching:
         self._context.checkpoint("after child fetch")
 
     def _look_after(self, child: Child, now: datetime) -> bool:
-        while (message := child.receive()) is not None:
+        for message in child.messages():
             if message.get("kind") == "done":
                 self._stored(message["sha256"], int(message["size"]), now)
                 return True
@@ -148,7 +148,12 @@ class Fetching:
                 )
                 return True
         if child.ended() is not None and not child.pending:
-            self._failed(InfrastructureError("The download's process died.", code="fetch.died"), now)
+            error = InfrastructureError(
+                "The process that downloads a submission's file died.",
+                cure="It is tried again; if it stays like this, look at memory and at the log.",
+                code="fetch.died",
+            )
+            self._failed(error, now)
             return True
         if self._looked_at is not None:
             self._spent_s += min(max((now - self._looked_at).total_seconds(), 0.0), LOOK_S)
@@ -168,8 +173,10 @@ class Fetching:
         if known is None or child is None:
             return
         self._context.checkpoint("before file kept")
+        fetched = child.folder / "file"
         try:
-            self._files.keep(child.folder / "file", file_hash)
+            if fetched.exists():  # else it was kept, and the database could not be written then
+                self._files.keep(fetched, file_hash)
         except OSError as problem:
             cure = "Look at space and permissions of the state directory; it is tried again."
             sentence = f"A fetched file could not be kept ({problem.strerror})."

@@ -218,7 +218,7 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
         while time.monotonic() < deadline:
             wake.wait(timeout=LOOK_S)
             wake.clear()
-            while (message := child.receive()) is not None:
+            for message in child.messages():
                 if message.get("kind") == "read":
                     child.send({"missing": list(row.tasks)})
                 elif message.get("kind") == "done":

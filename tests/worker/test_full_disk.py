@@ -8,38 +8,48 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from scoring.errors import InfrastructureError
-from tests.worker.stage import LIMIT_S, Play, Stage, embeddings
+from tests.worker.stage import LIMIT_S, NEW, Play, Stage, embeddings
 from worker.sandbox import ManualClock
 from worker.states import State
 
 MEGABYTE = 1_000_000
 SIZE = 12 * MEGABYTE
+ENTRIES = 1000  # files and folders that fit
 
 
 @pytest.fixture
 def cramped(tmp_path: Path, cells: Path) -> Iterator[Stage]:
     """A stage whose state has a small file system of its own."""
-    state = tmp_path / "state"
-    state.mkdir(mode=0o700)
+    with (
+        small_file_system(tmp_path / "state", size=SIZE),
+        Stage(tmp_path, clock=ManualClock(), cells=cells) as stage,
+    ):
+        yield stage
+
+
+@contextmanager
+def small_file_system(place: Path, *, size: int) -> Iterator[None]:
+    """Mount some memory as a file system of so many bytes."""
+    place.mkdir(mode=0o700)
     mount = shutil.which("mount")
     if mount is None:
         pytest.skip("there is no mount command here")
-    command = [mount, "-t", "tmpfs", "-o", f"size={SIZE},mode=0700", "neuco-test", str(state)]
+    options = f"size={size},nr_inodes={ENTRIES},mode=0700"
+    command = [mount, "-t", "tmpfs", "-o", options, "neuco-test", str(place)]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode != 0:
         pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
     try:
-        with Stage(tmp_path, clock=ManualClock(), cells=cells) as stage:
-            yield stage
+        yield
     finally:
-        subprocess.run(["umount", str(state)], check=True)
+        subprocess.run(["umount", str(place)], check=True)
 
 
 def fill(stage: Stage, *, but: int = 0) -> Path:
@@ -48,6 +58,12 @@ def fill(stage: Stage, *, but: int = 0) -> Path:
     with filler.open("wb") as file:
         file.write(bytes(max(0, shutil.disk_usage(stage.state).free - but)))
     return filler
+
+
+def checkpoint(stage: Stage) -> None:
+    """Empty the database's log, which takes some more otherwise."""
+    with closing(sqlite3.connect(stage.state / "worker.db")) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def press_on(play: Play, until: Callable[[], bool]) -> set[str]:
@@ -129,13 +145,77 @@ def test_a_disk_without_a_byte_left_loses_nothing(cramped: Stage) -> None:
         assert cramped.evalai.queue_length() == 0
 
 
+def test_a_result_that_cannot_be_stored_is_kept_until_it_can(cramped: Stage) -> None:
+    """What a child said before it ended is not lost, and its end is not taken for a death."""
+    with cramped.play() as play:
+        pk = cramped.submit("A", embeddings(NEW))
+        play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == "scoring")
+        checkpoint(cramped)
+        filler = fill(cramped)
+        failed = press_on(play, lambda: play.child() is None)
+        begun = play.clock.now()
+        failed |= press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=5))
+        assert failed == {"state.database"}
+        filler.unlink()
+        play.drive()
+        assert play.outcomes(pk) == ["done"]
+        assert len(cramped.posts(pk)) == 1
+
+
+def test_a_download_that_cannot_be_noted_is_kept_until_it_can(cramped: Stage) -> None:
+    """The file lies in the store by then; it is not fetched again."""
+    with cramped.play() as play:
+        pk = cramped.submit("A", embeddings(1))
+        play.drive(lambda: play.worker.fetching.busy)
+        cramped.until(lambda: bool(list(cramped.state.glob("tmp/*/file"))))
+        checkpoint(cramped)
+        filler = fill(cramped)
+        begun = play.clock.now()
+        failed = press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=5))
+        assert failed == {"state.database"}
+        filler.unlink()
+        play.drive()
+        assert play.outcomes(pk, "fetch") == ["done"]
+        assert cramped.status(pk) == "finished"
+
+
+def test_no_room_for_a_process_is_told_as_a_full_disk(cramped: Stage) -> None:
+    """A file system without a free entry refuses the folder of a child; the text speaks of the disk, not of processes."""
+    with cramped.play() as play:
+        play.drive()
+        crowd = cramped.state / "crowd"
+        crowd.mkdir()
+        with suppress(OSError):
+            for number in range(ENTRIES):
+                (crowd / str(number)).touch()
+        pk = cramped.submit("A", embeddings(1))
+        press_on(play, lambda: "disk.write" in play.alerts())
+        shutil.rmtree(crowd)
+        play.drive()
+        assert cramped.status(pk) == "finished"
+        assert play.alerts() == set()
+
+
+def test_a_child_that_fills_the_disk_says_so(cramped: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its death is told as a full disk: here there is no room for the code that it compiles."""
+    cache = cramped.folder / "cache"
+    with small_file_system(cache, size=64 << 10):
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+        (cache / "filler").write_bytes(bytes(60 << 10))
+        with cramped.play() as play:
+            pk = cramped.submit("A", embeddings(NEW))
+            play.drive(lambda: bool(play.alerts()))
+            assert play.alerts() == {"disk.write"}
+            assert play.outcomes(pk) == ["infrastructure"]
+            assert cramped.posts(pk) == []
+
+
 def test_a_child_that_asks_while_nothing_can_be_written_gets_its_answer(cramped: Stage) -> None:
     """Its question is kept until the database takes what is known of the file; nobody is blamed for the time between."""
     with cramped.play() as play:
         pk = cramped.submit("A", long_file())
         play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == "reading")
-        with closing(sqlite3.connect(cramped.state / "worker.db")) as database:
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else what is there already takes some more
+        checkpoint(cramped)
         filler = fill(cramped)
         begun = play.clock.now()
         failed = press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=20))

@@ -91,3 +91,57 @@ def revealed_site() -> Site:
         phases=(phase,),
         link="https://eval.ai/web/challenges/challenge-page/1/overview",
     )
+
+
+def crowd_site(teams: int = 100, tasks: int = 12) -> Site:
+    """Return a site that needs room: many teams and tasks, long names, moves, a failed row, a baseline and a team out of competition."""
+    random = np.random.default_rng(1)
+    identifiers = tuple(
+        f"tropospheric_nitrogen_dioxide_{task}" if task % 3 else f"crop_{task}" for task in range(tasks)
+    )
+    long_names = {
+        3: "Institute-for-Earth-Observation-and-Very-Long-Names-of-Teams",
+        7: "W" * 40,
+        11: BASELINES[0],
+    }
+    entries: list[Entry] = []
+    boards: list[Board] = []
+    for step in range(teams + 4):
+        team = step if step < teams else 7 * (step - teams + 2)
+        skill = -0.3 if team == teams - 1 else 0.6 - 0.5 * team / teams + 0.03 * (step >= teams)
+        entries.append(
+            Entry(
+                submission=3000 + step,
+                team_key=team,
+                team=long_names.get(team, f"Team {team}"),
+                method="",
+                submitted_at=BEGIN + timedelta(hours=step),
+                public=True,
+                baseline=team == 11,
+                eligible=team != 3,
+                scores={
+                    task: tuple((skill + 0.05 * random.standard_normal(6)).tolist()) for task in identifiers
+                },
+            )
+        )
+        if step < teams - 1:
+            continue
+        snapshot = PhaseSnapshot(
+            codename="eval",
+            title="Evaluation phase",
+            rules=Rules(),
+            row_sets=dict.fromkeys(identifiers, "rows"),
+            entries=tuple(entries),
+        )
+        board = next_board(snapshot, boards, at=BEGIN + timedelta(hours=step, minutes=4), replicates=20)
+        if board is not None:
+            boards.append(board)
+    phase = PhaseSite(
+        codename="eval",
+        title="Evaluation phase",
+        rules=Rules(),
+        history=tuple(boards),
+        snapshot=snapshot,
+        revealed=True,
+    )
+    return Site(title="A challenge of a hundred teams", phases=(phase,))

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import functools
 import http.server
+import re
 import threading
+import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from leaderboard.files import render
 from leaderboard.names import display_name
+from leaderboard.report import report
 from leaderboard.snapshot import Site
 from tests.leaderboard.browser import chromium, program
+from tests.leaderboard.revealed import BEGIN, crowd_site, revealed_site
 from tests.leaderboard.site_fixtures import embed2scale_site, moving_site, simple_site
 from tests.leaderboard.test_files import world
 from tests.leaderboard.test_names import HOSTILE
@@ -31,6 +36,7 @@ SITES = {
     "revealed": lambda: world(5, revealed=True),
     "hostile": lambda: simple_site(HOSTILE),
 }
+WIDTHS = (320, 360, 390, 600, 737, 759, 761, 768, 834, 1024, 1032, 1055, 1057, 1180, 1400, 2000)
 
 
 @pytest.fixture(scope="module")
@@ -220,3 +226,175 @@ def test_reveal_shows_tasks(page: Page, pages: Path) -> None:
     assert page.locator("table.heat tbody tr").count() == 4
     assert page.locator("table.sure tbody tr").count() == 4
     assert page.locator("table.views tbody tr").count() == 4
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write what needs room: the page of 100 teams, before and after the reveal, and private reports."""
+    root = tmp_path_factory.mktemp("wide")
+    few, crowd = revealed_site(), crowd_site()
+    hidden = replace(crowd, phases=(replace(crowd.phases[0], revealed=False),))
+    for name, site in (("few", few), ("crowd", crowd), ("hidden", hidden)):
+        (root / f"{name}.html").write_bytes(render(site, readme=None)["index.html"])
+    for name, site in (("few", few), ("crowd", crowd)):
+        (phase,) = site.phases
+        assert phase.snapshot is not None
+        made = report(phase.snapshot, phase.history, made_at=BEGIN, replicates=20)
+        (root / f"{name}-report.html").write_text(made.html, encoding="utf-8")
+    return root
+
+
+def overhanging(page: Page) -> list[str]:
+    """Return what hangs over the right edge of the window: the page itself, or a table in no box that scrolls."""
+    found: list[str] = page.evaluate(
+        """() => [
+            ...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []),
+            ...[...document.querySelectorAll("table")].filter((table) => !table.closest(".scroll")).map((table) => table.className),
+        ]"""
+    )
+    return found
+
+
+def fits(box: Locator) -> bool:
+    """Return whether nothing in a box that could scroll is out of sight."""
+    return bool(box.evaluate("box => box.scrollWidth <= box.clientWidth"))
+
+
+def hints(page: Page, box: Locator) -> str:
+    """Return the edges of a box, left and right, that are drawn unlike its middle, within its padding, where nothing else is."""
+    box.scroll_into_view_if_needed()
+    area = box.bounding_box()
+    assert area is not None
+
+    def strip(at: float) -> bytes:
+        return page.screenshot(clip={"x": round(at), "y": round(area["y"]) + 2, "width": 4, "height": 2})
+
+    left, right = area["x"] + 9, area["x"] + area["width"] - 13  # inside rounded corners
+    plain = strip((left + right) / 2)
+    return " ".join(name for name, at in (("left", left), ("right", right)) if strip(at) != plain)
+
+
+@pytest.mark.parametrize("name", ["few", "crowd", "hidden"])
+def test_every_width_shows_the_whole_board(page: Page, wide: Path, name: str) -> None:
+    """From phone to wall, nothing hangs over the edge and the standings fit; so do the reasons of moves, which the table does not cut."""
+    page.goto((wide / f"{name}.html").as_uri())
+    board = page.locator(".scroll:has(table.board)")
+    moved = page.locator("details.why").all()[-1:]
+    for why in moved:
+        why.locator("summary").click()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert overhanging(page) == [], width
+        assert fits(board), width
+        for why in moved:
+            why.scroll_into_view_if_needed()
+            assert why.locator("p").evaluate(
+                """text => {
+                    const area = text.getBoundingClientRect();
+                    return document.elementFromPoint(area.right - 9, area.bottom - 9) === text;
+                }"""
+            ), width
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_small_boards_fit_at_every_width(page: Page, pages: Path, name: str) -> None:
+    """The boards of a few teams, real and hostile, fit from phone to wall, and scroll nowhere but in boxes of their own."""
+    page.goto((pages / name / "index.html").as_uri())
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert overhanging(page) == [], width
+        assert all(fits(box) for box in page.locator(".scroll:has(table.board):visible").all()), width
+
+
+def test_what_scrolls_says_so(page: Page, wide: Path) -> None:
+    """On a phone the rank chart opens at its names, and each box shows at its edges where there is more."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto((wide / "few.html").as_uri())
+    chart = page.locator(".scroll:has(svg.evolution)")
+    assert hints(page, chart) == "left"
+    for name in chart.locator("text.team").all():
+        area = name.bounding_box()
+        assert area is not None
+        assert 0 <= area["x"] <= area["x"] + area["width"] <= 390
+    for css in ("table.heat", "table.sure"):
+        box = page.locator(f".scroll:has({css})")
+        seen = []
+        for at in (0, 60, 9999):
+            box.evaluate("(box, at) => { box.scrollLeft = at; }", at)
+            seen.append(hints(page, box))
+        assert seen == ["right", "left right", "left"], css
+    page.set_viewport_size({"width": 1400, "height": 844})
+    assert [hints(page, box) for box in page.locator(".scroll").all()] == [""] * 6
+
+
+def printed_fills(page: Page) -> set[tuple[int, ...]]:
+    """Print to PDF without background graphics, as browsers do unless told otherwise, and return the colours that areas are filled with."""
+    document = page.pdf(format="A4", print_background=False)
+    fills: set[tuple[int, ...]] = set()
+    for stream in re.findall(rb"stream\r?\n(.*?)endstream", document, re.DOTALL):
+        try:
+            drawn = zlib.decompress(stream)
+        except zlib.error:
+            continue
+        for colour in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg\b", drawn):
+            fills.add(tuple(round(255 * float(part)) for part in colour))
+    return fills
+
+
+def test_paper_keeps_the_colours(page: Page, wide: Path) -> None:
+    """In print, from a dark screen too, the heat map has its scale, intervals and Q have their bars, and no table is cut."""
+    page.emulate_media(color_scheme="dark")
+    page.goto((wide / "few.html").as_uri())
+    fills = printed_fills(page)
+    assert {(11, 74, 143), (40, 120, 184), (171, 207, 232)} <= fills  # the scale's --h5, --h4 and --h2
+    page.emulate_media(media="print")
+    assert page.locator("td.q, .weights td, .whisker i, .whisker b").evaluate_all(
+        "bars => bars.length > 30 && bars.every((bar) => getComputedStyle(bar).printColorAdjust === 'exact')"
+    )
+    for name in ("few", "crowd"):
+        page.goto((wide / f"{name}.html").as_uri())
+        page.set_viewport_size({"width": 718, "height": 1000})  # A4 within usual margins
+        page.emulate_media(media="print", color_scheme="dark")
+        assert page.locator("body").evaluate("body => getComputedStyle(body).color") == "rgb(27, 36, 46)"
+        assert page.locator(".scroll").evaluate_all(
+            "boxes => boxes.every((box) => getComputedStyle(box).overflowX === 'visible')"
+        )
+        assert (
+            page.locator("table").evaluate_all(
+                "tables => Math.max(...tables.map((table) => table.offsetWidth))"
+            )
+            <= 718
+        )
+
+
+@pytest.mark.parametrize("name", ["few", "crowd"])
+def test_private_report_at_every_width(page: Page, wide: Path, name: str) -> None:
+    """The report never hangs over the edge; its standings fit a laptop whole, and say on less that there is more."""
+    page.goto((wide / f"{name}-report.html").as_uri())
+    standings = page.get_by_role("region", name="Standings")
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert overhanging(page) == [], width
+        assert fits(standings) or width < 1180, width
+    page.set_viewport_size({"width": 768, "height": 800})
+    assert hints(page, standings) == "right"
+    standings.evaluate("box => { box.scrollLeft = 9999; }")
+    assert hints(page, standings) == "left"
+
+
+def test_private_report_on_paper(page: Page, wide: Path) -> None:
+    """Printed from a dark screen, the report's tables are whole and its heat map and box plots keep their colours."""
+    page.emulate_media(color_scheme="dark")
+    page.goto((wide / "few-report.html").as_uri())
+    shades = {fill for fill in printed_fills(page) if fill[2] - fill[0] > 40}
+    assert len(shades) > 20
+    page.set_viewport_size({"width": 718, "height": 1000})
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator("body").evaluate("body => getComputedStyle(body).color") == "rgb(29, 33, 38)"
+    assert (
+        page.locator("table").evaluate_all("tables => Math.max(...tables.map((table) => table.offsetWidth))")
+        <= 1000
+    )
+    assert page.locator(".scroll").evaluate_all(
+        "boxes => boxes.every((box) => getComputedStyle(box).overflowX === 'visible')"
+    )

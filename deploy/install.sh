@@ -39,6 +39,8 @@ prefix=$root/opt/neuco-worker
 units=$root/etc/systemd/system
 challenges=$root/etc/neuco-worker
 command=$root/usr/local/bin/neuco-challenge
+rotation=$root/etc/logrotate.d/neuco-worker
+journal=$root/etc/systemd/journald.conf.d/neuco-worker.conf
 user=neuco-worker
 
 say() { echo "==> $*"; }
@@ -65,7 +67,7 @@ if [ -n "$uninstall" ]; then
         if [ -e "$left" ] || [ -L "$left" ]; then run rm -rf "$left"; fi
     done
     for unit in "$here"/systemd/*; do run rm -f "$units/$(basename "$unit")"; done
-    run rm -f "$command"
+    run rm -f "$command" "$rotation" "$journal"
     run rm -rf "$prefix" "$root/var/cache/neuco-worker"
     if live; then run systemctl daemon-reload; fi
     say "Done. Left in place: $challenges (configurations, hidden tasks, secrets), $root/var/lib/neuco-worker (state), the user $user."
@@ -161,6 +163,16 @@ say "Units and the command neuco-challenge"
 for unit in "$here"/systemd/*; do run install -m 0644 "$unit" "$units/"; done
 run install -m 0755 "$here/neuco-challenge" "$command"
 if live; then run systemctl daemon-reload; fi
+
+# --- logs ---
+say "Limits of the logs"
+run install -D -m 0644 "$here/logrotate" "$rotation"
+if grep -qs '^SystemMaxUse=' "$root/etc/systemd/journald.conf" "${journal%/*}"/*.conf && [ ! -e "$journal" ]; then
+    echo "    the journal has a limit of this machine's own; it stays"
+elif ! cmp -s "$here/journald.conf" "$journal"; then
+    run install -D -m 0644 "$here/journald.conf" "$journal"
+    if live; then run systemctl restart systemd-journald; fi
+fi
 
 say "Done. Next: sudo neuco-challenge NAME adopt DIR, where DIR is what \`neuco-worker init\` or a restored backup left."
 if [ -z "$root" ]; then echo "    neuco-worker is $prefix/bin/neuco-worker"; fi

@@ -28,6 +28,9 @@ from worker.commands.task import task
 from worker.commands.validate import validate
 from worker.commands.warm import warm
 
+OF_UNITS = ("run", "once", "warm")
+"""The commands of systemd's units; under systemd every line of theirs is a JSON object."""
+
 app = typer.Typer(
     name="neuco-worker",
     help="Run hidden-task embedding challenges: score submissions from EvalAI, publish a dynamic-rank leaderboard.",
@@ -85,10 +88,7 @@ def guarded(arguments: list[str]) -> int:
         print("Stopped.", file=sys.stderr)
         return 1
     except NeucoError as error:
-        print(f"neuco-worker: {error.sentence}", file=sys.stderr)
-        if error.cure:
-            print(f"  {error.cure}", file=sys.stderr)
-        return error.exit_code
+        return _ended(error, arguments)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what read us is gone: a pager, head
         return 1
@@ -98,9 +98,22 @@ def guarded(arguments: list[str]) -> int:
         unexpected = InfrastructureError(
             f"An unexpected {type(error).__name__} ended the command.",
             cure="Please report it; NEUCO_WORKER_TRACEBACK=1 shows where it happened.",
+            code="unexpected",
         )
-        print(f"neuco-worker: {unexpected.message}", file=sys.stderr)
-        return unexpected.exit_code
+        return _ended(unexpected, arguments)
+
+
+def _ended(error: NeucoError, arguments: list[str]) -> int:
+    """Say what ended a command, to a person or to the journal, and return the exit status."""
+    from worker.logs import for_systemd, last_words
+
+    if arguments[0] in OF_UNITS and for_systemd():
+        last_words(error)
+    else:
+        print(f"neuco-worker: {error.sentence}", file=sys.stderr)
+        if error.cure:
+            print(f"  {error.cure}", file=sys.stderr)
+    return error.exit_code
 
 
 if __name__ == "__main__":

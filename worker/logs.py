@@ -15,6 +15,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor
 
+from scoring.errors import NeucoError
+
 _TOKENS = (
     re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]+"),  # a JWT
     re.compile(r"\b[0-9a-f]{40}\b"),  # EvalAI's hex token
@@ -49,6 +51,18 @@ def redactor(secrets: Collection[str] = ()) -> Processor:
     return process
 
 
+def for_systemd() -> bool:
+    """Tell whether systemd reads what this process writes."""
+    return "JOURNAL_STREAM" in os.environ
+
+
+def last_words(error: NeucoError) -> None:
+    """Log what ends the process: one line, like everything else that a service says."""
+    if not structlog.is_configured():  # it ended before there were any secrets
+        set_up()
+    structlog.get_logger("neuco_worker").critical(error.sentence, event_key=error.code, cure=error.cure)
+
+
 def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
     """Configure structlog for a process that runs the worker; logs go to stderr.
 
@@ -56,7 +70,7 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
         secrets: Values that must never appear.
         json: One JSON object a line; by default when systemd reads our stderr.
     """
-    as_json = "JOURNAL_STREAM" in os.environ if json is None else json
+    as_json = for_systemd() if json is None else json
     last: Processor
     if as_json:
         last = structlog.processors.JSONRenderer(sort_keys=True)

@@ -99,6 +99,17 @@ def _read(path: Path, key: str) -> str:
             cure="Create the file, and let this user read it.",
             code="secret.missing",
         ) from None
+    if not value and _handed_over(path):
+        cure = (
+            "Copy the challenge's secret to /etc/neuco-worker/NAME/credentials/challenge.secret"
+            if key == "challenge.secret"
+            else f"Give it with `sudo neuco-challenge NAME credential {path.name}`"
+        )
+        raise OrganizerError(
+            f"{key} asks for the systemd credential {path.name}, which is missing or empty.",
+            cure=f"{cure}, then restart the service.",
+            code="secret.missing",
+        )
     if not value:
         raise OrganizerError(
             f"{key} points to {path}, which is empty.",
@@ -108,6 +119,12 @@ def _read(path: Path, key: str) -> str:
     return value
 
 
+def _handed_over(path: Path) -> bool:
+    """Tell whether a file is a credential that systemd, or `neuco-challenge` in its place, gave this process."""
+    credentials = os.environ.get("CREDENTIALS_DIRECTORY")
+    return credentials is not None and path.parent == Path(credentials)
+
+
 def read_challenge_secret(path: Path) -> bytes:
     """Read the challenge secret: 32 random bytes in hex.
 
@@ -115,10 +132,8 @@ def read_challenge_secret(path: Path) -> bytes:
         OrganizerError: If the file is missing, open to others, or holds something else.
     """
     text = _read(path, "challenge.secret")
-    credentials = os.environ.get("CREDENTIALS_DIRECTORY")
-    handed_over = credentials is not None and path.parent == Path(credentials)
     # systemd lets the service read by an access list, which shows as a bit of the group; the folder is closed to all others
-    if not handed_over and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if not _handed_over(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(
             f"{path} can be read by others; whoever has it knows every split.",
             cure=f"Run: chmod 600 {path}",

@@ -21,7 +21,8 @@ from worker.configuration import Configuration, load
 TEMPLATES = ("neuco-worker@.service", "neuco-worker-once@.service")
 DROP_IN = "50-paths.conf"
 HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
-TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108 - named, not used
+# Named, not used.
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108
 YES = frozenset({"yes", "true", "on", "1"})
 
 

@@ -91,9 +91,11 @@ class ServiceManager:
         shutil.rmtree(credentials, ignore_errors=True)
         credentials.mkdir(mode=0o700)
         for key, value in pairs:
-            if key == "LoadCredential":
-                name, _, place = value.partition(":")
-                shutil.copy(place, credentials / name)
+            name, _, given = value.partition(":")
+            if key == "LoadCredential" and Path(given).is_file():
+                shutil.copy(given, credentials / name)
+            elif key == "SetCredential" and not (credentials / name).exists():
+                (credentials / name).write_text(given.replace("\\n", "\n"))
         environment = {
             "PATH": os.environ["PATH"],
             "CREDENTIALS_DIRECTORY": str(credentials),

@@ -7,6 +7,7 @@ here at all.
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import re
@@ -113,6 +114,28 @@ def test_containers_have_no_more_rights_than_they_need() -> None:
     assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
 
+def test_no_log_grows_without_end(tmp_path: Path) -> None:
+    """The crontab's log is rotated; the journal has a limit, which is the installation's unless the machine has one."""
+    rotation = DEPLOY / "logrotate"
+    (log,) = set(re.findall(r"2>>(\S+)", (DEPLOY / "crontab").read_text()))
+    (pattern,) = re.findall(r"^(\S+) \{$", rotation.read_text(), re.MULTILINE)
+    assert fnmatch.fnmatch(log, pattern)
+    for given, kept in (("#SystemMaxUse=1G\n", True), ("SystemMaxUse=1G\n", False)):
+        root = tmp_path / str(kept)
+        (root / "etc/systemd").mkdir(parents=True)
+        (root / "etc/systemd/journald.conf").write_text(f"[Journal]\n{given}")
+        command = [DEPLOY / "install.sh", "--root", root, "--dry-run", "--libraries", root]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert (f"{root}/etc/systemd/journald.conf.d/neuco-worker.conf" in said) is kept
+        assert f"{root}/etc/logrotate.d/neuco-worker" in said
+    assert "SystemMaxUse=" in (DEPLOY / "journald.conf").read_text()
+
+
+def test_logrotate_accepts_its_file() -> None:
+    """Logrotate reads the file without a complaint."""
+    check(program("logrotate"), "--debug", str(DEPLOY / "logrotate"))
+
+
 def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
     """A second drain at the same time is skipped without an error, and cron's percent sign is escaped."""
     lines = [line for line in (DEPLOY / "crontab").read_text().splitlines() if line.startswith(("*", "1"))]
@@ -144,6 +167,11 @@ def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
         subprocess.run(["sh", "-c", commands[0]], env=environment, check=True)
         holder.stdin.close()
     told = journal.read_text().splitlines()
+    stub.write_text("#!/bin/sh\necho why >&2\nexit 1\n")
+    failed = subprocess.run(["sh", "-c", commands[0]], env=environment, check=True, stdout=subprocess.PIPE)
+    log = tmp_path / "neuco-worker-earth.log"
+    assert failed.stdout.decode() == f"The drain of earth failed; the end of {log} says why.\n"
+    assert log.read_text() == "why\n"
     assert told[0] == "earth once"
     assert re.fullmatch(r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.tar\.gz", told[1])
     assert len(told) == 2

@@ -14,9 +14,11 @@ from scoring.errors import OrganizerError
 from worker.adoption import adopt
 from worker.archiving import FORMAT, MANIFEST, read_backup
 from worker.configuration import load
-from worker.secrets import read_challenge_secret
+from worker.secrets import _read, read_challenge_secret
 
-EXAMPLE = Path(__file__).parents[2] / "config" / "challenge.yaml"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "config" / "challenge.yaml"
+UNITS = ROOT / "deploy" / "systemd"
 
 
 def archive(path: Path, spoil: Callable[[tarfile.TarInfo], None]) -> Path:
@@ -93,6 +95,30 @@ def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(OrganizerError) as refused:
         configuration.secret("credential:token", "evalai.token")
     assert "neuco-challenge" in refused.value.cure
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("evalai.token", "sudo neuco-challenge NAME credential evalai.token"),
+        ("challenge.secret", "/etc/neuco-worker/NAME/credentials/challenge.secret"),
+    ],
+)
+def test_a_missing_credential_is_told_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, cure: str
+) -> None:
+    """The unit hands over an empty line in place of a missing file, so that the worker can say which one it needs, and how to give it."""
+    for unit in ("neuco-worker@.service", "neuco-worker-once@.service"):
+        lines = (UNITS / unit).read_text().splitlines()
+        loaded = {line.split("=")[1].split(":")[0] for line in lines if line.startswith("LoadCredential=")}
+        stand_ins = {line.removeprefix("SetCredential=") for line in lines if line.startswith("SetCred")}
+        assert stand_ins == {f"{one}:\\n" for one in loaded}
+    (tmp_path / name).write_text("\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    with pytest.raises(OrganizerError, match=f"credential {name}, which is missing or empty") as refused:
+        _read(tmp_path / name, name)
+    assert cure in refused.value.cure
+    assert refused.value.code == "secret.missing"
 
 
 def test_adoption_hands_secrets_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,14 @@ def test_children_may_have_ceilings_of_the_kernels(name: str) -> None:
     assert dict(pairs)["User"] == "neuco-worker"
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_start_without_a_challenge_is_no_success(name: str) -> None:
+    """`systemctl start` fails for a name that no challenge was adopted under; an unmet condition would be reported as done."""
+    pairs = dict(settings(name))
+    assert pairs["AssertPathExists"] == "/etc/neuco-worker/%i/challenge.yaml"
+    assert not any(key.startswith("Condition") for key in pairs)
+
+
 def test_the_daemon_ends_by_itself_before_it_is_killed() -> None:
     """The unit waits longer than the worker needs (12 s), notices a hanging loop, and a child's death by memory stops nobody else."""
     daemon = dict(settings(SERVICES[0]))

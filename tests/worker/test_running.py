@@ -6,13 +6,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.worker.stage import NEW, SECRET, Stage, embeddings
+from tests.worker.stage import NEW, ROOT, SECRET, Stage, clean_environment, embeddings
 from worker.sandbox import Fault, FaultPlan
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
@@ -392,3 +393,38 @@ def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Stage, name: str) -> 
     assert said[1].startswith("  ")
     assert "Traceback" not in result.stderr
     assert len(result.stderr) < 4000
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "code"),
+    [
+        ("run", "missing file", "config.missing"),
+        ("run", "missing secret", "secret.missing"),
+        ("once", "unknown token", "evalai.token_refused"),
+    ],
+)
+def test_last_words_in_the_journal_are_one_object_of_json(
+    live: Stage, command: str, name: str, code: str
+) -> None:
+    """Whatever ends a service, at its start or later, is a line like all others: with code, sentence and cure."""
+    BAD_INPUTS[name][0](live)
+    result = live.command(command, JOURNAL_STREAM="8:1")
+    assert result.returncode == 2
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    assert (lines[-1]["event_key"], lines[-1]["level"]) == (code, "critical")
+    assert lines[-1]["event"].endswith(".")
+    assert lines[-1]["cure"].endswith(".")
+
+
+def test_warm_speaks_json_to_the_journal() -> None:
+    """The unit runs it before the daemon; its line is an object too."""
+    told = subprocess.run(
+        [sys.executable, "-m", "worker.cli", "warm"],
+        env=clean_environment(JOURNAL_STREAM="8:1"),
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert told.stdout == ""
+    assert json.loads(told.stderr)["event_key"] == "warm.done"

@@ -19,16 +19,24 @@ def warm(
 
     Example: NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker warm
     """
+    import structlog
+
     from scoring.warm import warm as compile_all
+    from worker.logs import for_systemd, set_up
 
     warmth = compile_all()
     if json_output:
         directory = None if warmth.directory is None else str(warmth.directory)
         print(json.dumps({"directory": directory, "seconds": round(warmth.seconds, 3)}))
-    elif warmth.directory is None:
-        print(
-            f"Compiled in {warmth.seconds:.1f} s, but found no writable place to keep it: every evaluation compiles anew."
-            " Set NUMBA_CACHE_DIR to a writable directory."
-        )
+        return
+    said = (
+        f"Compiled in {warmth.seconds:.1f} s, but found no writable place to keep it: every evaluation compiles anew."
+        " Set NUMBA_CACHE_DIR to a writable directory."
+        if warmth.directory is None
+        else f"Ready in {warmth.seconds:.1f} s; compiled code is kept in {warmth.directory}."
+    )
+    if for_systemd():
+        set_up()
+        structlog.get_logger("neuco_worker").info(said, event_key="warm.done")
     else:
-        print(f"Ready in {warmth.seconds:.1f} s; compiled code is kept in {warmth.directory}.")
+        print(said)

@@ -212,6 +212,7 @@ def failure(
     if status == 429:
         return Throttled(
             f"EvalAI refuses to {what}: too many calls in this minute.",
+            cure="Give other programs an account of their own, or lower evalai.requests_per_minute.",
             retry_after_s=_retry_after(headers.get("Retry-After")),
         )
     if 300 <= status < 400:

@@ -73,6 +73,8 @@ class Challenge:
     end_date: datetime | None
     allow_resuming: bool
     use_fifo: bool
+    is_docker_based: bool
+    published: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,7 @@ class Phase:
     codename: str
     name: str
     challenge_pk: int
+    end_date: datetime | None
     is_active: bool
     is_public: bool
     is_submission_public: bool
@@ -105,6 +108,8 @@ class PhaseSplit:
     visibility: int
     labels: tuple[str, ...]
     order_by: str
+    by_latest: bool
+    show_execution_time: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,6 +275,8 @@ def read_challenge(document: Any) -> Challenge:
         end_date=fields.optional_moment("end_date"),
         allow_resuming=fields.flag("allow_resuming_submissions"),
         use_fifo=fields.flag("use_fifo_sqs"),
+        is_docker_based=fields.flag("is_docker_based"),
+        published=fields.flag("published", default=True),
     )
 
 
@@ -281,6 +288,7 @@ def read_phase(document: Any) -> Phase:
         codename=fields.text("codename"),
         name=fields.optional_text("name") or "",
         challenge_pk=fields.integer("challenge"),
+        end_date=fields.optional_moment("end_date"),
         is_active=fields.flag("is_active"),
         is_public=fields.flag("is_public"),
         is_submission_public=fields.flag("is_submission_public"),
@@ -308,6 +316,8 @@ def read_phase_split(document: Any) -> PhaseSplit:
         visibility=fields.optional_integer("visibility") or 0,
         labels=tuple(labels),
         order_by=str(schema.get("default_order_by", "")),
+        by_latest=fields.flag("show_leaderboard_by_latest_submission"),
+        show_execution_time=fields.flag("show_execution_time"),
     )
 
 

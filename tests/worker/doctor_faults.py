@@ -28,12 +28,14 @@ from tests.worker.stage import ROOT, clean_environment, git, merged
 from worker.bundle import LEADERBOARD
 from worker.doctor import Level, Report, examine
 from worker.limits import GIGABYTE
-from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
+from worker.sandbox import Fault as Spoilt
+from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 
 ROWS, DIM, FOLDS = 80, 8, 10
 SECRET_LABEL = "8675309"  # a label that must never be shown
 PHASES = ("dev", "eval")
-HEALTHY_PHASES = tuple(PhaseSettings(codename=phase) for phase in PHASES)
+HEALTHY_PHASES = tuple(PhaseSettings(codename=phase, by_latest=True) for phase in PHASES)
+ALWAYS_500 = FaultPlan(probability=1.0, kinds=(Spoilt.ERROR_BEFORE,))
 Rows = list[tuple[str, str]]
 
 
@@ -87,6 +89,7 @@ class Clinic:
         prepare: Done to the sandbox once it listens.
         token: Gives the content of the token file.
         ahead: How far this machine's clock is ahead.
+        hands: Moves the sandbox's clock, and with it both sides wait for EvalAI without any time passing.
     """
 
     folder: Path
@@ -98,7 +101,9 @@ class Clinic:
     prepare: Callable[[Sandbox], None] = lambda _: None
     token: Callable[[Sandbox], str] = lambda evalai: evalai.token("host")
     ahead: timedelta = timedelta()
+    hands: ManualClock | None = None
     evalai: Sandbox = field(init=False)
+    waits: list[tuple[float, str]] = field(default_factory=list)
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -147,7 +152,9 @@ class Clinic:
 
     def open(self) -> None:
         """Let the sandbox listen and write the configuration."""
-        self.evalai = self._open.enter_context(Sandbox(self.settings))
+        self.evalai = self._open.enter_context(
+            Sandbox(self.settings, clock=None if self.hands is None else self.hands.clock())
+        )
         self.prepare(self.evalai)
         self.private("token", self.token(self.evalai))
         self.webhook = self.opened(socket.create_server(("127.0.0.1", 0)))
@@ -199,10 +206,20 @@ class Clinic:
         return self.look(*only, offline=offline)
 
     def look(self, *only: str, offline: bool = False) -> Report:
-        """Make some checks with those that they need, or all."""
+        """Make some checks with those that they need, or all; nothing is waited for but by moving the sandbox's clock."""
         return examine(
-            self.path, clock=lambda: datetime.now(UTC) + self.ahead, only=only or None, offline=offline
+            self.path,
+            clock=lambda: datetime.now(UTC) + self.ahead,
+            only=only or None,
+            offline=offline,
+            wait=self.wait,
         )
+
+    def wait(self, seconds: float, why: str) -> None:
+        """Let EvalAI's time pass."""
+        assert self.hands is not None, why
+        self.waits.append((seconds, why))
+        self.hands.advance(seconds)
 
 
 Plant = Callable[[Clinic], None]
@@ -423,12 +440,17 @@ FAULTS: dict[str, Fault] = {
     "evalai.queue": failing(changing({"evalai": {"queue": "another-queue"}})),
     "evalai.challenge": failing(changing({"evalai": {"challenge": 4711}})),
     "evalai.remote_evaluation": failing(_sandbox(remote_evaluation=False)),
+    "evalai.docker": failing(_sandbox(docker_based=True)),
+    "evalai.published": warning(_sandbox(published=False)),
+    "evalai.fifo": warning(_sandbox(fifo=True)),
     "evalai.dates": failing(_attribute("prepare", lambda evalai: evalai.end_challenge())),
     "evalai.clock": failing(_attribute("ahead", timedelta(hours=1))),
     "evalai.files": failing(changing({"evalai": {"media_hosts": []}})),
     "evalai.budget": warning(changing({"evalai": {"requests_per_minute": 120}})),
     "evalai.phases": failing(_sandbox(phases=HEALTHY_PHASES[:1])),
     "evalai.other_phases": warning(_sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus")))),
+    "evalai.ended": warning(_attribute("prepare", lambda evalai: evalai.end_phase("dev"))),
+    "evalai.public": warning(_phase(is_public=False)),
     "evalai.open": warning(_attribute("prepare", lambda evalai: evalai.pause_phase("dev"))),
     "evalai.logs": warning(_phase(disable_logs=True)),
     "evalai.visibility": warning(_phase(is_submission_public=False)),
@@ -436,6 +458,8 @@ FAULTS: dict[str, Fault] = {
     "evalai.splits": failing(_phase(split="other_split")),
     "evalai.metric": failing(_phase(metrics=("q_mean", "accuracy"))),
     "evalai.leaderboard": warning(_phase(visibility=1)),
+    "evalai.latest": warning(_phase(by_latest=False)),
+    "evalai.execution_time": warning(_phase(show_execution_time=True)),
     "board.git": failing(_old_git),
     "board.address": failing(changing({"leaderboard": {"token": "env:NEUCO_TEST_NOT_SET"}})),
     "board.host_keys": warning(changing({"leaderboard": {"repository": "git@127.0.0.1:x/board.git"}})),
@@ -499,6 +523,9 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.accepted", failing(_attribute("prepare", _replaced_token))),
     ("evalai.host", failing(_with_token(_participants))),
     ("evalai.leaderboard", warning(_phase(leaderboard_public=False))),
+    ("evalai.latest", warning(changing({"phases": {"dev": {"selection": "best"}}}))),
+    ("evalai.queue", failing(_sandbox(shared_queue=True))),
+    ("evalai.server", failing(_attribute("prepare", lambda evalai: evalai.set_faults(ALWAYS_500)))),
     ("board.readme", warning(lambda clinic: clinic.push("README.md", f"{END}\n{BEGIN}\n"))),
     ("board.address", failing(changing({"leaderboard": {"repository": "http://example.org/board.git"}}))),
     ("alerts.webhook", failing(lambda clinic: clinic.private("webhook", "http://example.org/hidden"))),

@@ -9,14 +9,20 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.worker.doctor_faults import FAULTS, SECRET_LABEL, SHADES, Clinic, Fault, public_ids, write_healthy
 from tests.worker.stage import ROOT, clean_environment, git
 from worker.doctor import CHECKS, Level
+from worker.sandbox import Fault as Spoilt
+from worker.sandbox import FaultPlan, ManualClock
 from worker.unit import instance_of, open_places
 
 FINDINGS = (Level.WARN, Level.FAIL)
@@ -183,17 +189,78 @@ def doctor(clinic: Clinic, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_two_challenges_on_one_queue_are_named_as_such(clinic: Clinic) -> None:
+    """EvalAI's HTTP 500 for the queue alone is no outage: the server is well, and the cure is a queue of one's own."""
+    clinic.settings = replace(clinic.settings, shared_queue=True)
+    outcomes = {outcome.check.id: outcome for outcome in clinic.examine("evalai.challenge").outcomes}
+    assert outcomes["evalai.server"].level is Level.OK
+    assert (
+        "probably two challenges share the queue sandbox-queue"
+        in outcomes["evalai.queue"].findings[0].sentence
+    )
+    assert outcomes["evalai.challenge"].level is Level.SKIPPED
+
+
+def test_the_cure_for_another_standing_on_evalai_cures_it(clinic: Clinic) -> None:
+    """The request that the finding names changes what EvalAI shows, and the next examination finds nothing."""
+    clinic.spoil_phase("dev", by_latest=False)
+    (finding,) = clinic.examine("evalai.latest").outcomes[-1].findings
+    request = re.search(r"PATCH (\S+) (\{.*\})", finding.cure)
+    assert request is not None
+    first, last = clinic.evalai.submit("A", "dev", b"id,0\n"), clinic.evalai.submit("A", "dev", b"id,0\n")
+    host = {"Authorization": f"Bearer {clinic.evalai.token('host')}"}
+    for pk, value in ((first, 2.0), (last, 1.0)):
+        entry = {"split": "dev_split", "show_to_participant": True, "accuracies": {"q_mean": value}}
+        answer = requests.put(
+            f"{clinic.evalai.url}/api/jobs/challenge/{clinic.evalai.challenge}/update_submission/",
+            json={
+                "challenge_phase": clinic.evalai.phase_pk("dev"),
+                "submission": pk,
+                "submission_status": "finished",
+                "result": json.dumps([entry]),
+            },
+            headers=host,
+            timeout=10,
+        )
+        assert answer.status_code == 200
+    assert [row["submission__id"] for row in clinic.evalai.leaderboard("dev")] == [first]
+    answer = requests.patch(request[1], json=json.loads(request[2]), headers=host, timeout=10)
+    assert answer.status_code == 200
+    assert [row["submission__id"] for row in clinic.evalai.leaderboard("dev")] == [last]
+    assert clinic.look("evalai.latest").level is Level.OK
+
+
+def test_a_throttled_examination_waits_as_long_as_evalai_asks(clinic: Clinic) -> None:
+    """A daemon shares the account's calls: what EvalAI refuses for this minute is asked again after it, and the wait is told."""
+    clinic.hands = ManualClock(datetime.now(UTC))
+    clinic.settings = replace(clinic.settings, throttle_per_minute=2)
+    report = clinic.examine("evalai.metric")
+    assert report.level is Level.OK
+    assert [seconds for seconds, _ in clinic.waits] == [60]
+    assert "waiting 60 s, as EvalAI asks" in clinic.waits[0][1]
+
+
 def test_the_command_tells_failures_first_and_ends_with_1(clinic: Clinic) -> None:
-    """What must be mended stands at the top with its cure; neither token nor webhook is shown."""
+    """What must be fixed stands at the top with its cure, each fault counted; what passed is one line for each group."""
     FAULTS["ids.sorted"].plant(clinic)
+    (clinic.folder / "eval.txt").write_text("\n".join(public_ids("eval")[::-1]))
+    FAULTS["evalai.published"].plant(clinic)
     clinic.open()
     done = doctor(clinic)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert lines[0] == "Must be mended (1)"
+    assert lines[0] == "2 problems to fix"
     assert "is not sorted" in lines[1]
     assert "LC_ALL=C sort" in lines[2]
-    assert "✓ No task is constant" in done.stdout
+    assert "is not sorted" in lines[3]
+    assert lines[6] == "1 warning"
+    assert "is not published" in lines[7]
+    count = Counter(check.group for check in CHECKS)
+    assert lines[10] == f"✓ Configuration: {count['configuration']} passed"
+    assert f"✗ Public ids: {count['ids'] - 1} passed, 1 failed" in lines
+    assert f"! EvalAI: {count['evalai'] - 1} passed, 1 with warnings" in lines
+    assert len(lines) == 10 + len(count) + 2
+    assert lines[-1].startswith(f"{len(CHECKS)} checks: {len(CHECKS) - 2} passed, 1 with warnings, 1 failed.")
     for hidden in (
         clinic.evalai.token("host"),
         "services/hidden",
@@ -202,11 +269,24 @@ def test_the_command_tells_failures_first_and_ends_with_1(clinic: Clinic) -> Non
         assert hidden not in done.stdout + done.stderr
 
 
+def test_asked_for_all_the_command_lists_every_check(clinic: Clinic) -> None:
+    """With --all each check has its line, with the facts that it found."""
+    clinic.open()
+    done = doctor(clinic, "--offline", "--all")
+    assert done.returncode == 0
+    for check in CHECKS:
+        assert check.title in done.stdout
+    assert "“Healthy” with the phases dev, eval." in done.stdout
+
+
 def test_warnings_alone_end_with_0_and_json_is_one_document(clinic: Clinic) -> None:
-    """With --json stdout is one document and nothing else; a warning does not stop a launch."""
+    """With --json stdout is one document and nothing else, a wait is told on stderr; a warning does not stop a launch."""
     FAULTS["configuration.folds"].plant(clinic)
     clinic.open()
+    clinic.evalai.set_faults(FaultPlan(storm_s=0.5))  # Retry-After has whole seconds: 1
+    clinic.evalai.faults.force(Spoilt.STORM)
     done = doctor(clinic, "--json")
+    assert "waiting 1 s, as EvalAI asks" in done.stderr
     document = json.loads(done.stdout)
     assert done.returncode == 0, document
     assert document["result"] == "warn"

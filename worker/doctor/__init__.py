@@ -6,19 +6,22 @@ hidden tasks are, because only the organizer reads them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import NeucoError
-from worker.doctor import board, configuration, cost, evalai, machine, tasks
+from worker.doctor import board, configuration, cost, evalai, machine, phases, tasks
 from worker.doctor.check import Check, Finding, Level, Outcome, Report, fail, skipped
 from worker.doctor.examination import Examination
+from worker.doctor.remote import Wait
 
 CHECKS: tuple[Check, ...] = (
     *configuration.CHECKS,
     *tasks.CHECKS,
     *evalai.CHECKS,
+    *phases.CHECKS,
     *board.CHECKS,
     *machine.CHECKS,
     *cost.CHECKS,
@@ -32,6 +35,7 @@ def examine(
     offline: bool = False,
     only: Collection[str] | None = None,
     told: Callable[[Outcome], None] = lambda _: None,
+    wait: Wait = lambda seconds, _: time.sleep(seconds),
 ) -> Report:
     """Make the checks in their order.
 
@@ -41,10 +45,11 @@ def examine(
         offline: Skip what talks to other machines.
         only: Ids of the checks to make, with those that they need; all by default.
         told: Called with each outcome as soon as it is known.
+        wait: Lets so many seconds pass, and tells why.
     """
     wanted = _closure(only)
     outcomes: dict[str, Outcome] = {}
-    with Examination(path, clock=clock) as exam:
+    with Examination(path, clock=clock, wait=wait) as exam:
         for check in CHECKS:
             if check.id not in wanted:
                 continue

@@ -25,6 +25,11 @@ class Level(StrEnum):
 _ORDER = (Level.OK, Level.SKIPPED, Level.WARN, Level.FAIL)
 
 
+def worst(levels: Iterable[Level]) -> Level:
+    """Return the worst of some levels; ok without any."""
+    return max(levels, key=_ORDER.index, default=Level.OK)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """One sentence of a check, with what to do about it."""
@@ -35,7 +40,7 @@ class Finding:
 
 
 def fail(sentence: str, cure: str) -> Finding:
-    """Say what has to be mended before the launch."""
+    """Say what has to be fixed before the launch."""
     return Finding(level=Level.FAIL, sentence=sentence, cure=cure)
 
 
@@ -99,7 +104,7 @@ class Outcome:
     @property
     def level(self) -> Level:
         """The worst of its findings; ok without any."""
-        return max((finding.level for finding in self.findings), key=_ORDER.index, default=Level.OK)
+        return worst(finding.level for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready document."""

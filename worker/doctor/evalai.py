@@ -1,4 +1,4 @@
-"""Checks of the challenge on EvalAI: a handful of reading calls; nothing is received and nothing is written."""
+"""Checks of the token and of the challenge on EvalAI: a handful of reading calls; nothing is received and nothing is written."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from worker.evalai import NotFound, NotPermitted, TokenRefused
 SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60
 SKEW_WARN_S, SKEW_FAIL_S = 10.0, 120.0
-PUBLIC = 3
 TOKEN = ("configuration.file", "evalai.token")
 SERVER = (*TOKEN, "evalai.server")
 HOST = (*SERVER, "evalai.accepted", "evalai.host", "evalai.queue")
-PHASES = (*HOST, "evalai.phases")
-SPLITS = (*PHASES, "evalai.splits")
 
 
 @check("evalai.token", "The EvalAI token is there and has the form of one")
@@ -54,7 +51,8 @@ def _expiry(exam: Examination) -> Iterator[Finding]:
 @check("evalai.server", "EvalAI answers", needs=TOKEN, remote=True)
 def _server(exam: Examination) -> Iterator[Finding]:
     greeting = exam.remote.greeting
-    if isinstance(greeting, NeucoError) and not isinstance(greeting, TokenRefused | NotPermitted | NotFound):
+    known = isinstance(greeting, TokenRefused | NotPermitted | NotFound) or exam.remote.queue_breaks
+    if isinstance(greeting, NeucoError) and not known:
         yield fail(greeting.sentence, greeting.cure)
 
 
@@ -82,9 +80,15 @@ def _host(exam: Examination) -> Iterator[Finding]:
     remote=True,
 )
 def _queue(exam: Examination) -> Iterator[Finding]:
-    if isinstance(exam.remote.greeting, NotFound):
+    queue = exam.configuration.evalai.queue
+    if exam.remote.queue_breaks and isinstance(exam.remote.greeting, NeucoError):
         yield fail(
-            f"EvalAI has no challenge with the queue {exam.configuration.evalai.queue}.",
+            f"{exam.remote.greeting.sentence} It answers everything else: probably two challenges share the queue {queue}.",
+            "Ask EvalAI's administrators for a queue of your own, and enter its name as evalai.queue.",
+        )
+    elif isinstance(exam.remote.greeting, NotFound):
+        yield fail(
+            f"EvalAI has no challenge with the queue {queue}.",
             "Copy evalai.queue from the challenge's Manage tab on EvalAI; it is there as soon as the bundle is uploaded.",
         )
 
@@ -107,6 +111,34 @@ def _remote_evaluation(exam: Examination) -> Iterator[Finding]:
         yield fail(
             "The challenge is not set to remote evaluation: EvalAI would evaluate submissions itself.",
             "Upload the bundle with remote_evaluation: True, or ask EvalAI's admins to set it.",
+        )
+
+
+@check("evalai.docker", "Participants submit files", needs=HOST, remote=True)
+def _docker(exam: Examination) -> Iterator[Finding]:
+    if exam.remote.challenge.is_docker_based:
+        yield fail(
+            "The challenge is docker-based (is_docker_based): participants would submit images, which the worker cannot score.",
+            "Upload the bundle with is_docker_based: False, or ask EvalAI's administrators to unset it.",
+        )
+
+
+@check("evalai.published", "Participants can find the challenge", needs=HOST, remote=True)
+def _published(exam: Examination) -> Iterator[Finding]:
+    if not exam.remote.challenge.published:
+        yield warn(
+            "The challenge is not published: only its hosts can see it.",
+            "Publish it on EvalAI when everything is rehearsed.",
+        )
+
+
+@check("evalai.fifo", "The queue gives messages in any order", needs=HOST, remote=True)
+def _fifo(exam: Examination) -> Iterator[Finding]:
+    if exam.remote.challenge.use_fifo:
+        yield warn(
+            "The challenge has a FIFO queue (use_fifo_sqs): a team's next message comes only after its last one was deleted,"
+            " so a team's burst takes longer to arrive.",
+            "The worker finds every submission in EvalAI's listing all the same; ask EvalAI's administrators for a standard queue.",
         )
 
 
@@ -168,105 +200,6 @@ def _budget(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("evalai.phases", "EvalAI has every configured phase", needs=HOST, remote=True)
-def _phases(exam: Examination) -> Iterator[Finding]:
-    known = exam.remote.phases
-    for codename in exam.configuration.phases:
-        if codename not in known:
-            yield fail(
-                f"EvalAI has no phase with the codename {codename}; it has {', '.join(sorted(known)) or 'none'}.",
-                "Use the codenames of the challenge bundle under phases.",
-            )
-
-
-@check("evalai.other_phases", "Every phase on EvalAI is configured", needs=PHASES, remote=True)
-def _other_phases(exam: Examination) -> Iterator[Finding]:
-    for codename in sorted(set(exam.remote.phases) - set(exam.configuration.phases)):
-        yield warn(
-            f"EvalAI has a phase {codename} that is not configured: its submissions would be held.",
-            f"Add phases.{codename}, or remove the phase there.",
-        )
-
-
-@check("evalai.open", "No phase is paused on EvalAI", needs=PHASES, remote=True)
-def _open(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if exam.remote.phases[codename].is_submission_paused:
-            yield warn(
-                f"Phase {codename} takes no submissions: it is paused on EvalAI.",
-                "Resume it on EvalAI before the launch.",
-            )
-
-
-@check("evalai.logs", "Participants can read what is wrong with their files", needs=PHASES, remote=True)
-def _logs(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if exam.remote.phases[codename].disable_logs:
-            yield warn(
-                f"Phase {codename} has disable_logs set: participants may not see their score's details or what is wrong with a file.",
-                "Unset it on EvalAI; the worker's answers hold nothing that a participant may not know.",
-            )
-
-
-@check(
-    "evalai.visibility", "Submissions are public unless their team says otherwise", needs=PHASES, remote=True
-)
-def _visibility(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if not exam.remote.phases[codename].is_submission_public:
-            yield warn(
-                f"Submissions to phase {codename} are private by default, and only public ones count for the board.",
-                "Set is_submission_public on EvalAI, or tell the participants.",
-            )
-
-
-@check("evalai.partial", "No phase asks for partial evaluation", needs=PHASES, remote=True)
-def _partial(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if exam.remote.phases[codename].partial_evaluation:
-            yield warn(
-                f"Phase {codename} has partial evaluation enabled, which the worker does not use.",
-                "Unset is_partial_submission_evaluation_enabled on EvalAI.",
-            )
-
-
-@check("evalai.splits", "Every phase has the configured dataset split", needs=PHASES, remote=True)
-def _splits(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
-        pk = exam.remote.phases[codename].pk
-        if (pk, phase.split) not in exam.remote.splits:
-            there = sorted(split for of, split in exam.remote.splits if of == pk)
-            yield fail(
-                f"Phase {codename} has no dataset split {phase.split} on EvalAI; it has {', '.join(there) or 'none'}.",
-                f"Correct phases.{codename}.split.",
-            )
-
-
-@check(
-    "evalai.metric", "EvalAI's leaderboards have exactly the metric that is posted", needs=SPLITS, remote=True
-)
-def _metric(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
-        split = exam.remote.splits[exam.remote.phases[codename].pk, phase.split]
-        if split.labels != (phase.metric,):
-            yield fail(
-                f"The leaderboard of phase {codename} has the metrics {', '.join(split.labels)}, the worker posts {phase.metric}.",
-                f"Correct phases.{codename}.metric, or the schema of the bundle: labels: [{phase.metric}].",
-            )
-
-
-@check("evalai.leaderboard", "Participants see EvalAI's own leaderboard", needs=SPLITS, remote=True)
-def _leaderboard(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
-        there = exam.remote.phases[codename]
-        split = exam.remote.splits[there.pk, phase.split]
-        if split.visibility != PUBLIC or not there.leaderboard_public:
-            yield warn(
-                f"EvalAI's leaderboard of phase {codename} is not public: participants see mean Q in their own submissions only.",
-                "Set leaderboard_public and visibility: 3 on EvalAI, unless that is meant.",
-            )
-
-
 CHECKS: tuple[Check, ...] = (
     _token,
     _expiry,
@@ -276,17 +209,11 @@ CHECKS: tuple[Check, ...] = (
     _queue,
     _challenge,
     _remote_evaluation,
+    _docker,
+    _published,
+    _fifo,
     _dates,
     _clock,
     _files,
     _budget,
-    _phases,
-    _other_phases,
-    _open,
-    _logs,
-    _visibility,
-    _partial,
-    _splits,
-    _metric,
-    _leaderboard,
 )

@@ -18,7 +18,7 @@ from scoring.tasks import Task
 from worker.challenge import PhaseSetup, load_challenge
 from worker.configuration import Configuration, load
 from worker.doctor.labels import LabelFile, read_labels
-from worker.doctor.remote import Remote
+from worker.doctor.remote import Remote, Wait
 from worker.rounds import publisher_settings
 
 if TYPE_CHECKING:
@@ -33,10 +33,12 @@ class Examination:
     Args:
         path: The configuration file.
         clock: Gives the time of this machine.
+        wait: Lets so many seconds pass, and tells why.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], datetime]) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], datetime], wait: Wait) -> None:
         self.path = path
+        self._wait = wait
         self.clock = clock
         self._open = ExitStack()
 
@@ -107,7 +109,7 @@ class Examination:
     @cached_property
     def remote(self) -> Remote:
         """EvalAI, as far as it was asked."""
-        remote = Remote(self.configuration, clock=self.clock)
+        remote = Remote(self.configuration, clock=self.clock, wait=self._wait)
         self._open.callback(remote.close)
         return remote
 

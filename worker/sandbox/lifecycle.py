@@ -22,7 +22,7 @@ def check_open(world: World, phase: Phase, user: User) -> None:
     """
     if not world.is_active:
         raise error(406, "Challenge is not active")
-    if not phase.is_active:
+    if not world.is_open(phase):
         raise error(406, "Sorry, cannot accept submissions since challenge phase is not active")
     if phase.is_submission_paused:
         raise error(

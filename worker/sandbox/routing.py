@@ -93,6 +93,13 @@ class Call:
         if not self.is_host:
             raise error(status, text)
 
+    def require_own_queue(self) -> None:
+        """Break down, as EvalAI does, when two challenges have a queue of the same name."""
+        if self.world.settings.shared_queue:
+            raise Breakdown(
+                "MultipleObjectsReturned: get() returned more than one Challenge -- it returned 2!"
+            )
+
     def require_challenge(self, challenge: int) -> None:
         """Raise 404 unless the challenge is the one that lives here."""
         if challenge != self.world.settings.challenge:

@@ -146,6 +146,11 @@ class Sandbox:
         with self.world.lock:
             self.world.end_date = self.world.clock.now()
 
+    def end_phase(self, codename: str) -> None:
+        """Let one phase end now; the challenge goes on."""
+        with self.world.lock:
+            self.world.phase(codename).end_date = self.world.clock.now()
+
     def pause_phase(self, codename: str, *, paused: bool = True) -> None:
         """Stop or resume the taking of submissions."""
         with self.world.lock:

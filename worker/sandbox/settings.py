@@ -34,6 +34,10 @@ class PhaseSettings:
     partial_evaluation: bool = False
     visibility: int = 3  # 1 host, 2 owner and host, 3 public
     descending: bool = True
+    by_latest: bool = (
+        False  # what EvalAI makes of every bundle, whatever its show_leaderboard_by_latest_submission says
+    )
+    show_execution_time: bool = False
 
     @property
     def title(self) -> str:
@@ -80,6 +84,9 @@ class SandboxSettings:
     participants_may_re_run: bool = False
     allow_resuming: bool = True
     remote_evaluation: bool = True
+    published: bool = True
+    docker_based: bool = False
+    shared_queue: bool = False  # another challenge has a queue of the same name: EvalAI then breaks on it
     seed: int = 0
     host: str = "127.0.0.1"
     port: int = 0

@@ -61,6 +61,7 @@ class Phase:
     split_pk: int
     dataset_split_pk: int
     settings: PhaseSettings
+    end_date: datetime
     is_active: bool = True
     is_submission_paused: bool = False
 
@@ -145,6 +146,7 @@ class World:
                 split_pk=first + 31 + i,
                 dataset_split_pk=first + 51 + i,
                 settings=phase,
+                end_date=self.end_date,
             )
             for i, phase in enumerate(settings.phases)
         }
@@ -223,6 +225,10 @@ class World:
     def is_active(self) -> bool:
         """Whether the challenge has started and not ended."""
         return self.start_date <= self.clock.now() < self.end_date
+
+    def is_open(self, phase: Phase) -> bool:
+        """Tell whether a phase is active, in a challenge that is."""
+        return phase.is_active and self.is_active and self.clock.now() < phase.end_date
 
     def phase(self, codename: str) -> Phase:
         """Return the phase of that codename.

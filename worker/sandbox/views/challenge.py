@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from worker.sandbox.replies import Reply, detail, error
 from worker.sandbox.routing import Call, Route
 from worker.sandbox.serialization import challenge_json, paged, phase_json, phase_split_json, split_name
@@ -9,6 +11,7 @@ from worker.sandbox.serialization import challenge_json, paged, phase_json, phas
 
 def by_queue(call: Call, queue: str) -> Reply:
     """Return the challenge behind a queue; the start-up check of a worker."""
+    call.require_own_queue()
     if queue != call.world.settings.queue:
         raise error(400, f"Challenge with queue name {queue} does not exist")
     call.require_host(401, "Sorry, you are not authorized to access this challenge.")
@@ -49,6 +52,19 @@ def phase_splits(call: Call, challenge: int) -> Reply:
     return Reply(body=[phase_split_json(p) for p in shown])
 
 
+def phase_split(call: Call, split: int) -> Reply:
+    """Return one challenge phase split, or change it as a host: the toggle on the leaderboard's page does nothing else."""
+    phase = call.world.phase_of_split(split)
+    if phase is None:
+        raise detail(404, f"ChallengePhaseSplit {split} does not exist")
+    if call.method == "PATCH":
+        call.require_host(403, "Sorry, you are not authorized to make this request!")
+        latest = call.data.get("show_leaderboard_by_latest_submission", phase.settings.by_latest)
+        phase.settings = replace(phase.settings, by_latest=bool(latest))
+        call.world.effect("phase_split_changed", by_latest=phase.settings.by_latest)
+    return Reply(body=phase_split_json(phase))
+
+
 def dataset_split(call: Call, split: int) -> Reply:
     """Return a dataset split, the only place where its codename stands."""
     for candidate in call.world.phases.values():
@@ -82,6 +98,10 @@ ROUTES = (
         views={"GET": phase_splits},
         public=True,
         throttled=False,
+    ),
+    Route(
+        path="/api/challenges/challenge/create/challenge_phase_split/<int:split>/",
+        views={"GET": phase_split, "PATCH": phase_split},
     ),
     Route(
         path="/api/challenges/challenge/create/dataset_split/<int:split>/",

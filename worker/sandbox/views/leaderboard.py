@@ -63,7 +63,7 @@ def correct_row(call: Call, row: int) -> Reply:
 
 
 def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, Any]]:
-    """Rank the rows of a phase's split.
+    """Rank the rows of a phase's split: each team's best, or its latest, and then the newest row first.
 
     Raises:
         Breakdown: A row holds a boolean, which PostgreSQL cannot read as a number.
@@ -73,7 +73,8 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
         shown = [row for row in shown if world.submissions[row.submission].is_public]
     shapes = [_shape(world, phase, row) for row in sorted(shown, key=lambda row: -row.pk)]
     sign = -1 if phase.settings.descending else 1
-    shapes.sort(key=lambda shape: sign * shape["filtering_score"])
+    if not phase.settings.by_latest:
+        shapes.sort(key=lambda shape: sign * shape["filtering_score"])
     ranked: list[dict[str, Any]] = []
     seen: set[str] = set()
     for shape in shapes:

@@ -11,6 +11,7 @@ NOT_AUTHORIZED = "Sorry, you are not authorized to access this resource"
 def receive(call: Call, queue: str) -> Reply:
     """Deliver at most one message; null values when nothing is available."""
     world = call.world
+    call.require_own_queue()
     if queue != world.settings.queue:
         raise error(400, f"Challenge with queue name {queue} does not exist")
     call.require_host(401, NOT_AUTHORIZED)
@@ -25,6 +26,7 @@ def receive(call: Call, queue: str) -> Reply:
 def delete(call: Call, queue: str) -> Reply:
     """Delete the message that was delivered under a receipt handle."""
     world = call.world
+    call.require_own_queue()
     if queue != world.settings.queue:
         raise error(400, f"Challenge with queue name {queue} does not exists")
     if "receipt_handle" not in call.data:

@@ -10,9 +10,9 @@ FROM python:3.11-slim-bookworm AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY constraints.txt .
-RUN python -m venv /opt/neuco && /opt/neuco/bin/pip install --upgrade --constraint constraints.txt pip hatchling
+RUN python -m venv /opt/neuco && /opt/neuco/bin/pip install --upgrade --constraint constraints.txt pip hatchling hatch-fancy-pypi-readme
 # PyTorch's CPU build, by its own index: the usual one would bring several gigabytes of CUDA packages.
-RUN /opt/neuco/bin/pip install --no-deps --index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+RUN /opt/neuco/bin/pip install --no-deps --index-url https://download.pytorch.org/whl/cpu --constraint constraints.txt torch
 COPY pyproject.toml README.md LICENSE ./
 COPY config config
 COPY deploy deploy

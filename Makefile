@@ -59,9 +59,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
 	@echo "Installing the pinned versions into $(VENV) (the first time: a minute or two) ..."
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip
 	@if [ -n "$(TORCH_INDEX)" ]; then \
-		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" torch==2.13.0 \
+		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" --constraint constraints.txt torch \
 		|| echo "$(TORCH_INDEX) gives no torch; taking it from the usual index."; fi
-	@$(PIP) install --quiet --constraint constraints.txt hatchling editables
+	@$(PIP) install --quiet --constraint constraints.txt hatchling hatch-fancy-pypi-readme editables
 	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
 	@$(BIN)/neuco-worker warm
 	@touch $@

@@ -143,11 +143,16 @@ if [ -z "$root" ] && [ -z "$dry" ] && ! setpriv --reuid "$user" --regid "$user" 
     exit 1
 fi
 if [ -n "$libraries" ]; then
-    run "${pip[@]}" install --no-index --no-deps --force-reinstall "$source"
     echo "    $prefix: libraries from $libraries"
     if [ -z "$dry" ]; then
         echo "$libraries" >"$("$prefix/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/libraries.pth"
+        if [ -d "$source" ] && ! "$prefix/bin/python" -c 'import hatchling, hatch_fancy_pypi_readme' 2>/dev/null; then
+            echo "install.sh: to install a clone, hatchling and hatch-fancy-pypi-readme must be in $libraries; or give a wheel with --source" >&2
+            exit 1
+        fi
     fi
+    # What builds a clone comes from the libraries too: nothing is downloaded.
+    run "${pip[@]}" install --no-index --no-build-isolation --no-deps --force-reinstall "$source"
 else
     # PyTorch's CPU build, by its own index: the usual one would bring several gigabytes of CUDA packages.
     torch=$(sed -n 's/^torch==/torch==/p' "$here/../constraints.txt")

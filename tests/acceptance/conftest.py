@@ -21,5 +21,5 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """The wheel and the libraries that it declares, nothing else."""
     installation = Installation(tmp_path_factory.mktemp("installation"))
-    installation.pip("install", "--quiet", str(wheel))
+    installation.run("pip", "install", "--quiet", str(wheel), cwd=installation.folder)
     return installation

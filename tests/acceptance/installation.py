@@ -7,6 +7,7 @@ follows from what the packages themselves declare, so one that is not declared i
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -49,6 +50,20 @@ def link(requirements: Iterable[str], folder: Path) -> None:
                 place.symlink_to(Path(str(package.locate_file(name))))
 
 
+def copy_checkout(target: Path) -> Path:
+    """Copy what is installed, and no more, into a new git repository."""
+    target.mkdir()
+    files = ["pyproject.toml", "README.md", "LICENSE", "constraints.txt"]
+    for name in files:
+        shutil.copy(ROOT / name, target)
+    for name in ("worker", "scoring", "leaderboard", "config", "deploy"):
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+    git = ["git", "-c", "user.name=Nobody", "-c", "user.email=nobody@example.org", "-C", str(target)]
+    for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "All"]):
+        subprocess.run([*git, *words], check=True, timeout=100)
+    return target
+
+
 def build_wheel(source: Path, target: Path) -> Path:
     """Build the wheel of a checkout."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
@@ -70,30 +85,28 @@ class Installation:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=100)
         (self.libraries,) = folder.glob("lib/python3.*/site-packages")
         link(DECLARED, self.libraries)
+        self._bring_pip()
         self.environment = {
             key: value
             for key, value in os.environ.items()
-            if not key.startswith(("PYTEST_", "PYTHON", "GIT_", "COV_"))
+            if not key.startswith(("PYTEST_", "PYTHON", "PIP_", "GIT_", "COV_"))
         } | {"NUMBA_CACHE_DIR": str(folder / "numba"), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
 
-    def pip(self, *arguments: str, **environment: str) -> str:
-        """Run pip without an index; it is the one of the tests, a newcomer's has the same commands."""
-        command = [sys.executable, "-m", "pip", "--python", str(self.folder / "bin" / "python")]
-        done = subprocess.run(
-            [*command, "--disable-pip-version-check", "--no-cache-dir", *arguments],
-            env=self.environment | {"PIP_NO_INDEX": "1"} | environment,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        assert done.returncode == 0, f"pip {' '.join(arguments)}\n{done.stdout}{done.stderr}"
-        return done.stdout
+    def _bring_pip(self) -> None:
+        """Let the tests' pip work here: without an index, and with build tools beside it in place of those that it would download."""
+        tools = self.folder / "build-tools"
+        tools.mkdir()
+        link(BUILD, tools)
+        settings = f"PYTHONPATH={tools} PIP_NO_INDEX=1 PIP_NO_BUILD_ISOLATION=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1"
+        command = f'exec env {settings} {sys.executable} -m pip --python {self.folder}/bin/python "$@"'
+        script = self.folder / "bin" / "pip"
+        script.write_text(f"#!/bin/sh\n{command}\n")
+        script.chmod(0o755)
 
     def start(self, *command: str, cwd: Path) -> subprocess.Popen[str]:
         """Start a program of the installation."""
         return subprocess.Popen(
-            [str(self.folder / "bin" / command[0]), *command[1:]],
+            [shutil.which(command[0], path=self.environment["PATH"]) or command[0], *command[1:]],
             cwd=cwd,
             env=self.environment,
             text=True,

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.acceptance.installation import copy_checkout
 from tests.acceptance.service_manager import PLACES, ServiceManager
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 from worker.scaffold import set_value
@@ -256,3 +257,25 @@ def test_wrong_options_are_refused(tmp_path: Path) -> None:
     told = subprocess.run([*SCRIPT, "--rot", str(tmp_path)], capture_output=True, text=True)
     assert (told.returncode, names(tmp_path)) == (2, set())
     assert "unknown option --rot" in told.stderr
+
+
+def test_a_clone_is_installed_with_the_libraries_alone(tmp_path: Path) -> None:
+    """With ``--libraries`` nothing is downloaded, not even what builds the clone; what is missing for that is named."""
+    script = copy_checkout(tmp_path / "clone") / "deploy" / "install.sh"
+
+    def install(libraries: str) -> subprocess.CompletedProcess[str]:
+        where = ["--root", str(tmp_path / "root"), "--libraries", libraries, "--python", sys.executable]
+        return subprocess.run([str(script), *where], capture_output=True, text=True, check=False)
+
+    (tmp_path / "nothing").mkdir()
+    refused = install(str(tmp_path / "nothing"))
+    assert refused.returncode == 1
+    assert "hatchling" in refused.stderr
+    assert "--source" in refused.stderr
+    done = install(sysconfig.get_path("purelib"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    installed = tmp_path / "root/opt/neuco-worker"
+    told = subprocess.run([installed / "bin/neuco-worker", "--help"], capture_output=True, text=True)
+    assert "Commands:" in told.stdout
+    (libraries,) = installed.glob("lib/python3.*/site-packages")
+    assert (libraries / "worker" / "deploy" / "install.sh").is_file()

@@ -109,7 +109,7 @@ def test_every_command_is_run() -> None:
 
 def test_nothing_else_is_installed(installation: Installation) -> None:
     """Guard for the tests below: what is declared is complete, and no test package is in sight."""
-    assert "No broken requirements" in installation.pip("check")
+    assert "No broken requirements" in installation.run("pip", "check", cwd=installation.folder)
     code = "import importlib.util as u; print([n for n in ('polars', 'pytest', 'sklearn', 'tests') if u.find_spec(n)])"
     assert installation.run("python", "-c", code, cwd=installation.folder) == "[]\n"
 

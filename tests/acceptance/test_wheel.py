@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import email
+import re
 import zipfile
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
-from tests.acceptance.installation import ROOT, Installation
+from tests.acceptance.installation import DECLARED, ROOT, Installation, copy_checkout
 
 pytestmark = pytest.mark.xdist_group("installation")
 
@@ -68,3 +71,56 @@ def test_page_templates_are_in_the_wheel(wheel: Path) -> None:
         for path in (ROOT / package).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
                 assert path.relative_to(ROOT).as_posix() in names
+
+
+def readme_lines() -> list[str]:
+    """List the commands of README's section on installing."""
+    section = (ROOT / "README.md").read_text().partition("\n## Installing\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\$ (.*)$", section, re.MULTILINE)
+
+
+def test_readme_gives_the_cpu_build_first() -> None:
+    """The one line that needs PyTorch's index comes before all that would take torch from elsewhere."""
+    first, *others = readme_lines()
+    assert first.endswith("--index-url https://download.pytorch.org/whl/cpu torch")
+    assert len(others) == 3
+
+
+@pytest.mark.parametrize("line", readme_lines()[1:])
+def test_readmes_ways_to_install_work(line: str, wheel: Path, tmp_path: Path) -> None:
+    """From a clone, as a wheel, from an address: each gives the same files and a command, with the pinned versions and no index."""
+    clone = copy_checkout(tmp_path / "clone")
+    address = "https://github.com/ORGANIZER/neuco-worker.git"
+    installation = Installation(tmp_path / "environment")
+    installation.run("bash", "-ec", line.replace(address, f"file://{clone}"), cwd=clone)
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+    assert not [name for name in names if not (installation.libraries / name).is_file()]
+    assert "Commands:" in installation.run("neuco-worker", "--help", cwd=tmp_path)
+
+
+def test_versions_are_pinned_in_one_place() -> None:
+    """Other people's environments are asked for ranges; torch's tested version is written in constraints.txt alone."""
+    assert not [requirement for requirement in DECLARED if "==" in requirement]
+    assert "\ntorch==" in (ROOT / "constraints.txt").read_text()
+    for name in ("Makefile", "Dockerfile", "README.md", "config/kin/geobench-check.yml"):
+        assert "torch==" not in (ROOT / name).read_text(), name
+
+
+def test_a_package_page_has_no_broken_link(wheel: Path) -> None:
+    """The long description names no other file of the repository, but everything else is there."""
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_string(archive.read(name).decode())
+    page = metadata.get_payload()
+    assert isinstance(page, str)
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(page)
+    links = re.findall(r"(?:href|src)=\"([^\"]*)\"", html)
+    assert links
+    assert not [link for link in links if not link.startswith(("https://", "#"))]
+    headings = re.findall(r"^## .*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert [heading for heading in headings if heading not in page] == []
+    for version in ("3.11", "3.12", "3.13"):
+        assert f"Programming Language :: Python :: {version}" in metadata.get_all("Classifier", [])
+    assert metadata["Keywords"]
+    assert metadata["Author"]

@@ -161,7 +161,7 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
                     fatal.append(worker.fatal)
                     signals.stop.set()
             except NeucoError as error:  # a locked or full database: the next beat tries again
-                log.error(error.sentence, event_key=error.code)
+                log.error(error.message, event_key=error.code)
             notify("WATCHDOG=1")
 
         if configuration.metrics.listen is not None:

@@ -11,6 +11,7 @@ import sqlite3
 import stat
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from tests.worker.stage import Play, Stage, embeddings
 from worker import answers
 from worker.backoff import LONGEST_S, backoff
 from worker.budget import Budget
+from worker.cli import guarded
+from worker.doctor import Level, examine
 from worker.lock import only_daemon
 from worker.state import Store
 from worker.states import ACTIVE, ANSWERED, COUNTED, TRANSITIONS, Attempt, Errand, Outcome, State
@@ -189,6 +192,61 @@ def test_a_full_database_is_told_and_got_over(stage: Stage, play: Play) -> None:
     assert {stage.status(pk) for pk in pks} == {"finished"}
     assert {len({json.dumps(post, sort_keys=True) for post in stage.posts(pk)}) for pk in pks} == {1}
     assert stage.evalai.queue_length() == 0
+
+
+def noise_in(whole: bytes) -> bytes:
+    """Return a database of which only the first page is left as it was."""
+    return whole[:4096] + b"\x0d\xff" * (len(whole) // 2 - 2048)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda whole: b"garbage" * 3000, lambda whole: whole[:13_000], noise_in],
+    ids=["another file", "cut off", "noise"],
+)
+def test_a_damaged_database_is_named_with_what_to_do(
+    stage: Stage, damage: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Every command that opens it names the file, says that it is damaged, and how the challenge goes on; no backup is made of it."""
+    stage.store().close()
+    place = stage.state / "worker.db"
+    place.write_bytes(damage(place.read_bytes()))
+    archive = tmp_path / "damaged.tar.gz"
+    for command in (["status"], ["challenge", "audit"], ["challenge", "backup", str(archive)], ["once"]):
+        assert guarded([*command, "--config", str(stage.path)]) == 1
+        sentence, cure = capsys.readouterr().err.splitlines()
+        assert sentence.startswith(f"neuco-worker: The state database {place} is damaged (")
+        assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in cure
+        assert f"sqlite3 {place} .recover" in cure
+    assert not archive.exists()
+    examined = examine(stage.path, clock=lambda: NOW, only=["machine.database"])
+    (finding,) = examined.outcomes[-1].findings
+    assert (finding.level, finding.sentence) == (Level.FAIL, sentence.removeprefix("neuco-worker: "))
+
+
+def test_the_daemon_says_what_to_do_about_a_damaged_database(live: Stage) -> None:
+    """It does not start, and its last words are those of every command."""
+    live.store().close()
+    (live.state / "worker.db").write_bytes(b"garbage" * 3000)
+    assert live.run().wait(60) == 1
+    assert "is damaged (file is not a database)" in live.log
+    assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in live.log
+
+
+def test_damage_that_only_a_full_look_finds_is_found_by_doctor(stage: Stage) -> None:
+    """The schema can be read, a table cannot: the doctor reads all pages."""
+    with contextlib.closing(stage.store()) as store:
+        for _ in range(40):
+            with store.write() as tx:
+                tx.log("filling", actor="test", now=NOW, text="x" * 3000)
+    place = stage.state / "worker.db"
+    with place.open("r+b") as file:
+        file.seek(-8192, os.SEEK_END)
+        file.write(b"\x0d\xff" * 4096)
+    examined = examine(stage.path, clock=lambda: NOW, only=["machine.database"])
+    (finding,) = examined.outcomes[-1].findings
+    assert finding.level is Level.FAIL
+    assert f"{place} is damaged" in finding.sentence
 
 
 def _hold(folder: Path, held: object, release: object) -> None:

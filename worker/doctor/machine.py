@@ -15,6 +15,7 @@ from worker import unit
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
 from worker.limits import GIGABYTE
+from worker.state.store import damaged, failure
 
 STATE = ("configuration.file", "machine.state")
 
@@ -46,12 +47,14 @@ def _database(exam: Examination) -> Iterator[Finding]:
         return
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
-        yield fail(
-            f"{path} cannot be read as a database ({error}).",
-            "Restore a backup: neuco-worker challenge restore ARCHIVE DIRECTORY",
-        )
+        problem = failure(error, path, str(error))
+    else:
+        if found == "ok":
+            return
+        problem = damaged(path, " ".join(found.split()))
+    yield fail(problem.sentence, problem.cure)
 
 
 @check("machine.disk", "There is room on the disk", needs=STATE)

@@ -30,6 +30,7 @@ from worker.state.promises import Promises
 from worker.state.submissions import Submissions
 
 BUSY_TIMEOUT_S = 15
+DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Transaction(Submissions, Attempts, Cells, Outbox, Boards, Notices, Promises):
@@ -52,6 +53,9 @@ class Store:
         prefix = "sqlite:///"
         if url.startswith(prefix):
             _make_private(Path(url.removeprefix(prefix)))
+            self._file: Path | None = Path(url.removeprefix(prefix))
+        else:
+            self._file = None
         self._checkpoint = checkpoint
         self._reading: dict[str, Any] = {}
         if url.startswith("sqlite"):
@@ -63,7 +67,7 @@ class Store:
             self._reading = servers.READING
         self._posts: list[servers.Post] = []
         try:
-            with _typed():
+            with _typed(self._file):
                 if self.shared:
                     servers.check_version(self._engine)
                 bring_up_to_date(self._engine)
@@ -90,7 +94,7 @@ class Store:
             InfrastructureError: If the database is locked, full or damaged.
         """
         with (
-            _typed(),
+            _typed(self._file),
             self._engine.connect().execution_options(neuco_write=True) as connection,
             connection.begin(),
         ):
@@ -105,7 +109,7 @@ class Store:
     def read(self) -> Iterator[Transaction]:
         """Open a transaction that sees one state of the database and changes nothing."""
         with (
-            _typed(),
+            _typed(self._file),
             self._engine.connect().execution_options(**self._reading) as connection,
             connection.begin(),
         ):
@@ -126,19 +130,41 @@ def _make_private(path: Path) -> None:
 
 
 @contextmanager
-def _typed() -> Iterator[None]:
+def _typed(file: Path | None) -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        raise InfrastructureError(
-            f"The state database failed: {error.orig}.",
-            cure="Look at disk space and permissions.",
-            code="state.database",
-        ) from error
+        raise failure(error.orig, file, str(error.orig)) from error
     except DBAPIError as error:
-        raise InfrastructureError(
-            f"The state database failed: {type(error).__name__}.", code="state.database"
-        ) from error
+        raise failure(error.orig, file, type(error).__name__) from error  # its text can hold values
+    except sqlite3.Error as error:  # while a connection is prepared
+        raise failure(error, file, str(error)) from error
+
+
+def failure(cause: BaseException | None, file: Path | None, what: str) -> InfrastructureError:
+    """Return what to tell when the database failed.
+
+    Args:
+        cause: What the driver raised.
+        file: Where the database is; None for a server.
+        what: What may be told of the cause.
+    """
+    if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
+        return damaged(file, str(cause))
+    name = "The state database" if file is None else f"The state database {file}"
+    return InfrastructureError(
+        f"{name} failed: {what}.", cure="Look at disk space and permissions.", code="state.database"
+    )
+
+
+def damaged(file: Path, what: str) -> InfrastructureError:
+    """Return what to tell of a database file that cannot be trusted any more."""
+    return InfrastructureError(
+        f"The state database {file} is damaged ({what}).",
+        cure="Stop the worker and put the last backup back: `neuco-worker challenge restore ARCHIVE DIRECTORY`; what came since is found at"
+        f" EvalAI. Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
+        code="state.damaged",
+    )
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:

@@ -136,6 +136,63 @@ def test_limits_refuse_the_second_submission(
     assert refused.json()["error"].startswith(sentence)
 
 
+def begin_upload(web: Web, parts: int) -> dict[str, Any]:
+    """Ask for the addresses of a large upload's parts, as EvalAI's command line does."""
+    form = {"status": "submitting", "file_name": "x.csv", "num_file_chunks": parts, "method_name": "large"}
+    path = f"/api/jobs/phases/{web.sandbox.phase_pk('dev')}/get_submission_file_presigned_url/"
+    answer = web("POST", path, "alice", data=form)
+    assert answer.status_code == 201
+    begun: dict[str, Any] = answer.json()
+    assert [part["partNumber"] for part in begun["presigned_urls"]] == list(range(1, parts + 1))
+    return begun
+
+
+def test_a_large_upload_comes_in_four_calls(sandbox: Sandbox, web: Web) -> None:
+    """The submission is there at once with a placeholder; its parts are joined under the same address, and then the message is sent."""
+    begun = begin_upload(web, 2)
+    pk, phase = begun["submission_pk"], sandbox.phase_pk("dev")
+    shown = sandbox.submission(pk)
+    assert (shown["status"], shown["method_name"]) == ("submitted", "large")
+    assert requests.get(shown["input_file"], timeout=10).content == b"file_content"
+    tags = [
+        requests.put(part["url"], data=data, timeout=10).headers["ETag"]
+        for part, data in zip(begun["presigned_urls"], (CSV[:3], CSV[3:]), strict=True)
+    ]
+    assert requests.get(shown["input_file"], timeout=10).content == b"file_content"
+    parts = [{"ETag": tag, "PartNumber": number} for number, tag in enumerate(tags, 1)]
+    end = f"/api/jobs/phases/{phase}/finish_submission_file_upload/{pk}/"
+    ended = web("POST", end, "alice", data={"parts": json.dumps(parts), "upload_id": begun["upload_id"]})
+    assert (ended.status_code, ended.json()["submission_pk"]) == (201, pk)
+    assert requests.get(shown["input_file"], timeout=10).content == CSV
+    assert sandbox.submission(pk) == shown
+    assert sandbox.queue_length() == 0
+    assert web("POST", f"/api/jobs/phases/{phase}/send_submission_message/{pk}/", "alice").json() == {}
+    (message,) = sandbox.world.queue.bodies()
+    assert message == {"submission_pk": pk, "phase_pk": phase, "challenge_pk": sandbox.challenge}
+
+
+def test_a_large_upload_needs_its_parts(sandbox: Sandbox, web: Web) -> None:
+    """Nobody puts a part where none is expected, and what storage does not have is not joined."""
+    begun = begin_upload(web, 1)
+    pk, url = begun["submission_pk"], begun["presigned_urls"][0]["url"]
+    assert requests.put(url.replace("partNumber=1", "partNumber=2"), data=CSV, timeout=10).status_code == 403
+    assert requests.put(url.split("?")[0], data=CSV, timeout=10).status_code == 403
+    end = f"/api/jobs/phases/{sandbox.phase_pk('dev')}/finish_submission_file_upload/{pk}/"
+    for form, words in (
+        ({"upload_id": begun["upload_id"]}, "Uploaded file Parts metadata is missing"),
+        ({"parts": "[]"}, "Uploaded file UploadId is missing"),
+        (
+            {"parts": '[{"ETag": "x", "PartNumber": 1}]', "upload_id": begun["upload_id"]},
+            "Could not fetch presigned urls.",
+        ),
+    ):
+        refused = web("POST", end, "alice", data=form)
+        assert (refused.status_code, refused.json()) == (400, {"error": words})
+    assert requests.get(sandbox.submission(pk)["input_file"], timeout=10).content == b"file_content"
+    sandbox.end_challenge()
+    assert web("POST", end, "alice", data={}).status_code == 406
+
+
 def test_failed_submissions_use_no_quota(clock: ManualClock) -> None:
     """A failed submission makes room for another one the same day."""
     phase = PhaseSettings(codename="dev", max_per_day=1)

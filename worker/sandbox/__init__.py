@@ -15,7 +15,9 @@ server; a recorded story of requests is replayed against it in the tests. State 
         evalai.journal.posts()[pk]               # every accepted final PUT, in order
         evalai.queue_length()                    # messages that nobody deleted
 
-Files come from another origin (``media_url``), as in production; the journal notes whether a token reached it. Faults are settings
+Files come from another origin (``media_url``), as in production; the journal notes whether a token reached it. A large upload comes in
+steps: ``begin_upload`` makes the submission with EvalAI's placeholder, ``finish_upload`` puts the file in its place and sends the message;
+participants do the same with the four calls of their command line. Faults are settings
 (``SandboxSettings(faults=FaultPlan(probability=0.2))``), forced one by one (``evalai.faults.force(Fault.ERROR_AFTER)``) or changed on
 the way (``evalai.set_faults``). With ``clock=ManualClock().clock()`` throttle, visibility and token expiry need no sleeping.
 """

@@ -69,7 +69,26 @@ def check_quota(world: World, phase: Phase, team: Team) -> None:
         raise error(406, "The maximum number of submission for today has been reached")
 
 
-def create(
+def create(world: World, *, phase: Phase, **described: Any) -> Submission:
+    """Keep a new submission, described as for ``add``, and put its message on the queue.
+
+    The message carries challenge and phase as strings, as EvalAI takes them from the address.
+
+    Raises:
+        Refusal: 406, quota used up or an empty file.
+    """
+    submission = add(world, phase=phase, **described)
+    body = {
+        "challenge_pk": str(world.settings.challenge),
+        "phase_pk": str(phase.pk),
+        "is_static_dataset_code_upload_submission": False,
+        "submission_pk": submission.pk,
+    }
+    send(world, submission, body)
+    return submission
+
+
+def add(
     world: World,
     *,
     phase: Phase,
@@ -80,9 +99,7 @@ def create(
     is_public: bool | None,
     fields: Mapping[str, str],
 ) -> Submission:
-    """Keep a new submission and put its message on the queue.
-
-    The message carries challenge and phase as strings, as EvalAI takes them from the address.
+    """Keep a new submission, without a message.
 
     Raises:
         Refusal: 406, quota used up or an empty file.
@@ -111,13 +128,6 @@ def create(
     )
     world.submissions[pk] = submission
     world.effect("submitted", pk, team=team.name, phase=phase.settings.codename, is_public=is_public)
-    body = {
-        "challenge_pk": str(world.settings.challenge),
-        "phase_pk": str(phase.pk),
-        "is_static_dataset_code_upload_submission": False,
-        "submission_pk": pk,
-    }
-    send(world, submission, body)
     return submission
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from worker.sandbox import lifecycle
+from worker.sandbox import lifecycle, uploads
 from worker.sandbox.authentication import LIFETIME, Tokens
 from worker.sandbox.clock import Clock, system_clock
 from worker.sandbox.faults import FaultPlan, FaultSource
@@ -182,23 +182,55 @@ class Sandbox:
         content = file.read_bytes() if isinstance(file, Path) else file
         name = file_name or (file.name if isinstance(file, Path) else "embeddings.csv")
         with self.world.lock:
-            try:
-                found = self.world.team(team)
-            except LookupError:
-                found = self.world.add_team(team)
-            stage, user = self.world.phase(phase), self.world.users[found.members[0]]
-            lifecycle.check_open(self.world, stage, user)
-            lifecycle.check_room(self.world, stage, found)
+            entrant = self._entrant(team, phase)
             return lifecycle.create(
                 self.world,
-                phase=stage,
-                team=found,
-                user=user,
+                **entrant,
                 content=content,
                 file_name=name,
                 is_public=is_public,
                 fields={"method_name": method_name},
             ).pk
+
+    def begin_upload(
+        self, team: str, phase: str, *, method_name: str = "a method", is_public: bool | None = True
+    ) -> int:
+        """Begin a large upload for a team: the submission is there with a placeholder, and no message is sent.
+
+        Raises:
+            Refusal: The server does not take it.
+        """
+        with self.world.lock:
+            _, submission = uploads.begin(
+                self.world,
+                count=1,
+                **self._entrant(team, phase),
+                file_name="embeddings.csv",
+                is_public=is_public,
+                fields={"method_name": method_name},
+            )
+            return submission.pk
+
+    def finish_upload(self, pk: int, content: bytes, *, message: bool = True) -> None:
+        """Put the file of a large upload in its place, and send the message as the command line does."""
+        with self.world.lock:
+            name = uploads.of(self.world, pk)
+            path = self._submission(pk).input_file
+            part = uploads.put(self.world, path, name, "1", content)
+            uploads.finish(self.world, name, [(1, str(part))])
+            if message:
+                self.send_again(pk)
+
+    def _entrant(self, team: str, phase: str) -> dict[str, Any]:
+        """Return who submits where, if the server takes anything from them; an unknown team is made first."""
+        try:
+            found = self.world.team(team)
+        except LookupError:
+            found = self.world.add_team(team)
+        stage, user = self.world.phase(phase), self.world.users[found.members[0]]
+        lifecycle.check_open(self.world, stage, user)
+        lifecycle.check_room(self.world, stage, found)
+        return {"phase": stage, "team": found, "user": user}
 
     def rerun(self, pk: int) -> int:
         """Run a submission again, as a host does; return the new primary key."""

@@ -7,6 +7,7 @@ import mimetypes
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from flask import Flask, Request, Response, request
@@ -15,6 +16,7 @@ from werkzeug.routing import RequestRedirect
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from scoring.errors import InfrastructureError
+from worker.sandbox import uploads
 from worker.sandbox.authentication import Tokens
 from worker.sandbox.faults import Fault, FaultSource
 from worker.sandbox.replies import NOT_FOUND, SERVER_ERROR, Breakdown, Reply, detail, page
@@ -84,7 +86,7 @@ def _view(route: Route, world: World, tokens: Tokens, faults: FaultSource) -> An
 
 
 def build_media(world: World, faults: FaultSource) -> Flask:
-    """Build the web application that serves files, to anybody who knows their names."""
+    """Build the web application that serves files, to anybody who knows their names, and takes the parts of large ones."""
     app = Flask("evalai-sandbox-media", static_folder=None)
     app.config["PROPAGATE_EXCEPTIONS"] = True
 
@@ -92,31 +94,43 @@ def build_media(world: World, faults: FaultSource) -> Flask:
     def other(problem: HTTPException) -> Response:
         return _response(page(problem.code or 404, "Error"))
 
-    @app.get("/media/<path:name>")
-    def file(name: str) -> Response:
+    def answered(name: str, act: Callable[[World, str], Reply]) -> Response:
+        request.get_data()  # read the body before the lock is taken
         fault = faults.draw("media")
         if fault in (Fault.ERROR_BEFORE, Fault.RESET_BEFORE):
             _log_request(world, 0, user=None, fault=fault, origin="media")
             return _spoilt(fault, faults, SERVER_ERROR)
         with world.lock:
-            content = world.media.get(name)
-            signature = str(world.signatures.get(name, ""))
-            gone = request.args.get("signature", "") != signature
-        if gone:
-            reply = Reply(
-                status=403, body="<Error><Code>AccessDenied</Code></Error>", content_type="application/xml"
-            )
-        elif content is None:
-            reply = Reply(
-                status=404, body="<Error><Code>NoSuchKey</Code></Error>", content_type="application/xml"
-            )
-        else:
-            kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-            reply = Reply(body=content, content_type=kind)
+            reply = act(world, name)
         _log_request(world, reply.status, user=None, fault=fault, origin="media")
         return _response(reply) if fault is None else _spoilt(fault, faults, reply)
 
+    app.add_url_rule("/media/<path:name>", "file", lambda name: answered(name, _file), methods=["GET"])
+    app.add_url_rule("/media/<path:name>", "part", lambda name: answered(name, _part), methods=["PUT"])
     return app
+
+
+def _file(world: World, name: str) -> Reply:
+    """Serve a file, if the address has its present signature."""
+    content = world.media.get(name)
+    if request.args.get("signature", "") != str(world.signatures.get(name, "")):
+        return _refused(403, "AccessDenied")
+    if content is None:
+        return _refused(404, "NoSuchKey")
+    return Reply(body=content, content_type=mimetypes.guess_type(name)[0] or "application/octet-stream")
+
+
+def _part(world: World, name: str) -> Reply:
+    """Take a part of a large upload at the address that was given for it."""
+    upload, number = request.args.get("uploadId", ""), request.args.get("partNumber", "")
+    tag = uploads.put(world, name, upload, number, request.get_data())
+    if tag is None:
+        return _refused(403, "AccessDenied")
+    return Reply(body=b"", content_type="application/xml", headers={"ETag": tag})
+
+
+def _refused(status: int, code: str) -> Reply:
+    return Reply(status=status, body=f"<Error><Code>{code}</Code></Error>", content_type="application/xml")
 
 
 def _response(reply: Reply) -> Response:

@@ -103,6 +103,16 @@ class Submission:
 
 
 @dataclass(kw_only=True)
+class Upload:
+    """A large upload that is under way: the parts that storage has, by number, of so many."""
+
+    submission: int
+    path: str
+    count: int
+    parts: dict[int, bytes] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
 class Row:
     """One leaderboard row: a submission's result on a split."""
 
@@ -139,6 +149,7 @@ class World:
         self.teams: dict[int, Team] = {}
         self.submissions: dict[int, Submission] = {}
         self.rows: dict[int, Row] = {}
+        self.uploads: dict[str, Upload] = {}
         first = settings.pk_offset
         self.phases = {
             first + 11 + i: Phase(

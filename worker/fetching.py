@@ -6,22 +6,24 @@ A failed download never fails a submission: it is tried again, for ever. Only a 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
-from worker import answers
+from worker import answers, uploads
 from worker.children import LOOK_S, Child
 from worker.context import Context, seconds
 from worker.endings import no_child
 from worker.files import FileStore
 from worker.limits import GIGABYTE, largest_file
-from worker.state import Tracked
+from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
 from worker.turns import next_in_turn
 
 AHEAD = 2  # files fetched before they can be scored; more would only fill the disk
 DEADLINE_S = 900.0
 QUIET_S = 30.0  # without a byte
+SETTLES_S = 10.0  # after a message; less where the queue is looked at more often than that
 
 
 class Fetching:
@@ -52,6 +54,7 @@ class Fetching:
         """Look after the download under way, or start the next one."""
         if self._child is not None:
             return self._look_after(self._child, now)
+        self._look_again(now)
         known = self._next(now)
         if known is None:
             return False
@@ -74,6 +77,17 @@ class Fetching:
             with self._context.store.write() as tx:
                 tx.close_attempt(self._attempt, Outcome.SHUTDOWN, now=now)
             self._forget()
+
+    def _look_again(self, now: datetime) -> None:
+        with self._context.store.read() as tx:
+            due = [
+                known
+                for known in tx.submissions([State.UPLOADING])
+                if known.hold is None and uploads.is_due(known, now)
+            ]
+        if due:
+            with self._context.store.write() as tx:
+                uploads.look_again(tx, due)
 
     def _next(self, now: datetime) -> Tracked | None:
         grid = seconds(self._context.configuration.submission.answer_grid)
@@ -172,6 +186,9 @@ class Fetching:
         known, child = self._submission, self._child
         if known is None or child is None:
             return
+        if file_hash == uploads.PLACEHOLDER:
+            self._placeholder(now)
+            return
         self._context.checkpoint("before file kept")
         fetched = child.folder / "file"
         try:
@@ -192,6 +209,35 @@ class Fetching:
             tx.resolve_alert(f"fetch:{known.pk}", now=now)
         self._forget()
 
+    def _placeholder(self, now: datetime) -> None:
+        """Follow a file that is EvalAI's placeholder: an upload that is under way, or one that was never finished."""
+        if self._submission is None:
+            return
+        pk = self._submission.pk
+        settles = seconds(min(SETTLES_S, self._context.configuration.evalai.poll_every))
+        with self._context.store.write() as tx:
+            current = tx.get(pk)
+            if current is None or not self._context.sharing.holds(tx, self._attempt):
+                self._forget()
+                return
+            if uploads.follow_placeholder(tx, current, settles=settles, now=now):
+                self._reject(tx, current, uploads.unfinished(), now, file_hash=uploads.PLACEHOLDER)
+            else:
+                tx.close_attempt(self._attempt, Outcome.UNFINISHED, now=now)
+            tx.resolve_alert(f"fetch:{pk}", now=now)
+        self._context.log.info(
+            "EvalAI holds a placeholder instead of the file.", event_key="fetch.placeholder", submission=pk
+        )
+        self._forget()
+
+    def _reject(
+        self, tx: Transaction, known: Tracked, error: ParticipantError, now: datetime, **values: Any
+    ) -> None:
+        answer = answers.failed(error).to_json()
+        if tx.move(known.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
+            tx.owe(Errand.POST, known.pk, now=now)
+        tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now, reason=error.code)
+
     def _failed(self, error: NeucoError, now: datetime) -> None:
         known = self._submission
         if known is None:
@@ -201,10 +247,7 @@ class Fetching:
                 self._forget()
                 return
             if isinstance(error, ParticipantError):
-                answer = answers.failed(error).to_json()
-                if tx.move(known.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer):
-                    tx.owe(Errand.POST, known.pk, now=now)
-                tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now, reason=error.code)
+                self._reject(tx, known, error, now)
             else:
                 retry_at = self._context.retry_at(now, known.tries)
                 # An expired link: the next reading of the submission brings a fresh one.

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from worker import uploads
 from worker.evalai import Message, Submission
 from worker.state import RESTORED, Tracked, Transaction
 from worker.states import ACTIVE, ANSWERED, COUNTED, Errand, State
@@ -25,9 +26,11 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     """Make the submission of a queue message durable, and owe the message's deletion under its newest receipt.
 
     A message is only a hint: facts come from the submission itself. A message for a failed or cancelled one may be a resume, so EvalAI
-    is asked anew.
+    is asked anew; one for an upload that was under way means that there is another file now.
     """
     known = tx.get(message.submission_pk)
+    if known is not None and not uploads.take_message(tx, known, now=now):
+        return
     if known is None:
         tx.add(message.submission_pk, now=now, message_phase=message.phase_pk)
     elif known.message_phase is None:
@@ -207,8 +210,9 @@ def _follow_open(
     if facts.status in ANSWERED_REMOTELY and known.posted is not None:
         if known.posted == known.answer:
             _no_repost(tx, known, facts, now=now)
-        return  # else a rescore changed the answer, and it is posted over the old one
-    if facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, known):
+        if known.answer is not None:
+            return  # else a rescore changed the answer, and it is posted over the old one
+    elif facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, known):
         if known.state is not State.RECEIVED and tx.fact(RESTORED) is None:
             text = (
                 f"Submission {known.pk} was answered ({facts.status}) by somebody else while we worked on it; "

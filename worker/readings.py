@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import NeucoError, OrganizerError
-from worker import connection, intake
+from worker import connection, intake, uploads
 from worker.context import Context, seconds
 from worker.evalai import Client, Submission, TokenRefused
 from worker.line import Line
@@ -131,6 +131,7 @@ class Readings:
             with self._context.store.write() as tx:
                 tx.set_fact("reconciled_at", at.isoformat())
                 intake.count_lost(tx, listed, now=at)
+                uploads.tell_of_old(tx, now=at)
 
         return self._line.start("reconcile", Client.submissions, done, now)
 

@@ -3,12 +3,13 @@
 ::
 
     received → acknowledged → fetched → scoring → scored → posted → published
-                    ↓            ↓          ↓
-                    └────────→ rejected → failed
+                 ↓↑  ↓            ↓          ↓
+            uploading└────────→ rejected → failed
 
 ``cancelled`` can be reached from every state before an answer left, ``superseded`` (re-run under a new
 pk) from every state. Waiting (for the network, an organizer, the answer grid) is never a state of its
-own: it is a ``not_before`` and, if a person must act, a ``hold`` beside the state.
+own: it is a ``not_before`` and, if a person must act, a ``hold`` beside the state. ``uploading`` is one
+because nothing is owed there: no answer, no turn, no end of a drain depends on it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class State(StrEnum):
     """Known by its pk; its facts are not read yet."""
     ACKNOWLEDGED = "acknowledged"
     """Its facts are durable here; the queue's message may go."""
+    UPLOADING = "uploading"
+    """A large upload that is under way: EvalAI shows a placeholder where its file will be. Nothing is owed to anybody yet."""
     FETCHED = "fetched"
     """Its file is stored here."""
     SCORING = "scoring"
@@ -45,7 +48,17 @@ class State(StrEnum):
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.RECEIVED: frozenset({State.ACKNOWLEDGED, State.CANCELLED, State.SUPERSEDED}),
-    State.ACKNOWLEDGED: frozenset({State.FETCHED, State.REJECTED, State.CANCELLED, State.SUPERSEDED}),
+    State.ACKNOWLEDGED: frozenset(
+        {
+            State.UPLOADING,
+            State.FETCHED,
+            State.REJECTED,
+            State.FAILED,
+            State.CANCELLED,
+            State.SUPERSEDED,
+        }
+    ),
+    State.UPLOADING: frozenset({State.ACKNOWLEDGED, State.CANCELLED, State.SUPERSEDED}),
     State.FETCHED: frozenset({State.ACKNOWLEDGED, State.SCORING, State.CANCELLED, State.SUPERSEDED}),
     State.SCORING: frozenset(
         {State.FETCHED, State.SCORED, State.REJECTED, State.CANCELLED, State.SUPERSEDED}
@@ -62,7 +75,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 Backwards on purpose: scoring → fetched (the attempt died), fetched → acknowledged (the stored file is gone), posted or published →
 scored and failed → rejected (somebody set the submission back at EvalAI: the same answer is posted once more), failed or cancelled →
-acknowledged (a host resumed it), published → posted (its visibility, name or flag changed: the board is due again).
+acknowledged (a host resumed it, or its upload was finished after all), acknowledged → failed (it was not), uploading → acknowledged (its
+message came, or it is time to look at the file again), published → posted (its visibility, name or flag changed: the board is due again).
 """
 
 ACTIVE = frozenset(
@@ -98,6 +112,8 @@ class Outcome(StrEnum):
     SHUTDOWN = "shutdown"
     OVERTAKEN = "overtaken"
     """A rescore took other tasks up meanwhile; what they lack is scored in the next attempt."""
+    UNFINISHED = "unfinished"
+    """The file was EvalAI's placeholder for a large upload; it is looked at again."""
     DEAD = "dead"
     """Found open at start: the worker that made it is gone."""
 

@@ -200,6 +200,48 @@ def file_gone(plot: Plot, point: str) -> None:
     plot.live(at=point)
 
 
+def upload_begun(plot: Plot, point: str) -> None:
+    """A large upload begins, and is finished when the worker has died."""
+    pk = plot.stage.evalai.begin_upload("Z", "dev")
+    plot.live(at=point)
+    plot.stage.evalai.finish_upload(pk, embeddings(1))
+
+
+def _uploading(plot: Plot) -> int:
+    """Bring a large upload so far that the worker waits for it."""
+    plot.finish()
+    pk = plot.stage.evalai.begin_upload("Z", "dev")
+    plot.live(until=lambda: plot.known(pk) == State.UPLOADING.value)
+    return pk
+
+
+def upload_finished(plot: Plot, point: str) -> None:
+    """A large upload that the worker waits for is finished, and its message comes."""
+    plot.stage.evalai.finish_upload(_uploading(plot), embeddings(2))
+    plot.live(at=point)
+
+
+def upload_cancelled(plot: Plot, point: str) -> None:
+    """A large upload is cancelled while it is under way."""
+    plot.stage.evalai.cancel(_uploading(plot))
+    plot.live(at=point)
+
+
+def upload_run_again(plot: Plot, point: str) -> None:
+    """A large upload is run again while it is under way."""
+    plot.stage.evalai.rerun(_uploading(plot))
+    plot.live(at=point)
+
+
+def upload_broken_off(plot: Plot, point: str) -> None:
+    """A large upload failed because its message came without the file, and comes once more like that."""
+    pk = _uploading(plot)
+    plot.stage.evalai.send_again(pk)
+    plot.live(until=lambda: plot.known(pk) == State.FAILED.value)
+    plot.stage.evalai.send_again(pk)
+    plot.live(at=point)
+
+
 def ended_in(state: State, content: bytes | None = None) -> Story:
     """Make a story: a submission is cancelled when the worker has it in a state."""
 
@@ -347,6 +389,11 @@ STORIES: dict[Story, list[str]] = {
     bad_file: [*_both("scoring>rejected", "call post", "rejected>failed"), "before attempt ends"],
     too_large: _both("acknowledged>rejected"),
     file_gone: _both("fetched>acknowledged"),
+    upload_begun: _both("acknowledged>uploading"),
+    upload_finished: _both("uploading>acknowledged"),
+    upload_cancelled: _both("uploading>cancelled"),
+    upload_run_again: _both("uploading>superseded"),
+    upload_broken_off: _both("acknowledged>failed"),
     ended_in(State.RECEIVED): _both("received>cancelled"),
     ended_in(State.ACKNOWLEDGED): _both("acknowledged>cancelled"),
     ended_in(State.FETCHED): _both("fetched>cancelled"),

@@ -16,6 +16,7 @@ import pytest
 from tests.acceptance.two_worlds import LEFT, RIGHT, WorldPlay, differences, look, opened
 from tests.scoring.reading_tables import as_npz, as_parquet, zipped
 from tests.worker.stage import DIM, IDS, ROWS, embeddings
+from worker.states import State
 
 Kind = Callable[[WorldPlay], int]
 
@@ -70,6 +71,13 @@ REFUSED: dict[str, bytes] = {
 }
 
 
+def upload_begun(play: WorldPlay, team: str) -> int:
+    """Begin a large upload, and let the worker find its placeholder."""
+    pk = play.stage.evalai.begin_upload(team, "dev")
+    play.drive(lambda: play.states().get(pk) == State.UPLOADING)
+    return pk
+
+
 def tell(play: WorldPlay) -> dict[str, int]:
     """Play the story: every form, every refusal, and what happens around submissions. Returns what was sent."""
     stage = play.stage
@@ -98,6 +106,11 @@ def tell(play: WorldPlay) -> dict[str, int]:
     play.drive()
     sent["run again"] = stage.evalai.rerun(sent["gzip"])
     play.drive()
+    for name in ("large upload", "broken off"):
+        sent[name] = upload_begun(play, name)
+    stage.evalai.finish_upload(sent["large upload"], embeddings(6))
+    stage.evalai.send_again(sent["broken off"])
+    play.drive()
     stage.evalai.send_again(sent["plain"])
     stage.evalai.edit(sent["private"], is_public=True)
     stage.evalai.edit(sent["npz"], status="submitted")  # set back by its team
@@ -119,13 +132,12 @@ def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     left, right = looks
     assert "\n".join(differences(left, right)) == ""
     ended = {name: left.submissions[str(pk)]["record"]["status"] for name, pk in sent.items()}
-    assert {ended[name] for name in (*GOOD, "private", "baseline", "other phase", "run again")} <= {
-        "finished",
-        "cancelled",
-    }
-    assert {ended[name] for name in (*REFUSED, "too large")} == {"failed"}
+    assert {
+        ended[name] for name in (*GOOD, "private", "baseline", "other phase", "run again", "large upload")
+    } <= {"finished", "cancelled"}
+    assert {ended[name] for name in (*REFUSED, "too large", "broken off")} == {"failed"}
     assert (ended["cancelled"], ended["wrong phase"]) == ("cancelled", "submitted")
-    assert len(sent) == 27
+    assert len(sent) == 29
     assert len(left.commits) > len(GOOD)
     assert {seen["record"]["execution_time"] for seen in left.submissions.values()} == {
         30,

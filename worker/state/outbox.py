@@ -45,6 +45,15 @@ class Outbox(Tables):
             query = query.where(table.c.submission == pk)
         return [Owed(**{**row._mapping, "kind": Errand(row.kind)}) for row in self._connection.execute(query)]
 
+    def messaged_at(self, pk: int) -> datetime | None:
+        """Return when a message about a submission was taken last; None if the listing alone told of it."""
+        table = schema.outbox
+        query = sa.select(sa.func.max(table.c.created_at, type_=schema.Instant())).where(
+            table.c.kind == Errand.DELETE.value, table.c.submission == pk
+        )
+        found: datetime | None = self._connection.execute(query).scalar()
+        return found
+
     def sending(self, owed: int, *, now: datetime) -> None:
         """Record that the first byte is about to leave."""
         self._connection.execute(schema.outbox.update().where(schema.outbox.c.id == owed).values(sent_at=now))

@@ -1,0 +1,123 @@
+"""Large uploads: EvalAI lists them from their first moment, with a placeholder of twelve bytes where the file will be.
+
+The participant's parts follow under the same address, which may take an hour or never end; then a message comes. So whether a placeholder
+is a fault is decided here: not as long as the listing alone told us of the submission. It then waits for its message, or until the file is
+another one when we look again, and it keeps nothing else waiting. A message says that the upload is over. If the placeholder is still there
+when storage has had time to settle, it is the file that was submitted, and its author reads what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+
+from scoring.errors import ParticipantError
+from worker.state import Tracked, Transaction
+from worker.states import State
+
+PLACEHOLDER = hashlib.sha256(b"file_content").hexdigest()
+"""Hash of what EvalAI stores until the upload is finished."""
+FIRST_LOOK = timedelta(minutes=1)
+LONGEST_LOOK = timedelta(hours=6)
+OLD = timedelta(days=1)
+NAMED = 20  # submissions that an alert names
+ALERT = "uploads"
+
+
+def follow_placeholder(tx: Transaction, known: Tracked, *, settles: timedelta, now: datetime) -> bool:
+    """Decide what follows from a fetched placeholder; tell whether it is the author's fault.
+
+    Args:
+        tx: An open write transaction.
+        known: The submission, as it is now.
+        settles: For how long after a message storage may still show the placeholder.
+        now: The time.
+    """
+    if known.state is not State.ACKNOWLEDGED:
+        return False  # ended meanwhile
+    messaged_at = tx.messaged_at(known.pk)
+    if messaged_at is None:
+        tx.move(known.pk, State.ACKNOWLEDGED, State.UPLOADING, not_before=_next_look(known, now))
+        return False
+    if messaged_at <= now < messaged_at + settles:
+        tx.note(known.pk, not_before=messaged_at + settles)
+        return False
+    if known.posted is not None and known.remote_status == "failed":  # EvalAI shows this answer already
+        tx.move(
+            known.pk,
+            State.ACKNOWLEDGED,
+            State.FAILED,
+            answer=known.posted,
+            file_hash=PLACEHOLDER,
+            read_at=now,
+        )
+        return False
+    return True
+
+
+def unfinished() -> ParticipantError:
+    """Say what is wrong with a placeholder that is all there is."""
+    return ParticipantError(
+        "The file holds nothing but the text file_content, which EvalAI puts there until a large upload is finished.",
+        cure="Submit the file again, and let the upload run to its end.",
+        code="file.upload_unfinished",
+    )
+
+
+def take_message(tx: Transaction, known: Tracked, *, now: datetime) -> bool:
+    """Follow a message about a submission that was seen as a placeholder: its file is fetched again.
+
+    Returns:
+        Whether the message may be deleted. One that comes while the answer is on its way waits in the queue until the answer has left.
+    """
+    if known.state is State.UPLOADING:
+        tx.move(known.pk, State.UPLOADING, State.ACKNOWLEDGED)
+    if known.file_hash != PLACEHOLDER:
+        return True
+    if known.state is State.FAILED:
+        tx.move(
+            known.pk,
+            State.FAILED,
+            State.ACKNOWLEDGED,
+            running_at=None,
+            answer=None,
+            file_hash=None,
+            read_at=None,
+        )
+        tx.log("upload finished later", actor="evalai", now=now, submission=known.pk)
+    return known.state is not State.REJECTED
+
+
+def look_again(tx: Transaction, due: list[Tracked]) -> None:
+    """Let files be fetched again that were placeholders: a message may be lost, or never be sent."""
+    for known in due:
+        tx.move(known.pk, State.UPLOADING, State.ACKNOWLEDGED)
+
+
+def is_due(known: Tracked, now: datetime) -> bool:
+    """Tell whether it is time to look again; a moment too far off is from before the clock was set back."""
+    return known.not_before is None or not now < known.not_before <= now + LONGEST_LOOK
+
+
+def _next_look(known: Tracked, now: datetime) -> datetime:
+    """Return when to look again: after half the time that we have known it, so that an abandoned upload costs next to nothing."""
+    return now + min(LONGEST_LOOK, max(FIRST_LOOK, (now - known.first_seen_at) / 2))
+
+
+def tell_of_old(tx: Transaction, *, now: datetime) -> None:
+    """Tell the organizer of uploads that have not been finished for a day, in one alert, and no more when they are over."""
+    old = [
+        known
+        for known in tx.submissions([State.UPLOADING])
+        if known.submitted_at is not None and now - known.submitted_at > OLD
+    ]
+    if not old:
+        tx.resolve_alert(ALERT, now=now)
+        return
+    named = ", ".join(str(known.pk) for known in old[:NAMED])
+    number = "1 large upload is" if len(old) == 1 else f"{len(old)} large uploads are"
+    text = (
+        f"{number} not finished after a day: {named}. EvalAI still has a placeholder instead of the file. "
+        "Ask the team to submit again, and cancel the submission at EvalAI. No other submission waits for it."
+    )
+    tx.raise_alert(ALERT, "upload.unfinished", text, now=now)

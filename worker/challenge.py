@@ -18,6 +18,7 @@ from scoring.protocol import Protocol, ids_hash
 from scoring.seeds import phase_key, secret_commitment
 from scoring.tasks import load_tasks
 from worker.configuration import Configuration, Phase
+from worker.limits import check_memory
 from worker.secrets import read_challenge_secret
 from worker.state import Store, Transaction
 
@@ -89,10 +90,12 @@ def load_phase(
         beacon: The public value that is mixed into the phase's key, if the challenge has one.
 
     Raises:
-        OrganizerError: If a file is missing or wrong, with its cure.
+        OrganizerError: If a file is missing or wrong, or no good file could be read within the memory limit, with its cure.
     """
     settings = configuration.phases[codename]
     ids = read_ids(configuration.path(settings.ids))
+    limits = configuration.submission
+    check_memory(limits.memory_gigabytes, phase=codename, rows=len(ids), columns=limits.embedding_dim)
     tasks = load_tasks(configuration.path(settings.tasks), ids)
     key = split_key(secret, codename, beacon)
     return PhaseSetup(

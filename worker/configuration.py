@@ -119,7 +119,11 @@ class Submission(_Section):
         1024, gt=0, description="Download cap; four times as much is the cap of what it expands to."
     )
     deadline: float = Field(1800, gt=0, description="Seconds for one evaluation.")
-    memory_gigabytes: float = Field(8, gt=0, description="Memory ceiling of one evaluation.")
+    memory_gigabytes: float = Field(
+        8,
+        gt=0,
+        description="Memory ceiling of one evaluation; at least 0.25 and 24 bytes for each value of a phase's embeddings.",
+    )
     answer_grid: float = Field(
         30,
         ge=0,

@@ -26,8 +26,22 @@ READING = "reading"
 Ending = tuple[Outcome, NeucoError]
 
 
-def limit_hit(outcome: Outcome, stage: str, pk: int | None) -> Ending:
-    """Blame a limit, deadline or memory: on the file while it is read, on us afterwards."""
+def limit_hit(outcome: Outcome, stage: str, pk: int | None, *, fits: bool = True) -> Ending:
+    """Blame a limit, deadline or memory: on the file while it is read, on us afterwards.
+
+    Args:
+        outcome: Which limit.
+        stage: How far the child was.
+        pk: The submission.
+        fits: Whether a good file could have been read within the memory that the child had left at its start.
+    """
+    if outcome is Outcome.MEMORY and not fits:
+        return outcome, OrganizerError(
+            f"Submission {pk} cannot be read: a child without any file takes so much memory on this machine that what"
+            " submission.memory_gigabytes leaves is not enough for a good file.",
+            cure="Raise submission.memory_gigabytes and reload; the submission then goes on by itself.",
+            code="evaluate.memory_limit",
+        )
     what = "time" if outcome is Outcome.DEADLINE else "memory"
     if stage == READING:
         return outcome, ParticipantError(

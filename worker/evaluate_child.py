@@ -6,6 +6,7 @@ scoring it asks the daemon which cells are missing, so equal content is answered
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,8 @@ from worker.limits import largest_expanded
 if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
     from worker.challenge import PhaseSetup
     from worker.configuration import Configuration
+
+STATM = Path("/proc/self/statm")
 
 
 def order_for(setup: PhaseSetup, configuration: Configuration, file: Path) -> dict[str, Any]:
@@ -36,6 +39,14 @@ def order_for(setup: PhaseSetup, configuration: Configuration, file: Path) -> di
     }
 
 
+def resident_bytes() -> int:
+    """Measure this process's memory; 0 where the system does not tell."""
+    try:
+        return int(STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def main(
     order: dict[str, Any], say: Callable[..., None], ask: Callable[..., dict[str, Any]]
 ) -> dict[str, Any]:
@@ -49,7 +60,7 @@ def main(
 
     ids = tuple(order["ids"])
     protocol = Protocol(**{**order["protocol"], "recipe": Recipe(**order["protocol"]["recipe"])})
-    say(kind="stage", stage="reading")
+    say(kind="stage", stage="reading", memory_bytes=resident_bytes())
     embeddings = read_submission(
         Path(order["file"]), ids, protocol.embedding_dim, max_expanded_bytes=order["max_expanded_bytes"]
     )

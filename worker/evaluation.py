@@ -18,7 +18,7 @@ from worker.context import Context, seconds
 from worker.endings import Ending, give_back
 from worker.evaluate_child import order_for
 from worker.files import FileStore
-from worker.limits import GIGABYTE
+from worker.limits import GIGABYTE, reading_memory
 from worker.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
@@ -44,6 +44,7 @@ class Evaluation:
         self._spent_s = 0.0
         self._stage = "starting"
         self._read: dict[str, Any] | None = None
+        self._bare_bytes = 0  # of memory: what the child had before it read anything
         self._asked = False  # the child waits to hear which cells are missing
         self.folds_done = 0
 
@@ -114,7 +115,7 @@ class Evaluation:
             return False
         self._attempt = attempt
         self._submission, self._setup, self._stage, self._read = known, setup, "starting", None
-        self._looked_at, self._spent_s, self.folds_done = now, 0.0, 0
+        self._looked_at, self._spent_s, self.folds_done, self._bare_bytes = now, 0.0, 0, 0
         self._context.checkpoint("before child evaluate")
         name, limits = f"evaluate-{self._attempt}", configuration.submission
         cgroup = self._context.cgroup
@@ -181,6 +182,7 @@ class Evaluation:
         kind = message.get("kind")
         if kind == "stage":
             self._stage = str(message.get("stage"))
+            self._bare_bytes = int(message.get("memory_bytes", self._bare_bytes))
         elif kind == "progress":
             self.folds_done += int(message.get("folds", 0))
         elif kind == "read":
@@ -298,7 +300,15 @@ class Evaluation:
     # how it ends otherwise
 
     def _limit_hit(self, outcome: Outcome) -> Ending:
-        return endings.limit_hit(outcome, self._stage, self.submission)
+        return endings.limit_hit(outcome, self._stage, self.submission, fits=self._fits())
+
+    def _fits(self) -> bool:
+        """Tell whether a good file can be read within the memory limit, on top of what the child had before it read anything."""
+        if self._setup is None or self._stage != endings.READING:
+            return True
+        needed = reading_memory(len(self._setup.ids), self._setup.protocol.embedding_dim)
+        limit = self._context.configuration.submission.memory_gigabytes * GIGABYTE
+        return self._bare_bytes + needed <= limit
 
     def _death(self, child: Child, status: int) -> Ending:
         """Say how the child died; its stderr goes to the log, never out."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from scoring.errors import ParticipantError
+import math
+
+from scoring.errors import OrganizerError, ParticipantError
 
 MEGABYTE, GIGABYTE = 1_000_000, 1_000_000_000  # of memory as of disk
+BARE_BYTES = 50_000_000  # of memory: a child that has read nothing yet; 35 MB were measured
+READING_BYTES = 200_000_000  # what reading loads, whatever the file: 90 MB were measured for Parquet, 110 MB for a large CSV
+VALUE_BYTES = 24  # of memory for each value of a good file; 13 were measured for CSV and Parquet
 EXPANSION = 4  # a file may expand to so many times submission.max_megabytes
 
 
@@ -16,6 +21,27 @@ def largest_file(max_megabytes: float) -> int:
 def largest_expanded(max_megabytes: float) -> int:
     """Return the most bytes that are read out of a file, after decompression."""
     return largest_file(max_megabytes) * EXPANSION
+
+
+def reading_memory(rows: int, columns: int) -> int:
+    """Return how much memory a child takes at most, besides what it has at its start, to read a good file of this shape."""
+    return READING_BYTES + VALUE_BYTES * rows * columns
+
+
+def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int) -> None:
+    """Check that a good file can be read within `submission.memory_gigabytes`: else its author would be told that it takes too much.
+
+    Raises:
+        OrganizerError: If it cannot.
+    """
+    least = (BARE_BYTES + reading_memory(rows, columns)) / GIGABYTE
+    if memory_gigabytes < least:
+        raise OrganizerError(
+            f"submission.memory_gigabytes is {memory_gigabytes:g}; to read a good file of phase {phase} ({rows:,} rows,"
+            f" {columns:,} columns) may take {least:.2f} GB.",
+            cure=f"Set it to {math.ceil(2 * least)} or more: scoring takes memory too.",
+            code="config.memory",
+        )
 
 
 def too_large(max_bytes: int) -> ParticipantError:

@@ -22,6 +22,7 @@ from scoring.errors import ParticipantError
 from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differences, look, opened
 from tests.worker.stage import embeddings
 from worker import answers
+from worker.cgroup import Delegation
 from worker.states import State
 
 
@@ -60,13 +61,21 @@ def out_of_time(play: WorldPlay) -> None:
 
 
 def out_of_memory(play: WorldPlay) -> None:
-    """Let the child have more memory than it may."""
-    play.stage.configure({"submission": {"memory_gigabytes": 0.001}})
-    play.reload()
-    while play.worker.evaluation.busy:
-        play.step()
-    play.stage.configure({"submission": {"memory_gigabytes": 8}})
-    play.reload()
+    """End the child as the kernel does when it goes over its ceiling, which stands in its group's file."""
+    child = play.child()
+    assert child is not None
+    for group in ceilings(play).iterdir():
+        if (group / "cgroup.procs").read_text() == f"{child.pid}\n":
+            (group / "memory.events").write_text("oom_kill 1\n")
+    killed(play)
+
+
+def ceilings(play: WorldPlay) -> Path:
+    """Return a folder in place of the kernel's tree, and let the worker keep its children's groups there."""
+    tree = play.stage.folder / "tree"
+    tree.mkdir(exist_ok=True)
+    play.worker.context.cgroup = Delegation(tree)
+    return tree
 
 
 def killed(play: WorldPlay) -> None:
@@ -91,12 +100,14 @@ def trouble(play: WorldPlay) -> dict[str, int]:
     stage = play.stage
     sent: dict[str, int] = {}
     play.drive()
+    ceilings(play)
     labels = stage.labels()
     for seed, (name, end) in enumerate(ENDS.items()):
         sent[f"{name} while scoring"] = stage.submit(f"team {seed}", embeddings(seed))
         reach(play, "scoring")
         end(play)
         answered(play, sent[f"{name} while scoring"])
+    ceilings(play)  # the restart has made another worker
     for name in ("deadline", "memory"):
         pk = sent[f"{name} while reading"] = stage.submit("hostile", embeddings(9))
         with ExitStack() as obstacles:

@@ -487,7 +487,7 @@ FAULTS: dict[str, Fault] = {
     "cost.answer_grid": warning(changing({"submission": {"answer_grid": 0}})),
     "cost.size": failing(changing({"submission": {"max_megabytes": 0.001}})),
     "cost.disk": warning(_nearly_full),
-    "cost.memory": failing(changing({"submission": {"memory_gigabytes": 0.001}})),
+    "cost.memory": failing(changing({"submission": {"memory_gigabytes": 0.26}})),
 }
 """Check to the fault that proves it."""
 
@@ -531,6 +531,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("alerts.webhook", failing(lambda clinic: clinic.private("webhook", "http://example.org/hidden"))),
     ("machine.state", failing(overwriting("state", "a file"))),
     ("machine.service", failing(_board_in_tmp)),
+    ("machine.memory", failing(changing({"submission": {"memory_gigabytes": 0.1}}))),
     ("machine.metrics", warning(_taken_port)),
     ("cost.answer_grid", warning(changing({"submission": {"answer_grid": 1e-6}}))),
 ]

@@ -13,9 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from scoring.errors import OrganizerError
 from tests.worker.stage import IDS, NEW, Play, Stage, embeddings
 from worker.cgroup import Delegation
+from worker.challenge import load_challenge
 from worker.children import Child
+from worker.configuration import load
 from worker.limits import GIGABYTE
 from worker.states import State
 
@@ -33,6 +36,22 @@ def reach(play: Play, stage: str) -> None:
     play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == stage)
 
 
+def tighten(play: Play, **limits: float) -> None:
+    """Give the worker a limit that no configuration may have, to have it hit at once."""
+    configuration = play.worker.context.configuration
+    submission = configuration.submission.model_copy(update=limits)
+    play.worker.context.configuration = configuration.model_copy(update={"submission": submission})
+
+
+def end_for_memory(play: Play, tree: Path) -> None:
+    """End the child as the kernel does when it goes over its ceiling, which stands in its group's file."""
+    child = play.child()
+    assert child is not None
+    (group,) = [one for one in tree.iterdir() if (one / "cgroup.procs").read_text() == f"{child.pid}\n"]
+    (group / "memory.events").write_text("oom 1\noom_kill 1\n")
+    child.send_signal(signal.SIGKILL)
+
+
 @pytest.fixture
 def slow(stage: Stage) -> Stage:
     """A stage on which scoring lasts."""
@@ -46,9 +65,7 @@ def test_a_limit_hit_while_scoring_is_ours(slow: Stage, what: str) -> None:
     with slow.play() as play:
         pk = slow.submit("A", embeddings(NEW))
         reach(play, "scoring")
-        tight = {"deadline": 0.001} if what == "deadline" else {"memory_gigabytes": 0.001}
-        slow.configure({"submission": tight})
-        play.reload()
+        tighten(play, **{"deadline": 0.001} if what == "deadline" else {"memory_gigabytes": 0.001})
         play.drive(lambda: bool(play.alerts()))
         assert play.outcomes(pk) == [what]
         assert play.alerts() == {f"evaluate.{what}"}
@@ -60,16 +77,48 @@ def test_a_limit_hit_while_scoring_is_ours(slow: Stage, what: str) -> None:
 @pytest.mark.parametrize("what", ["deadline", "memory"])
 def test_a_limit_hit_while_reading_is_the_files(stage: Stage, play: Play, what: str) -> None:
     """A file that takes too much to read fails, in words about the file."""
+    tree = stage.folder / "tree"
+    tree.mkdir()
+    play.worker.context.cgroup = Delegation(tree)
     pk = stage.submit("A", long_file())
     reach(play, "reading")
-    tight = {"deadline": 0.001} if what == "deadline" else {"memory_gigabytes": 0.001}
-    stage.configure({"submission": tight})
-    play.reload()
+    if what == "deadline":
+        tighten(play, deadline=0.001)
+    else:
+        end_for_memory(play, tree)
     play.drive(lambda: play.state(pk) is State.FAILED)
     assert play.outcomes(pk) == [what]
     assert stage.status(pk) == "failed"
     assert "Reading the file took more" in stage.stderr(pk)
     assert play.alerts() == set()
+
+
+def test_a_memory_limit_below_what_a_good_file_needs_is_never_the_files(stage: Stage, play: Play) -> None:
+    """What a child has before it reads anything is measured; if the limit leaves too little, only the organizer hears of it."""
+    pk = stage.submit("A", long_file())
+    reach(play, "reading")
+    tighten(play, memory_gigabytes=0.001)
+    play.drive(lambda: bool(play.alerts()))
+    assert play.outcomes(pk) == ["memory"]
+    assert play.alerts() == {"evaluate.memory_limit"}
+    assert stage.posts(pk) == []
+    assert stage.status(pk) == "running"
+    play.reload()
+    play.drive(lambda: stage.status(pk) == "finished")
+    play.drive()
+    assert play.alerts() == set()
+
+
+def test_a_memory_limit_that_no_good_file_fits_into_is_refused(stage: Stage) -> None:
+    """The configuration is wrong then, and says so before any participant's file is looked at."""
+    stage.configure({"submission": {"memory_gigabytes": 0.1}})
+    with pytest.raises(
+        OrganizerError, match=r"to read a good file of phase dev .* may take 0\.25 GB"
+    ) as refused:
+        load_challenge(load(stage.path))
+    assert (refused.value.code, refused.value.cure.split(" or ")[0]) == ("config.memory", "Set it to 1")
+    stage.configure({"submission": {"memory_gigabytes": 0.3}})
+    assert set(load_challenge(load(stage.path))) >= {"dev"}
 
 
 @pytest.mark.parametrize("stage_name", ["reading", "scoring"])
@@ -101,8 +150,7 @@ def test_a_child_that_the_kernel_ends_for_its_memory_has_hit_the_limit(slow: Sta
         (group,) = tree.iterdir()
         assert (group / "cgroup.procs").read_text().strip() == str(child.pid)
         assert int((group / "memory.max").read_text()) == 8 * GIGABYTE
-        (group / "memory.events").write_text("oom 1\noom_kill 1\n")  # as the kernel writes it
-        child.send_signal(signal.SIGKILL)
+        end_for_memory(play, tree)
         play.drive(lambda: not play.worker.evaluation.busy)
         assert play.outcomes(pk)[0] == "memory"
         assert play.alerts() == {"evaluate.memory"}

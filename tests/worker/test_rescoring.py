@@ -226,13 +226,15 @@ def test_what_cannot_be_scored_on_the_new_protocol_is_named(stage: Stage, play: 
     ("limit", "code"), [("deadline", "rescore.deadline"), ("memory_gigabytes", "rescore.memory")]
 )
 def test_a_rescore_keeps_the_limits_of_a_submission_and_goes_on_once_they_are_raised(
-    stage: Stage, play: Play, limit: str, code: str
+    stage: Stage, play: Play, limit: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Labels that make the probes eat time or memory must not take the machine away from the worker beside it."""
     pk = stage.submit("A", embeddings(0))
     play.drive()
     before = stage.boards()
     stage.add_task("late__regr", seed=6)
+    for need in ("BARE_BYTES", "READING_BYTES", "VALUE_BYTES"):
+        monkeypatch.setattr(f"worker.limits.{need}", 0)  # else so low a limit is refused
     stage.configure({"submission": {limit: 1e-6}})
     with pytest.raises(InfrastructureError, match=f"submission {pk} .*submission.{limit}") as error:
         stage.rescore()

@@ -17,7 +17,7 @@ from worker.limits import GIGABYTE, MEGABYTE
 READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
 LEAST_FOLDS = 2
 HALF = 0.5
-NEEDS = ("secret.file", "secret.mode", *LABELS)
+NEEDS = ("secret.file", "secret.mode", "machine.memory", *LABELS)
 MEASURED = (*NEEDS, "cost.seconds")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from worker import unit
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
-from worker.limits import GIGABYTE
+from worker.limits import GIGABYTE, check_memory
 from worker.state.store import damaged, failure
 
 STATE = ("configuration.file", "machine.state")
@@ -71,11 +71,19 @@ def _disk(exam: Examination) -> Iterator[Finding]:
         yield note(f"{free:.1f} GB are free.")
 
 
-@check("machine.memory", "An evaluation may use the memory that it is allowed")
+@check(
+    "machine.memory",
+    "An evaluation may use the memory that it is allowed",
+    needs=("configuration.file", "ids.file"),
+)
 def _memory(exam: Examination) -> Iterator[Finding]:
     import psutil
 
     allowed = exam.configuration.submission.memory_gigabytes
+    for codename, ids in exam.ids.items():
+        check_memory(
+            allowed, phase=codename, rows=len(ids), columns=exam.configuration.submission.embedding_dim
+        )
     total = psutil.virtual_memory().total / GIGABYTE
     if total < allowed:
         yield warn(

@@ -9,15 +9,15 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
+from datetime import datetime
 from pathlib import Path
 
-import yaml
-
-from scoring.documents import read_yaml
+from scoring.documents import with_values
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.configuration import Configuration
 from worker.office import Office
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
+from worker.state.store import damaged, failure
 
 FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"
@@ -25,16 +25,37 @@ CONFIGURATION = "challenge.yaml"
 KNOWN_HOSTS = "known_hosts"
 
 
-def write_backup(office: Office, config: Path, archive: Path) -> int:
+def named(archive: Path, config: Path, *, now: datetime) -> Path:
+    """Return the file to write: in a folder one that is called by the challenge's folder and the time."""
+    if not archive.is_dir():
+        return archive
+    name = config.resolve().parent.name or "challenge"
+    return archive / f"{name}-{now:%Y-%m-%dT%H-%M-%SZ}.tar.gz"
+
+
+def write_backup(office: Office, config: Path, archive: Path, *, replace: bool = False) -> int:
     """Write everything that a challenge needs to go on elsewhere; return the archive's size in bytes.
 
     The database is copied with SQLite's own backup, so a daemon may run. The archive is made with mode 0600, under another name, and
     moved into place when it is whole.
 
+    Args:
+        office: The challenge.
+        config: Its configuration file.
+        archive: Where to.
+        replace: Whether an archive that is there already may go.
+
     Raises:
-        OrganizerError: If the state is not SQLite: a database server has its own tools; or if pinned host keys are configured and gone.
-        InfrastructureError: If the disk fails.
+        OrganizerError: If the state is not SQLite: a database server has its own tools; if pinned host keys are configured and gone; or if
+            the archive is there already.
+        InfrastructureError: If the disk fails, or the database is damaged.
     """
+    if archive.exists() and not replace:
+        raise OrganizerError(
+            f"{archive} is there already.",
+            cure="Name another file, or a folder, in which the archive is named by its time; or add --force to replace it.",
+            code="backup.exists",
+        )
     configuration = office.configuration
     prefix = "sqlite:///"
     if not configuration.database_url.startswith(prefix):
@@ -43,17 +64,19 @@ def write_backup(office: Office, config: Path, archive: Path) -> int:
             cure="Back it up with pg_dump (files lie under ./state); after pg_restore run `neuco-worker challenge restored`.",
             code="backup.server",
         )
+    database = Path(configuration.database_url.removeprefix(prefix))
     temporary = archive.with_name(archive.name + ".part")
     try:
         with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:
             copy = Path(folder) / "worker.db"
             with (
-                contextlib.closing(
-                    sqlite3.connect(configuration.database_url.removeprefix(prefix))
-                ) as source,
+                contextlib.closing(sqlite3.connect(database)) as source,
                 contextlib.closing(sqlite3.connect(copy)) as target,
             ):
                 source.backup(target)
+                (found,) = target.execute("PRAGMA quick_check(1)").fetchone()
+                if found != "ok":
+                    raise damaged(database, " ".join(found.split()))
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with (
                 os.fdopen(handle, "wb") as file,
@@ -75,9 +98,13 @@ def write_backup(office: Office, config: Path, archive: Path) -> int:
                 for path in office.files.stored():
                     tar.add(path, f"state/files/{path.parent.name}/{path.name}")
         temporary.replace(archive)
+    except sqlite3.Error as error:
+        raise failure(error, database, str(error)) from error
     except OSError as error:
         raise InfrastructureError(
-            f"The backup could not be written: {error.strerror}.", code="backup.failed"
+            f"The backup {archive} could not be written: {error.strerror}.",
+            cure="Look at space and permissions there.",
+            code="backup.failed",
         ) from None
     finally:
         temporary.unlink(missing_ok=True)
@@ -94,17 +121,37 @@ def _known_hosts(configuration: Configuration) -> Path | None:
 
 def _rewritten(configuration: Configuration, config: Path) -> str:
     """Return the configuration with its paths pointing into the archive's layout."""
-    document = read_yaml(config.read_text(encoding="utf-8-sig"))
-    document["challenge"]["secret"] = "./challenge.secret"  # noqa: S105 - a path
+    values: dict[tuple[str, ...], str] = {("leaderboard", "repository"): configuration.repository_url}
+    if str(configuration.challenge.secret) != "challenge.secret":
+        values["challenge", "secret"] = "./challenge.secret"
     for name in configuration.phases:
-        document["phases"][name]["tasks"] = f"./tasks/{name}"
-        document["phases"][name]["ids"] = f"./ids/{name}.txt"
-    document["state"] = "sqlite:///./state/worker.db"
-    document["leaderboard"]["repository"] = configuration.repository_url
+        values["phases", name, "tasks"] = f"./tasks/{name}"
+        values["phases", name, "ids"] = f"./ids/{name}.txt"
+    if configuration.state != "sqlite:///./state/worker.db":
+        values["state",] = "sqlite:///./state/worker.db"
     if _known_hosts(configuration) is not None:
-        document["leaderboard"]["known_hosts"] = f"file:{KNOWN_HOSTS}"
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    return text
+        values["leaderboard", "known_hosts"] = f"file:{KNOWN_HOSTS}"
+    return with_values(config.read_text(encoding="utf-8-sig"), values)
+
+
+def missing_secrets(configuration: Configuration) -> list[str]:
+    """Say of each token and key that a configuration points to and that is not there what to do; no backup holds them."""
+    needed = (
+        ("evalai.token", configuration.evalai.token),
+        ("leaderboard.token", configuration.leaderboard.token),
+        ("leaderboard.ssh_key", configuration.leaderboard.ssh_key),
+        ("alerts.webhook", configuration.alerts.webhook),
+    )
+    missing = []
+    for key, reference in needed:
+        kind, _, name = (reference or "").partition(":")
+        if kind == "credential":
+            missing.append(f"{key}: hand it over with `neuco-challenge NAME credential {name}`.")
+        elif kind == "env" and not os.environ.get(name):
+            missing.append(f"{key}: set the environment variable {name}.")
+        elif kind == "file" and not (place := configuration.path(Path(name).expanduser())).is_file():
+            missing.append(f"{key}: write it to {place}, readable by the worker's user alone.")
+    return missing
 
 
 def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
@@ -156,10 +203,14 @@ def read_backup(archive: Path, directory: Path) -> Path:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _unpack(tar, directory)
     except FileNotFoundError:
-        raise OrganizerError(f"There is no {archive}.", code="restore.missing") from None
+        raise OrganizerError(
+            f"There is no {archive}.", cure="Name the file that the backup wrote.", code="restore.missing"
+        ) from None
     except (tarfile.TarError, KeyError, ValueError, EOFError, OSError):
         raise OrganizerError(
-            f"{archive} is not a backup of a challenge, or is damaged.", code="restore.damaged"
+            f"{archive} is not a backup of a challenge, or is damaged.",
+            cure="Take another one; what a backup of the same challenge lacks is found at EvalAI.",
+            code="restore.damaged",
         ) from None
     (directory / "challenge.secret").chmod(0o600)
     store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")

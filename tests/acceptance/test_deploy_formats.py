@@ -173,5 +173,7 @@ def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
     assert failed.stdout.decode() == f"The drain of earth failed; the end of {log} says why.\n"
     assert log.read_text() == "why\n"
     assert told[0] == "earth once"
-    assert re.fullmatch(r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.tar\.gz", told[1])
+    assert re.fullmatch(
+        r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.tar\.gz --force", told[1]
+    )
     assert len(told) == 2

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import scoring
-from scoring.documents import read_yaml
+from scoring.documents import read_yaml, with_values
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,45 @@ def test_what_is_no_yaml_is_one_error(text: str | bytes) -> None:
 def test_plain_values_come_out() -> None:
     """Mappings, lists, texts and numbers."""
     assert read_yaml("a: [1, 2.5, x, true, null]") == {"a": [1, 2.5, "x", True, None]}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# top\na:\n  b: 1.0  # one\n  c: x # two\n", "# top\na:\n  b: 1.0  # one\n  c: new: er # two\n"),
+        ("a: {b: 'yes', c: \"x\"} # all\r\n", "a: {b: 'yes', c: 'new: er'} # all\r\n"),
+        ("a:\n  c:\n  # nothing yet\n  b: no\n", "a:\n  c: 'new: er'\n  # nothing yet\n  b: no\n"),
+        ("a:\n  c: >\n    x\n    y\n\nb: 1\n", None),
+    ],
+    ids=["block", "flow", "empty", "folded"],
+)
+def test_a_value_is_replaced_where_it_is_written(text: str, expected: str | None) -> None:
+    """Comments, order, quotes and line ends of all else stay."""
+    edited = with_values(text, {("a", "c"): "new: er"})
+    if expected is not None:
+        assert edited == expected.replace("c: new: er", "c: 'new: er'")
+    assert read_yaml(edited)["a"]["c"] == "new: er"
+
+
+def test_what_has_the_value_already_is_left_alone() -> None:
+    """Also if it is written in another way."""
+    text = "a: 'x' # quoted\n"
+    assert with_values(text, {("a",): "x"}) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &one {c: x}\nb: *one\n",
+        "a: {c: &one x}\nb: {c: *one}\n",
+        "z: &one {c: x}\na: {<<: *one}\nb: {c: x}\n",
+    ],
+    ids=["section", "value", "merged"],
+)
+def test_what_is_written_once_and_used_twice_gets_its_own_values(text: str) -> None:
+    """Rather no comments than another's value."""
+    document = read_yaml(with_values(text, {("a", "c"): "y", ("b", "c"): "z"}))
+    assert (document["a"], document["b"]) == ({"c": "y"}, {"c": "z"})
 
 
 def test_nothing_reads_yaml_past_it() -> None:

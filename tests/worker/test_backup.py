@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
-from scoring.errors import OrganizerError
+from scoring.documents import read_yaml
+from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.archiving import read_backup, write_backup
+from worker.cli import guarded
 from worker.configuration import load
 from worker.doctor import Level, examine
 from worker.fairness import receipts
@@ -35,6 +40,88 @@ def test_the_pinned_host_keys_come_along(stage: Stage, tmp_path: Path) -> None:
     path = restored.secret_path(reference, "leaderboard.known_hosts")
     assert path.is_relative_to(tmp_path / "elsewhere")
     assert path.read_text() == KEY
+
+
+def test_an_older_archive_is_kept(stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named and stays, unless the organizer says otherwise."""
+    archive = tmp_path / "backup.tar.gz"
+    archive.write_bytes(b"older")
+    command = ["challenge", "backup", str(archive), "--config", str(stage.path)]
+    assert guarded(command) == 2
+    told = capsys.readouterr().err
+    assert f"{archive} is there already." in told
+    assert "--force" in told
+    assert archive.read_bytes() == b"older"
+    assert guarded([*command, "--force"]) == 0
+    assert f"{archive}: " in capsys.readouterr().out
+    assert read_backup(archive, tmp_path / "elsewhere").exists()
+
+
+def test_in_a_folder_an_archive_is_named_by_challenge_and_time(stage: Stage, tmp_path: Path) -> None:
+    """So one backup after the other is kept."""
+    (tmp_path / "backups").mkdir()
+    assert guarded(["challenge", "backup", str(tmp_path / "backups"), "--config", str(stage.path)]) == 0
+    (archive,) = (tmp_path / "backups").iterdir()
+    assert re.fullmatch(re.escape(stage.folder.name) + r"-[0-9-]{10}T[0-9-]{8}Z\.tar\.gz", archive.name)
+    assert read_backup(archive, tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("flow", [False, True], ids=["by indentation", "between braces"])
+def test_comments_of_the_configuration_come_back(stage: Stage, tmp_path: Path, flow: bool) -> None:
+    """What the archive's layout asks for is changed, and nothing else."""
+    text = "# Ours since 2025.\n" + yaml.safe_dump(read_yaml(stage.path.read_text()), default_flow_style=flow)
+    text = text.replace("dev_split", "dev_split # as at EvalAI\n")
+    stage.path.write_text(text + "# The end.\n")
+    archive = tmp_path / "backup.tar.gz"
+    with opened(stage.path) as office:
+        write_backup(office, stage.path, archive)
+    restored = read_backup(archive, tmp_path / "elsewhere")
+    comments = [line.partition("#")[2] for line in restored.read_text().splitlines() if "#" in line]
+    assert comments == [" Ours since 2025.", " as at EvalAI", " The end."]
+    configuration = load(restored)
+    assert configuration.repository_url == load(stage.path).repository_url
+    for phase in configuration.phases.values():
+        assert configuration.path(phase.tasks).is_relative_to(tmp_path / "elsewhere")
+        assert configuration.path(phase.ids).is_file()
+
+
+def test_a_restore_says_which_tokens_are_missing(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each with the place where it is to go; one that is there is not named."""
+    monkeypatch.setenv("HOOK", "https://example.org/hook")
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    changes = {"evalai": {"token": "file:token"}, "alerts": {"webhook": "env:HOOK"}}
+    stage.configure(changes | {"leaderboard": {"token": "env:GITHUB_TOKEN"}})
+    archive, place = tmp_path / "backup.tar.gz", tmp_path / "elsewhere"
+    assert guarded(["challenge", "backup", str(archive), "--config", str(stage.path)]) == 0
+    capsys.readouterr()
+    assert guarded(["challenge", "restore", str(archive), str(place)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"Restored to {place}.",
+        "No backup holds tokens and keys. Before the worker starts:",
+        f"  evalai.token: write it to {place}/token, readable by the worker's user alone.",
+        "  leaderboard.token: set the environment variable GITHUB_TOKEN.",
+        f"Next: neuco-worker doctor --config {place}/challenge.yaml",
+    ]
+
+
+def test_no_backup_is_made_of_a_damaged_database(stage: Stage, tmp_path: Path) -> None:
+    """Damage that the schema does not show is found before an older archive is replaced."""
+    with closing(stage.store()) as store:
+        for _ in range(40):
+            with store.write() as tx:
+                tx.log("filling", actor="test", now=datetime.now(UTC), text="x" * 3000)
+    with (stage.state / "worker.db").open("r+b") as file:
+        file.seek(-8192, os.SEEK_END)
+        file.write(b"\x0d\xff" * 4096)
+    archive = tmp_path / "backup.tar.gz"
+    archive.write_bytes(b"older")
+    with opened(stage.path) as office, pytest.raises(InfrastructureError) as told:
+        write_backup(office, stage.path, archive, replace=True)
+    assert told.value.code == "state.damaged"
+    assert [path.name for path in tmp_path.glob("backup*")] == ["backup.tar.gz"]
+    assert archive.read_bytes() == b"older"
 
 
 def test_host_keys_that_are_gone_are_told(stage: Stage, tmp_path: Path) -> None:

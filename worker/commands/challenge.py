@@ -204,21 +204,28 @@ def audit(*, config: ConfigOption) -> None:
 
 @challenge.command()
 def backup(
-    archive: Annotated[Path, typer.Argument(help="File to write, .tar.gz.", show_default=False)],
+    archive: Annotated[
+        Path,
+        typer.Argument(
+            help="File to write, .tar.gz; or a folder for one with a name of its own.", show_default=False
+        ),
+    ],
     *,
     config: ConfigOption,
+    force: Annotated[bool, typer.Option("--force", help="Replace an archive that is there already.")] = False,
 ) -> None:
     """Write database, stored files, configuration and secret into one archive; works while the daemon runs.
 
-    The archive is as secret as the challenge: it holds its secret and all submissions.
+    The archive is as secret as the challenge: it holds its secret and all submissions. Tokens are not in it.
 
     Example: neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml
     """
-    from worker.archiving import write_backup
+    from worker.archiving import named, write_backup
     from worker.office import opened
 
     with opened(config) as office:
-        size = write_backup(office, config, archive)
+        archive = named(archive, config, now=office.now)
+        size = write_backup(office, config, archive, replace=force)
         with office.store.write() as tx:
             tx.log("backup", actor=office.actor, now=office.now, bytes=size)
     print(f"{archive}: {size / 1e6:.1f} MB. It holds the challenge's secret: keep it as safe as that.")
@@ -235,10 +242,16 @@ def restore(
 
     Example: neuco-worker challenge restore /backup/challenge.tar.gz ./challenge
     """
-    from worker.archiving import read_backup
+    from worker.archiving import missing_secrets, read_backup
+    from worker.configuration import load
 
     place = read_backup(archive, directory)
-    print(f"Restored. Next: neuco-worker doctor --config {place}")
+    print(f"Restored to {directory}.")
+    if missing := missing_secrets(load(place)):
+        print("No backup holds tokens and keys. Before the worker starts:")
+        for one in missing:
+            print(f"  {one}")
+    print(f"Next: neuco-worker doctor --config {place}")
 
 
 @challenge.command()

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 DIGITS = (
     9  # weighted ranks are compared after rounding to 1e-9: below it stands only the order of a summation
 )
+LARGEST = 1e100  # of a score: its square is still a number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +66,10 @@ def rank(
         tie_breaks: P comparable values that order the board between entries equal in rank and mean; never change a rank.
 
     Raises:
-        ValueError: If the table has no tasks or a score is not finite.
+        ValueError: If the table has no tasks, or a score is not finite or beyond ``LARGEST``.
     """
     entries, tasks = quality.shape
-    if not tasks or not np.isfinite(quality).all():
+    if not tasks or not (np.abs(quality) <= LARGEST).all():
         raise ValueError("a table of quality scores needs at least one task and finite scores only")
     weighs = np.ones(entries, bool) if weighs is None else weighs
     numbered = np.ones(entries, bool) if numbered is None else numbered

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leaderboard.ranking import Ranking, rank
+from leaderboard.ranking import LARGEST, Ranking, rank
 from scoring.errors import OrganizerError
 
 
@@ -119,6 +119,12 @@ def _score(text: str, entry: str, task: str) -> float:
             f"Entry {_shown(entry)} has {found} in task {_shown(task)}, which is no finite number.",
             "An entry without a score in every task has no rank: fill the cell or leave the entry out.",
             "bad_score",
+        )
+    if abs(value) > LARGEST:
+        raise _fault(
+            f"Entry {_shown(entry)} has {_shown(text.strip())} in task {_shown(task)}, which is too large to be ranked.",
+            f"Scores may be at most {LARGEST:g}: give the task another unit.",
+            "too_large",
         )
     return value
 

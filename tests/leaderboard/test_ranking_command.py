@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from leaderboard.ranking import rank as ranked
 from leaderboard.table import document, rank_table, read_table
 from scoring.errors import OrganizerError
 from worker.commands.rank import rank
@@ -74,6 +76,8 @@ def test_baselines_and_ghost_task() -> None:
         ("name,t\nx,inf\n", "rank.bad_score"),
         ("name,t\nx,1_0\n", "rank.bad_score"),
         ("name,t\nx,good\n", "rank.bad_score"),
+        ("name,t\nx,1e200\ny,2\n", "rank.too_large"),
+        ("name,t\nx,1\ny,-1.1e100\n", "rank.too_large"),
         ('name,t\nx,"' + "1" * 200_000 + "\n", "rank.no_csv"),
     ],
 )
@@ -84,6 +88,16 @@ def test_a_bad_table_is_refused_with_its_cure(text: str, code: str) -> None:
     assert caught.value.code == code
     assert caught.value.cure
     assert caught.value.exit_code == 2
+
+
+def test_the_largest_scores_still_give_numbers() -> None:
+    """Nothing overflows up to the limit, whichever way tasks and entries pull."""
+    text = "name,t1,t2\na,1e100,-1e100\nb,-1e100,1e100\nc,1e100,1\n"
+    for options in ((), ("--ghost-task", "1e308")):
+        printed = json.loads(run("-", "--json", *options, text=text), parse_constant=pytest.fail)
+        assert len(printed["entries"]) == 3
+    with pytest.raises(ValueError, match="finite scores"):
+        ranked(np.array([[1e200], [2.0]]))
 
 
 def test_bad_options_and_files_are_refused(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def rank(
     names = tuple(baselines or ())
     ranking = rank_table(read, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
     if json_output:
-        print(json.dumps(document(read, ranking), indent=2))
+        print(json.dumps(document(read, ranking), indent=2, allow_nan=False))
     else:
         _show(read, ranking, names)
 

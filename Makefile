@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-# The first of these that is Python 3.11 or newer; the pinned versions are tested with 3.11.
+# The first of these that is Python 3.11 or newer; the pinned versions are tested with 3.11, and the demo runs with 3.12 and 3.13.
 PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
 # Where PyTorch's CPU build is: a plain install on Linux would pull several gigabytes of CUDA packages. TORCH_INDEX= takes the plain one.
@@ -28,7 +28,7 @@ install: $(VENV)/.installed  ## Make .venv with the pinned, tested versions, and
 demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
 	@$(BIN)/neuco-worker demo
 
-test: $(VENV)/.installed-test lint  ## Check everything: linters, types, security, and the test suite (a few minutes).
+test: $(VENV)/.installed-test lint  ## Check everything: linters, types, security, and the test suite (about a quarter of an hour).
 	@tests/setup.sh
 	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/neuco-worker warm
 	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -59,7 +59,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
 	@echo "Installing the pinned versions into $(VENV) (the first time: a minute or two) ..."
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip
 	@if [ -n "$(TORCH_INDEX)" ]; then \
-		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" --constraint constraints.txt torch \
+		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
 		|| echo "$(TORCH_INDEX) gives no torch; taking it from the usual index."; fi
 	@$(PIP) install --quiet --constraint constraints.txt hatchling hatch-fancy-pypi-readme editables
 	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .

@@ -206,6 +206,15 @@ def test_every_kind_of_code_is_documented() -> None:
     assert raised <= documented <= anywhere
 
 
+def test_both_commands_promise_the_same_time_everywhere() -> None:
+    """README and `make help` say alike how long the demo and the tests take."""
+    readme, makefile = ((ROOT / name).read_text() for name in ("README.md", "Makefile"))
+    for target in ("demo", "test"):
+        (promised,) = re.findall(rf"^\$ make {target} .*; (.*)$", readme, re.MULTILINE)
+        (helped,) = re.findall(rf"^{target}:.*## .*\((.*)\)\.$", makefile, re.MULTILINE)
+        assert promised == helped, target
+
+
 def test_links_of_the_documents_lead_somewhere() -> None:
     """Relative links and their anchors exist."""
     for name in ("deploy/README.md", "deploy/RUNBOOK.md", "worker/README.md", "config/README.md"):

@@ -104,7 +104,7 @@ def test_versions_are_pinned_in_one_place() -> None:
     assert not [requirement for requirement in DECLARED if "==" in requirement]
     assert "\ntorch==" in (ROOT / "constraints.txt").read_text()
     for name in ("Makefile", "Dockerfile", "README.md", "config/kin/geobench-check.yml"):
-        assert "torch==" not in (ROOT / name).read_text(), name
+        assert not re.search(r"torch==\d", (ROOT / name).read_text()), name
 
 
 def test_a_package_page_has_no_broken_link(wheel: Path) -> None:

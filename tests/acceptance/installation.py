@@ -60,7 +60,7 @@ def copy_checkout(target: Path) -> Path:
         shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     git = ["git", "-c", "user.name=Nobody", "-c", "user.email=nobody@example.org", "-C", str(target)]
     for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "All"]):
-        subprocess.run([*git, *words], check=True, timeout=100)
+        subprocess.run([*git, *words], check=True, timeout=300)
     return target
 
 
@@ -68,7 +68,7 @@ def build_wheel(source: Path, target: Path) -> Path:
     """Build the wheel of a checkout."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--wheel-dir", str(target), str(source)]
-    subprocess.run(command, check=True, timeout=100)
+    subprocess.run(command, check=True, timeout=300)
     (built,) = target.glob("neuco_worker-*.whl")
     return built
 
@@ -82,7 +82,7 @@ class Installation:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=100)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
         (self.libraries,) = folder.glob("lib/python3.*/site-packages")
         link(DECLARED, self.libraries)
         self._bring_pip()
@@ -118,6 +118,6 @@ class Installation:
     def run(self, *command: str, cwd: Path, expect: int = 0) -> str:
         """Run a program of the installation to its end and return what it prints."""
         process = self.start(*command, cwd=cwd)
-        output, _ = process.communicate(timeout=180)
+        output, _ = process.communicate(timeout=300)
         assert process.returncode == expect, f"{' '.join(command)}: {process.returncode}\n{output}"
         return output

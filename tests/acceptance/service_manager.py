@@ -135,5 +135,5 @@ class ServiceManager:
         if process is None:
             return
         process.terminate()
-        if process.wait(timeout=30) != 0:
+        if process.wait(timeout=READY_WITHIN_S) != 0:
             raise AssertionError(f"{unit} did not end well:\n{self.log(unit)}")

@@ -32,7 +32,7 @@ COMMAND = [WORKER, "demo"]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.xdist_group("demo"),  # one worker, so that the demo is played once
 ]
 
@@ -137,7 +137,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def finish(folder: Path, process: subprocess.Popen[str]) -> Demo:
     """Wait for a demo's end."""
-    output, _ = process.communicate(timeout=240)
+    output, _ = process.communicate(timeout=600)
     log = folder / "worker.log"
     assert process.returncode == 0, output + (log.read_text()[-4000:] if log.exists() else "")
     return Demo(folder, output)
@@ -361,7 +361,7 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     assert named_page is not None
     page = Path(named_page[1].replace(str(demo.folder), str(place)))
     assert not re.search(r"\bloop\b", page.read_text(encoding="utf-8"))
-    subprocess.run(reveal, check=True, capture_output=True, timeout=240)
+    subprocess.run(reveal, check=True, capture_output=True, timeout=300)
     assert re.search(r"\bloop\b", page.read_text(encoding="utf-8"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -380,7 +380,7 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     def verdict(*options: str) -> dict[str, Any]:
         command = [*verify[:-1], str(elsewhere / "public"), "--json", *options]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=240, cwd=elsewhere, env=environment, check=False
+            command, capture_output=True, text=True, timeout=300, cwd=elsewhere, env=environment, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         document: dict[str, Any] = json.loads(done.stdout)
@@ -409,7 +409,7 @@ def test_worker_ended_in_order(demo: Demo) -> None:
 def test_used_folder_is_refused(demo: Demo) -> None:
     """A demo never writes over another one: exit 2 and a sentence."""
     process = start(demo.folder)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "holds other files" in output
     assert "Traceback" not in output

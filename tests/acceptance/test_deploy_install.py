@@ -100,7 +100,7 @@ class Reader:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=400,
         )
         accepted = {0, 1} if words[0] == "journalctl" else {0}  # there is no journal here
         assert told.returncode in accepted, f"{line}\n{told.stdout}{told.stderr}"
@@ -177,7 +177,7 @@ def reader(tmp_path: Path, wheel: Path) -> Iterator[Reader]:
         reader.manager.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_following_the_page_leads_to_a_running_challenge(reader: Reader) -> None:
     """Every command does what the page says: from nothing to scored submissions, backup, restore, upgrade, and away again."""
     started = "sudo systemctl start neuco-worker-once@earth"

@@ -75,7 +75,7 @@ def stop(installation: Installation, line: str, word: str, folder: Path, *option
             told += piece
     finally:
         process.send_signal(signal.SIGTERM)
-        told += process.communicate(timeout=60)[0]
+        told += process.communicate(timeout=300)[0]
     assert process.returncode == 0, told
     assert not [word for word in BROKEN if word in told], told
 

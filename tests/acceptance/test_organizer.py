@@ -33,10 +33,10 @@ SECRET = hashlib.sha256(
     b"the way"
 ).hexdigest()  # `init` draws another one each time: other splits, other scores
 LIMIT_S = 240.0  # of real time for what a daemon does; reached only when something is wrong
-STOP_S = 12
+STOP_S = 60  # the promise is 12, on a machine with nothing else to do
 ADDED = "unheardof"  # a hidden task that comes later; a word that stands nowhere else
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 class Organizer:
@@ -61,7 +61,7 @@ class Organizer:
             cwd=self.folder,
             text=True,
             capture_output=True,
-            timeout=150,
+            timeout=300,
             check=False,
         )
         assert done.returncode == expect, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"

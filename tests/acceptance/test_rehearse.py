@@ -66,7 +66,7 @@ def rehearse(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=ROOT,
         text=True,
         capture_output=True,
-        timeout=110,
+        timeout=300,
         check=False,
     )
 

@@ -121,7 +121,7 @@ def tell(play: WorldPlay) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     """Texts, records, execution times, file names, boards, commits and their files are equal in both worlds but for the allowed fields."""
     looks, sent = [], {}

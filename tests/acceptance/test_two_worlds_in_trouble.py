@@ -6,9 +6,8 @@ The leaks are planted one by one in the worker; the comparison that finds no dif
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -20,23 +19,11 @@ from leaderboard import files
 from leaderboard.snapshot import Site
 from scoring.errors import ParticipantError
 from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differences, look, opened
+from tests.worker.gate import hanging
 from tests.worker.stage import embeddings
 from worker import answers
 from worker.cgroup import Delegation
 from worker.states import State
-
-
-@contextmanager
-def hanging(path: Path) -> Iterator[None]:
-    """Let a file hang whoever reads it."""
-    aside = path.with_name(f"{path.name}.aside")
-    path.rename(aside)
-    os.mkfifo(path)
-    try:
-        yield
-    finally:
-        path.unlink()
-        aside.rename(path)
 
 
 def reach(play: WorldPlay, stage: str) -> None:
@@ -161,10 +148,10 @@ def in_both(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_trouble_in_the_middle_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     """Deadlines, memory, killed children, restarts and lost labels show nothing of the tasks; only limits in reading end a submission."""
-    found, (left, sent, _) = in_both(tmp_path, trouble, {"scoring": {"epochs": 1500}})
+    found, (left, sent, _) = in_both(tmp_path, trouble, {"scoring": {"epochs": 6000}})
     assert "\n".join(found) == ""
     ended = {name: left.submissions[str(pk)] for name, pk in sent.items()}
     for name, seen in ended.items():

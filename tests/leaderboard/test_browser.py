@@ -62,7 +62,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(browser: Browser) -> Iterator[Page]:
     """Return a tab that fails the test if the page complains, fetches anything foreign or throws."""
     tab = browser.new_page(viewport={"width": 1180, "height": 860}, color_scheme="light")
-    tab.set_default_timeout(10_000)
+    tab.set_default_timeout(60_000)
     said: list[str] = []
     tab.on("console", lambda message: said.append(message.text))
     tab.on("pageerror", lambda error: said.append(str(error)))

@@ -503,7 +503,7 @@ def test_stop_ends_a_running_publication(tmp_path: Path, silent: str) -> None:
     while not git_processes(silent) and thread.is_alive():
         threading.Event().wait(0.01)
     ours.stop()
-    thread.join(20)
+    thread.join(200)
     assert [type(error) for error in ended] == [Cancelled]
     assert git_processes(silent) == []
 

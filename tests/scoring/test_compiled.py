@@ -32,7 +32,7 @@ def run(**environment: str) -> dict:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     return json.loads(answer.stdout)
 

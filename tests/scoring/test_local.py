@@ -108,7 +108,7 @@ print(json.dumps(LocalEngine(threads=2).score(make_unit(samples=200, dim=100, ty
         capture_output=True,
         text=True,
         check=True,
-        timeout=110,
+        timeout=300,
     )
     theirs = np.array(json.loads(answer.stdout))
     ours = LocalEngine(threads=2).score(make_unit(samples=200, dim=100, types="rcr"))
@@ -209,7 +209,7 @@ def test_available_cores_respect_the_affinity() -> None:
         "from scoring.local import available_cores; print(available_cores())"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
     )
     assert int(answer.stdout) == 1
     assert available_cores() >= 1

@@ -160,7 +160,7 @@ def play(
         threading.Event().wait(TICK_S)
     memory_end = process.memory_info().rss
     daemon.terminate()
-    if daemon.wait(timeout=12) != 0:
+    if daemon.wait(timeout=60) != 0:
         raise RuntimeError(f"the worker did not end well:\n{stage.log[-3000:]}")
     return figures(stage, crowd, kills, time.monotonic() - begun, memory_begin, memory_end)
 

@@ -336,7 +336,8 @@ def _one_task(clinic: Clinic) -> None:
 
 def _nearly_full(clinic: Clinic) -> None:
     free = shutil.disk_usage(clinic.folder).free / GIGABYTE
-    clinic.change({"submission": {"disk_reserve_gigabytes": free - 0.6, "embedding_dim": 4000}})
+    # The warning comes below 1.4 GB, a failure below 0.01: others may write or remove 0.7 GB meanwhile.
+    clinic.change({"submission": {"disk_reserve_gigabytes": free - 0.7, "embedding_dim": 8000}})
 
 
 def _state(clinic: Clinic, *, mode: int = 0o700, database: bytes | None = None) -> None:
@@ -382,9 +383,11 @@ def _open_tasks(clinic: Clinic) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+def _closed_port(clinic: Clinic) -> int:
+    """Take a port and do not listen: so nobody else gets it meanwhile, either."""
+    taken = clinic.opened(socket.socket())
+    taken.bind(("127.0.0.1", 0))
+    return int(taken.getsockname()[1])
 
 
 FAULTS: dict[str, Fault] = {
@@ -433,7 +436,7 @@ FAULTS: dict[str, Fault] = {
         _attribute("token", lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=-1)))
     ),
     "evalai.server": failing(
-        lambda clinic: clinic.change({"evalai": {"server": f"http://127.0.0.1:{_closed_port()}"}})
+        lambda clinic: clinic.change({"evalai": {"server": f"http://127.0.0.1:{_closed_port(clinic)}"}})
     ),
     "evalai.accepted": failing(_attribute("token", lambda evalai: evalai.issue_token("host", kind="access"))),
     "evalai.host": failing(_attribute("token", lambda evalai: evalai.token("otherhost"))),
@@ -473,7 +476,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "alerts.webhook": warning(changing({"alerts": {"webhook": None}})),
     "alerts.reachable": failing(
-        lambda clinic: clinic.private("webhook", f"http://127.0.0.1:{_closed_port()}/services/hidden")
+        lambda clinic: clinic.private("webhook", f"http://127.0.0.1:{_closed_port(clinic)}/services/hidden")
     ),
     "machine.state": failing(lambda clinic: _state(clinic, mode=0o755)),
     "machine.database": failing(lambda clinic: _state(clinic, database=b"no database " * 100)),

@@ -1,14 +1,16 @@
-"""A gate at one of the worker's checkpoints, for tests of what happens meanwhile."""
+"""A gate at one of the worker's checkpoints, and a file that hangs whoever opens it: for tests of what happens meanwhile."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.worker.stage import Play, Stage, embeddings
 
-LIMIT_S = 20.0
+LIMIT_S = 300.0  # of real time; reached only when something is wrong
 
 
 class Gate:
@@ -51,4 +53,20 @@ def push_under_way(stage: Stage) -> Iterator[tuple[Play, Gate, int]]:
         gate.close()
         pk = stage.submit("A", embeddings(1))
         play.drive(gate.reached)
-        yield play, gate, pk
+        try:
+            yield play, gate, pk
+        finally:
+            gate.open()
+
+
+@contextmanager
+def hanging(path: Path) -> Iterator[None]:
+    """Let a file hang whoever reads it."""
+    aside = path.with_name(f"{path.name}.aside")
+    path.rename(aside)
+    os.mkfifo(path)
+    try:
+        yield
+    finally:
+        path.unlink()
+        aside.rename(path)

@@ -16,6 +16,8 @@ import psycopg
 
 ACCOUNT = "postgres"
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60")
+LIMIT_S = 300.0  # for one command; reached only when something is wrong
+TRIES = 5  # to start on a port that is free
 
 
 class Server:
@@ -57,6 +59,12 @@ def binaries() -> Path | None:
     return None if found is None else Path(found).resolve().parent
 
 
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @contextmanager
 def server() -> Iterator[Server]:
     """Run a server until the block ends; it refuses to run as root, so root lends it to another account."""
@@ -69,22 +77,26 @@ def server() -> Iterator[Server]:
         owner = pwd.getpwnam(ACCOUNT)
         os.chown(folder, owner.pw_uid, owner.pw_gid)
         account = ["runuser", "-u", ACCOUNT, "--"]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
 
     def run(*command: str) -> None:
-        subprocess.run([*account, *command], check=True, capture_output=True, cwd=folder, timeout=60)
+        subprocess.run([*account, *command], check=True, capture_output=True, cwd=folder, timeout=LIMIT_S)
 
     data = folder / "data"
     run(
         *(str(programs / "initdb"), "-D", str(data), "-U", ACCOUNT, "-A", "trust", "-E", "UTF8"),
         *("--no-sync", "--locale=C.UTF-8"),
     )
-    settings = [f"-c{setting}" for setting in (*QUICK, f"port={port}", "listen_addresses=127.0.0.1")]
-    options = " ".join([*settings, f"-cunix_socket_directories={folder}"])
     control = str(programs / "pg_ctl")
-    run(control, "-D", str(data), "-l", str(folder / "log"), "-w", "-o", options, "start")
+    for left in reversed(range(TRIES)):
+        port = _free_port()
+        settings = [f"-c{setting}" for setting in (*QUICK, f"port={port}", "listen_addresses=127.0.0.1")]
+        options = " ".join([*settings, f"-cunix_socket_directories={folder}"])
+        try:
+            run(control, "-D", str(data), "-l", str(folder / "log"), "-w", "-o", options, "start")
+            break
+        except subprocess.CalledProcessError:  # somebody else may have got the port in between
+            if not left:
+                raise
     try:
         yield Server(port)
     finally:

@@ -170,7 +170,7 @@ class Stage:
         for process in self._processes:
             if process.poll() is None:
                 process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
@@ -298,7 +298,7 @@ class Stage:
         """Return where the worker has all submissions, read beside it without any lock."""
         address = f"file:{self.state / 'worker.db'}?mode=ro"
         try:
-            with closing(sqlite3.connect(address, uri=True, timeout=10)) as database:
+            with closing(sqlite3.connect(address, uri=True, timeout=60)) as database:
                 return dict(database.execute("SELECT pk, state FROM submissions").fetchall())
         except sqlite3.OperationalError:  # no worker has made it yet
             return {}

@@ -535,10 +535,11 @@ def test_unknown_keys_and_missing_optional_ones_are_tolerated(
 
 def test_nobody_listens(connect: Callable[..., Client]) -> None:
     """A refused connection carried nothing: a write was surely not applied."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(Unreachable) as problem:
-        connect(server=f"http://127.0.0.1:{port}").set_running(4)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # without listening: nobody else gets the port meanwhile, either
+        client = connect(server=f"http://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(Unreachable) as problem:
+            client.set_running(4)
     assert not problem.value.applied_unknown
 
 

@@ -8,13 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from scoring.errors import OrganizerError
-from tests.worker.stage import IDS, NEW, Play, Stage, embeddings
+from tests.worker.gate import hanging
+from tests.worker.stage import IDS, LIMIT_S, NEW, Play, Stage, embeddings
 from worker.cgroup import Delegation
 from worker.challenge import load_challenge
 from worker.children import Child
@@ -25,10 +28,26 @@ from worker.states import State
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
 
 
-def long_file() -> bytes:
-    """Return a file that takes a while to read: many rows that nobody asked for."""
-    rows = "".join(f'"more_{row}",' + ",".join(["0.123456789"] * 8) + "\n" for row in range(250_000))
-    return embeddings(1) + rows.encode()
+@contextmanager
+def held_reading(stage: Stage) -> Iterator[tuple[Play, Callable[[], None]]]:
+    """Let a worker play whose children hang where they open the one submitted file, until it is released."""
+    with ExitStack() as obstacles:
+        held: list[Path] = []
+
+        def hold(checkpoint: str) -> None:
+            if checkpoint == "before child evaluate" and not held:
+                held.extend(play.worker.files.stored())
+                obstacles.enter_context(hanging(held[0]))
+
+        with stage.play(checkpoint=hold) as play:
+            yield play, obstacles.close
+
+
+@contextmanager
+def unheld(stage: Stage) -> Iterator[tuple[Play, Callable[[], None]]]:
+    """Let a worker play in whose way nothing is."""
+    with stage.play() as play:
+        yield play, lambda: None
 
 
 def reach(play: Play, stage: str) -> None:
@@ -75,38 +94,41 @@ def test_a_limit_hit_while_scoring_is_ours(slow: Stage, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["deadline", "memory"])
-def test_a_limit_hit_while_reading_is_the_files(stage: Stage, play: Play, what: str) -> None:
+def test_a_limit_hit_while_reading_is_the_files(stage: Stage, what: str) -> None:
     """A file that takes too much to read fails, in words about the file."""
     tree = stage.folder / "tree"
     tree.mkdir()
-    play.worker.context.cgroup = Delegation(tree)
-    pk = stage.submit("A", long_file())
-    reach(play, "reading")
-    if what == "deadline":
-        tighten(play, deadline=0.001)
-    else:
-        end_for_memory(play, tree)
-    play.drive(lambda: play.state(pk) is State.FAILED)
-    assert play.outcomes(pk) == [what]
-    assert stage.status(pk) == "failed"
-    assert "Reading the file took more" in stage.stderr(pk)
-    assert play.alerts() == set()
+    with held_reading(stage) as (play, _):
+        play.worker.context.cgroup = Delegation(tree)
+        pk = stage.submit("A", embeddings(NEW))
+        reach(play, "reading")
+        if what == "deadline":
+            tighten(play, deadline=0.001)
+        else:
+            end_for_memory(play, tree)
+        play.drive(lambda: play.state(pk) is State.FAILED)
+        assert play.outcomes(pk) == [what]
+        assert stage.status(pk) == "failed"
+        assert "Reading the file took more" in stage.stderr(pk)
+        assert play.alerts() == set()
 
 
-def test_a_memory_limit_below_what_a_good_file_needs_is_never_the_files(stage: Stage, play: Play) -> None:
+def test_a_memory_limit_below_what_a_good_file_needs_is_never_the_files(stage: Stage) -> None:
     """What a child has before it reads anything is measured; if the limit leaves too little, only the organizer hears of it."""
-    pk = stage.submit("A", long_file())
-    reach(play, "reading")
-    tighten(play, memory_gigabytes=0.001)
-    play.drive(lambda: bool(play.alerts()))
-    assert play.outcomes(pk) == ["memory"]
-    assert play.alerts() == {"evaluate.memory_limit"}
-    assert stage.posts(pk) == []
-    assert stage.status(pk) == "running"
-    play.reload()
-    play.drive(lambda: stage.status(pk) == "finished")
-    play.drive()
-    assert play.alerts() == set()
+    with held_reading(stage) as (play, release):
+        pk = stage.submit("A", embeddings(NEW))
+        reach(play, "reading")
+        tighten(play, memory_gigabytes=0.001)
+        play.drive(lambda: bool(play.alerts()))
+        assert play.outcomes(pk) == ["memory"]
+        assert play.alerts() == {"evaluate.memory_limit"}
+        assert stage.posts(pk) == []
+        assert stage.status(pk) == "running"
+        release()
+        play.reload()
+        play.drive(lambda: stage.status(pk) == "finished")
+        play.drive()
+        assert play.alerts() == set()
 
 
 def test_a_memory_limit_that_no_good_file_fits_into_is_refused(stage: Stage) -> None:
@@ -124,8 +146,8 @@ def test_a_memory_limit_that_no_good_file_fits_into_is_refused(stage: Stage) -> 
 @pytest.mark.parametrize("stage_name", ["reading", "scoring"])
 def test_a_killed_child_is_nobodys_fault(slow: Stage, stage_name: str) -> None:
     """Death by signal is tried again; the participant never hears of it."""
-    with slow.play() as play:
-        pk = slow.submit("A", long_file() if stage_name == "reading" else embeddings(NEW))
+    with held_reading(slow) if stage_name == "reading" else unheld(slow) as (play, _):
+        pk = slow.submit("A", embeddings(NEW))
         reach(play, stage_name)
         child = play.child()
         assert child is not None
@@ -175,7 +197,7 @@ def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
     woken = threading.Event()
     child = Child("worker.evaluate_child", {"file": "/nowhere"}, folder=tmp_path / "child", wake=woken.set)
     try:
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + LIMIT_S
         while child.ended() is None and time.monotonic() < ends:
             woken.wait(0.05)
         assert child.ended() == 1
@@ -212,7 +234,7 @@ def test_the_whole_group_is_gone_and_the_folder_too(slow: Stage) -> None:
         child = play.child()
         assert child is not None
         play.stop()
-        assert not psutil.pid_exists(child.pid) or child.status() == psutil.STATUS_ZOMBIE
+        assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
         assert list((slow.state / "tmp").iterdir()) == []
         play.start()
         assert list(play.states().values()) == ["fetched"]

@@ -90,7 +90,7 @@ def test_the_command_measures_and_prints_one_document() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=True,
     )
     document = json.loads(done.stdout)

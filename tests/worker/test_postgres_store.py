@@ -210,12 +210,12 @@ def test_whoever_waited_for_the_lock_sees_what_came_before(postgres: Server) -> 
     def first() -> None:
         with store.write() as tx:
             began.set()
-            ends.wait(20)
+            ends.wait(200)
             tx.set_fact("count", "1")
 
     thread = threading.Thread(target=first)
     thread.start()
-    began.wait(20)
+    began.wait(200)
     releaser = threading.Timer(0.3, ends.set)
     releaser.start()
     with store.write() as tx:

@@ -401,18 +401,18 @@ def test_a_killed_daemon_is_replaced_by_the_other(tmp_path: Path, postgres: Serv
         pks = [stage.submit(f"team {number}", embeddings(NEW + number)) for number in range(4)]
         store = stage.store()
 
-        def scorers() -> list[int]:
-            with store.read() as tx:
-                return [
-                    int(attempt["worker"].split(":")[1])
-                    for attempt in tx.attempts(open_only=True)
-                    if attempt["kind"] == "evaluate"
-                ]
+        scorers: list[int] = []
 
-        stage.until(lambda: bool(scorers()))
-        victim = daemons.pop(scorers()[0])
+        def scores() -> bool:
+            with store.read() as tx:
+                attempts = tx.attempts(open_only=True)
+            scorers.extend(int(one["worker"].split(":")[1]) for one in attempts if one["kind"] == "evaluate")
+            return bool(scorers)
+
+        stage.until(scores)
+        victim = daemons.pop(scorers[0])
         victim.send_signal(signal.SIGKILL)
-        victim.wait(timeout=10)
+        victim.wait(timeout=LIMIT_S)
 
         def done() -> bool:
             with store.read() as tx:
@@ -427,4 +427,4 @@ def test_a_killed_daemon_is_replaced_by_the_other(tmp_path: Path, postgres: Serv
         assert len(stage.teams()) == len(pks)
         (survivor,) = daemons.values()
         survivor.terminate()
-        assert survivor.wait(timeout=12) == 0
+        assert survivor.wait(timeout=LIMIT_S) == 0

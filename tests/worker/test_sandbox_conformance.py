@@ -134,7 +134,7 @@ class Replay:
             body["data"] = step["text"].encode()
             headers["Content-Type"] = step["content_type"]
         return self.http.request(
-            step["method"], url, headers=headers, allow_redirects=False, timeout=10, **body
+            step["method"], url, headers=headers, allow_redirects=False, timeout=60, **body
         )
 
     def play(self, step: dict[str, Any]) -> None:

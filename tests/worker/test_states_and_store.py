@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, ParticipantError
-from tests.worker.stage import Play, Stage, embeddings
+from tests.worker.stage import LIMIT_S, Play, Stage, embeddings
 from worker import answers
 from worker.backoff import LONGEST_S, backoff
 from worker.budget import Budget
@@ -182,7 +182,7 @@ def test_a_full_database_is_told_and_got_over(stage: Stage, play: Play) -> None:
         while True:
             with play.store.write() as tx:
                 tx.log("filling", actor="test", now=NOW, text="x" * 1500)
-    ends = time.monotonic() + 60
+    ends = time.monotonic() + LIMIT_S
     while not trying():
         assert time.monotonic() < ends
         threading.Event().wait(0.002)  # lets the lanes' threads go on
@@ -252,7 +252,7 @@ def test_damage_that_only_a_full_look_finds_is_found_by_doctor(stage: Stage) -> 
 def _hold(folder: Path, held: object, release: object) -> None:
     with only_daemon(folder):
         held.set()  # type: ignore[attr-defined]
-        release.wait(30)  # type: ignore[attr-defined]
+        release.wait(LIMIT_S)  # type: ignore[attr-defined]
 
 
 def test_the_lock_is_released_with_its_process_however_it_ends(tmp_path: Path) -> None:
@@ -261,11 +261,11 @@ def test_the_lock_is_released_with_its_process_however_it_ends(tmp_path: Path) -
     held, release = context.Event(), context.Event()
     holder = context.Process(target=_hold, args=(tmp_path, held, release))
     holder.start()
-    assert held.wait(30)
+    assert held.wait(LIMIT_S)
     with pytest.raises(InfrastructureError, match=f"process {holder.pid} "), only_daemon(tmp_path):
         pass
     holder.kill()
-    holder.join(10)
+    holder.join(LIMIT_S)
     with only_daemon(tmp_path):
         pass
 

@@ -17,6 +17,7 @@ from leaderboard.diagnostics import Duplicate, activity, diagnose_tasks, find_du
 from leaderboard.figures import figures, fingerprint, task_weights
 from leaderboard.names import display_name
 from leaderboard.replay import tally
+from leaderboard.rows import minute
 from leaderboard.snapshot import Board, PhaseSnapshot
 from leaderboard.uncertainty import REPLICATES
 from scoring.hierarchy import TaskPlace, ceiled, group_scores
@@ -219,10 +220,12 @@ def _html(document: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["name"] = display_name
+    environment.filters["minute"] = lambda stamp: minute(datetime.fromisoformat(stamp))
     rows = document["figures"].get("rows", [])
     template = environment.get_template("report.html.j2")
     return template.render(
         report=document,
+        teams={standing["submission"]: standing["team"] for standing in document["standings"]},
         rows=[standing | row for standing, row in zip(document["standings"], rows, strict=True)],
         heat=_heat([row["q"] for row in rows]),
         boxes={task: _boxes(cells) for task, cells in document["folds"].items()},

@@ -140,3 +140,13 @@ def test_failed_and_hopeless_folds_are_drawn() -> None:
     made = report(snapshot, (), made_at=START, replicates=50)
     assert "1✗" in made.html
     assert 'x1="0.0"' in made.html
+
+
+def test_the_page_names_teams_and_minutes() -> None:
+    """Who decides the order of two others is named, not numbered, and a moment is given to the minute."""
+    three = (steady(1, 1, 30, 10, team=HOSTILE), steady(2, 2, 12, 25), steady(3, 3, 11, 60))
+    made = report(phase(*three), (), made_at=START.replace(microsecond=1), replicates=20)
+    assert made.document["figures"]["leave_one_out"] == [{"submission": 3, "flips": [[2, 1]]}]
+    assert "Without Team 3: &lt;/td&gt;" in made.html
+    assert "made 2026-03-02 09:00 UTC." in made.html
+    assert '<td class="text">2026-03-02 10:00 UTC</td>' in made.html

@@ -38,9 +38,15 @@ class Budget:
             self._calls.popleft()  # too old, or from before the clock was set back
         return self.per_minute - len(self._calls)
 
-    def allows(self, now: datetime, *, answer: bool = False) -> bool:
-        """Tell whether a call may leave now; only answers may use the reserve."""
-        return self.left(now) > (0 if answer else self.reserve)
+    def allows(self, now: datetime, *, answer: bool = False, keep: int = 0) -> bool:
+        """Tell whether a call may leave now; only answers may use the reserve.
+
+        Args:
+            now: The time.
+            answer: Whether an answer depends on the call.
+            keep: Calls that something more urgent will need soon.
+        """
+        return self.left(now) > (0 if answer else max(self.reserve, keep))
 
     def spend(self, now: datetime, calls: int = 1) -> None:
         """Count calls."""

@@ -22,7 +22,7 @@ from worker.readings import Readings
 from worker.sharing import COURIER
 from worker.state import Owed, Tracked
 from worker.state.records import LONGEST_WAIT
-from worker.states import COUNTED, Errand, State
+from worker.states import ACTIVE, COUNTED, Errand, State
 
 FRESH_TO_RUN = timedelta(
     seconds=3
@@ -33,7 +33,14 @@ FRESH_TO_ANSWER = LOOK_AHEAD + timedelta(
 )  # nor before an answer leaves; and never one from before the answer was known
 DRAINED_POLLS = 2
 STUCK_TRIES = 3  # of one answer in vain, before a person is told
-QUICK_POLL_S = 5.0  # between looks at the queue while work is under way
+EMPTY_POLL_AGAIN_S = (
+    1.0  # a short poll samples SQS's servers: one that finds nothing may have missed a message
+)
+ANNOUNCED_WITHIN = timedelta(minutes=10)  # EvalAI sends a submission's message at once; what is older lost it
+CALLS_AHEAD = 2.5  # what a submission that waits will cost until it is answered: running, the answer, its part of the listings
+QUEUE_SHARE = (
+    0.25  # of a minute's calls the queue gets where more submissions wait than the rest is enough for
+)
 
 
 class Courier:
@@ -60,6 +67,8 @@ class Courier:
         self._readings = Readings(context, self._line)
         self.polled_at: datetime | None = None
         self.empty_polls = 0  # in a row; an empty short poll does not prove an empty queue
+        self.to_the_end = False  # whether the queue is read until it is empty, whatever is expected of it
+        self._stale_message = False  # the last message told nothing new: others of its kind may lie behind it
         self._wanted: int | None = None
         self._led = not context.sharing.shared
 
@@ -122,9 +131,9 @@ class Courier:
         return (
             self._answers(now)
             or self._running(now)
-            or self._readings.new(now, more=self.empty_polls == 0)
-            or self._deletions(now)
+            or self._readings.new(now)
             or self._readings.reconcile(now)
+            or self._deletions(now)
             or self._poll(now)
         )
 
@@ -271,7 +280,7 @@ class Courier:
     def _deletions(self, now: datetime) -> bool:
         with self._context.store.read() as tx:
             due = [owed for owed in tx.owed(Errand.DELETE) if not self._waits(owed, now)]
-        if not due:
+        if not due or not self._to_spare(now):
             return False
         owed = due[0]
 
@@ -300,12 +309,7 @@ class Courier:
     def _poll(self, now: datetime) -> bool:
         if self._context.mode() == "drain":
             return False
-        every = self._context.configuration.evalai.poll_every
-        if self.empty_polls < DRAINED_POLLS:
-            every = 0.0 if self.empty_polls == 0 else 1.0
-        elif self._work_waits():
-            every = min(every, QUICK_POLL_S)
-        if self.polled_at is not None and now - seconds(every) < self.polled_at <= now:
+        if not self._poll_is_due(now):
             return False
         if not self._line.due("poll", now):
             return False
@@ -316,6 +320,7 @@ class Courier:
                 self.empty_polls += 1
             else:
                 self.empty_polls = 0
+            self._stale_message = False
             with self._context.store.write() as tx:
                 tx.set_fact("polled_at", at.isoformat())
                 if message is None:
@@ -329,13 +334,34 @@ class Courier:
                     self.empty_polls = 1
                     return
                 self._context.checkpoint("before message taken")
-                intake.take_message(tx, message, now=at)
+                self._stale_message = not intake.take_message(tx, message, now=at)
 
         return self._line.start("poll", Client.receive, done, now)
 
-    def _work_waits(self) -> bool:
+    def _poll_is_due(self, now: datetime) -> bool:
+        """Tell whether the queue is to be looked at: now and then, and at once while messages are expected and calls to spare."""
+        since = None if self.polled_at is None else now - self.polled_at
+        if since is None or not timedelta() <= since < seconds(self._context.configuration.evalai.poll_every):
+            return True
+        again = self.empty_polls == 0 or seconds(EMPTY_POLL_AGAIN_S) <= since
+        return (
+            again and self.empty_polls < DRAINED_POLLS and self._expects_messages(now) and self._to_spare(now)
+        )
+
+    def _expects_messages(self, now: datetime) -> bool:
+        """Tell whether the queue has more for us: a listing showed submissions without a message, or the last one told nothing new."""
+        if self.to_the_end or self._stale_message:
+            return True
         with self._context.store.read() as tx:
-            return bool(tx.submissions([State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
+            return tx.unannounced(since=now - ANNOUNCED_WITHIN)
+
+    def _to_spare(self, now: datetime) -> bool:
+        """Tell whether a call may go to the queue: what waits to be begun and answered in the next minute goes first."""
+        with self._context.store.read() as tx:
+            counts = tx.counts()
+        waiting = sum(counts.get(state.value, 0) for state in ACTIVE)
+        most = (1 - QUEUE_SHARE) * self._budget.per_minute
+        return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
 
     def _waits(self, owed: Owed, now: datetime, *, ahead: timedelta = timedelta()) -> bool:
         """Tell whether it is too early; a moment beyond back-off and grid is from before the clock was set back."""

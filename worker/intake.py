@@ -22,15 +22,15 @@ ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 _FILE_PLACE = re.compile(r"/challenge_(\d+)/phase_(\d+)/submission_(\d+)/")
 
 
-def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
-    """Make the submission of a queue message durable, and owe the message's deletion under its newest receipt.
+def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
+    """Make the submission of a queue message durable, and owe the message's deletion under its newest receipt; tell whether it was awaited.
 
     A message is only a hint: facts come from the submission itself. A message for a failed or cancelled one may be a resume, so EvalAI
     is asked anew; one for an upload that was under way means that there is another file now.
     """
     known = tx.get(message.submission_pk)
     if known is not None and not uploads.take_message(tx, known, now=now):
-        return
+        return True
     if known is None:
         tx.add(message.submission_pk, now=now, message_phase=message.phase_pk)
     elif known.message_phase is None:
@@ -38,6 +38,7 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> None:
     if known is not None and known.state in (State.FAILED, State.CANCELLED):
         tx.note(known.pk, read_at=None)
     tx.owe(Errand.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
+    return known is None or known.message_phase is None
 
 
 def take_facts(

@@ -17,7 +17,7 @@ from worker.line import Line
 from worker.state import Tracked, Transaction
 from worker.states import ACTIVE, Errand, State
 
-TOGETHER = 10  # new submissions that are read at once while others are worked on
+TOGETHER = timedelta(seconds=10)  # so long new submissions gather for one listing while others are worked on
 MANY = 2  # readings due at once that are better served by one listing
 PORTION = 200  # listed submissions that are compared with what we know at a time
 UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
@@ -56,23 +56,19 @@ class Readings:
             )
         return self._line.start("reconnect", self._read_remote, self._reconnected, now)
 
-    def new(self, now: datetime, *, more: bool) -> bool:
-        """Read what is new or must be looked at again.
-
-        Args:
-            now: The time.
-            more: Whether messages still come: then those that came so far wait for each other while others are worked on.
-        """
+    def new(self, now: datetime) -> bool:
+        """Read what is new or must be looked at again; what has just come waits for more of its kind while others are worked on."""
         with self._context.store.read() as tx:
             unread = [known for known in tx.submissions(UNREAD, unread=True) if not known.waits(now)]
-        if len(unread) < TOGETHER and more and self._work_in_hand():
-            return False  # messages still come: reading them together takes one call
+        if all(now - TOGETHER < known.first_seen_at <= now for known in unread) and self._work_in_hand():
+            return False
         return bool(unread) and self.read(unread, now)
 
     def read(self, submissions: list[Tracked], now: datetime, *, answer: bool = False) -> bool:
-        """Read facts anew: one by its own address, several by one listing."""
+        """Read facts anew: one by its own address; several, or one that has just come and may have company, by one listing."""
         missed = [known for known in submissions if known.tries > 0]
-        if not missed and len(crowd := self._crowd(submissions)) >= MANY:
+        crowd = self._crowd(submissions)
+        if not missed and (len(crowd) >= MANY or crowd[0].state is State.RECEIVED):
             times = [known.submitted_at for known in crowd if known.submitted_at is not None]
             read_before = len(times) == len(crowd)
             after = min(times) - timedelta(seconds=1) if read_before else None

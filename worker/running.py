@@ -224,6 +224,7 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
     signals.install()
     with started(path, wake=signals.wake.set) as (configuration, worker):
         patience = Patience(configuration)
+        worker.courier.to_the_end = True
         while not signals.stop.is_set():
             signals.wake.clear()
             now = utc_now()

@@ -73,6 +73,12 @@ class Submissions(Tables):
             query = query.where(table.c.superseded_by == superseded_by)
         return [_tracked(row) for row in self._connection.execute(query)]
 
+    def unannounced(self, *, since: datetime) -> bool:
+        """Tell whether one that was first seen since a time is known from a listing alone, so that its message is still to come."""
+        table = schema.submissions
+        query = sa.select(table.c.pk).where(table.c.message_phase.is_(None), table.c.first_seen_at > since)
+        return self._connection.execute(query.limit(1)).first() is not None
+
     def known(self, pks: Collection[int]) -> dict[int, Tracked]:
         """Return those of some submissions that we know, by number."""
         table = schema.submissions

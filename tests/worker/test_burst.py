@@ -1,0 +1,85 @@
+"""Bursts under EvalAI's own throttle: what is known is set to running and answered first, the queue is tidied with calls to spare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.worker.stage import AHEAD, Stage, embeddings
+from worker.sandbox import JournalEntry, ManualClock
+
+DEFAULTS = {
+    "evalai": {"poll_every": 60, "reconcile_every": 600, "requests_per_minute": 50},
+    "submission": {"answer_grid": 30},
+    "leaderboard": {"publish_every": 60},
+}
+CALL_S, SCORING_S = 0.3, 1.0
+
+
+@pytest.fixture
+def throttled(tmp_path: Path, cells: Path) -> Iterator[Stage]:
+    """A stage with default settings and EvalAI's own throttle."""
+    settings = {"throttle_per_minute": 60}
+    with Stage(tmp_path, clock=ManualClock(), cells=cells, settings=settings, changes=DEFAULTS) as stage:
+        yield stage
+
+
+def taking_time(clock: ManualClock) -> Callable[[str], None]:
+    """Return a checkpoint function under which a call takes 0.3 s and an evaluation a second."""
+
+    def checkpoint(name: str) -> None:
+        if name.startswith("before call"):
+            clock.advance(CALL_S)
+        elif name == "before child evaluate":
+            clock.advance(SCORING_S)
+
+    return checkpoint
+
+
+def requests(stage: Stage, since: int) -> list[JournalEntry]:
+    """Return the calls to EvalAI's API after a line of the journal."""
+    return [one for one in stage.evalai.journal.requests() if one.origin == "api" and one.number >= since]
+
+
+def test_a_burst_is_worked_off_without_a_gap(throttled: Stage) -> None:
+    """Eighteen at once begin one after the other, are answered within 100 s and the grid, and their messages go soon after."""
+    stage, clock = throttled, throttled.clock
+    assert clock is not None
+    with stage.play(checkpoint=taking_time(clock)) as play:
+        play.drive()
+        since, sent_at = len(stage.evalai.journal), clock.now()
+        pks = [stage.submit(f"team {n}", embeddings(n % AHEAD)) for n in range(18)]
+        play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
+        answered_at, made = clock.now(), requests(stage, since)
+        begun = [one.at for one in made if one.method == "PATCH"]
+        assert len(begun) == len(pks)
+        assert max(later - earlier for earlier, later in pairwise(begun)) <= timedelta(seconds=25)
+        assert answered_at - sent_at <= timedelta(seconds=100 + 30)
+        assert len(made) <= 4 * len(pks)
+        play.drive(lambda: stage.evalai.queue_length() == 0)
+        assert clock.now() - answered_at <= timedelta(seconds=60)
+        assert not [one for one in requests(stage, since) if one.status == 429]
+
+
+def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Stage) -> None:
+    """Its message, its facts, the message's deletion, running, its facts again, the answer; and a look at the queue now and then."""
+    stage, clock = throttled, throttled.clock
+    assert clock is not None
+    with stage.play(checkpoint=taking_time(clock)) as play:
+        play.drive()
+        since = len(stage.evalai.journal)
+        pk = stage.submit("A", embeddings(1))
+        play.drive(lambda: stage.status(pk) == "finished" and stage.evalai.queue_length() == 0)
+        made = [(one.method, one.path.split("/jobs/")[1].split("/")[0]) for one in requests(stage, since)]
+        assert sorted(made) == [
+            ("GET", "challenge"),
+            ("GET", "challenge"),
+            ("GET", "submission"),
+            ("PATCH", "challenge"),
+            ("POST", "queues"),
+            ("PUT", "challenge"),
+        ]

@@ -106,9 +106,9 @@ CATALOGUE: dict[str, Kind] = {
         cure="Write as many as the challenge asks for.",
     ),
     "columns.names": Kind(
-        one="1 column has a name that is not a dimension",
-        many="{count} columns have names that are not dimensions",
-        cure="Write one column for each dimension, and call it by its number.",
+        one="1 column has a name that is not a number",
+        many="{count} columns have names that are not numbers",
+        cure="Write one column for each dimension, called by its number.",
     ),
     "columns.from_one": Kind(one="The columns are numbered from 1", cure="Number them from 0."),
     "columns.missing": Kind(

@@ -196,7 +196,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "named columns": (
         with_header("id,a,b,c,d"),
         "columns.names",
-        '4 columns have names that are not dimensions: column 2 is called "a"; column 3 is called "b"; '
+        '4 columns have names that are not numbers: column 2 is called "a"; column 3 is called "b"; '
         'column 4 is called "c"; and so on (columns must be called 0 to 3). Write one column for each dimension',
     ),
     "column names with a prefix": (
@@ -212,7 +212,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
             ]
         ),
         "columns.names",
-        '1 column has a name that is not a dimension: column 2 is called "embedding" (columns must be called 0 to 3).',
+        '1 column has a name that is not a number: column 2 is called "embedding" (columns must be called 0 to 3).',
     ),
     "a column without a name": (with_header("id,,a,b,c"), "columns.names", "column 2 has no name; column 3"),
     "id alone": (

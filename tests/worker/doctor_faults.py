@@ -498,7 +498,7 @@ EXAMPLES_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"
 
 SHADES: list[tuple[str, Fault]] = [
     ("configuration.file", failing(changing({"phases": {"dev": {"folds": "many"}}}))),
-    ("configuration.placeholders", failing(changing({"leaderboard": {"repository": EXAMPLES_REPOSITORY}}))),
+    ("board.address", failing(changing({"leaderboard": {"repository": EXAMPLES_REPOSITORY}}))),
     ("configuration.phases", warning(changing({"phases": {"eval": {"ids": "./dev.txt"}}}))),
     ("configuration.early_release", warning(changing({"leaderboard": {"publish": ["stable_views"]}}))),
     ("configuration.bundle", warning(overwriting("bundle.zip", "not a zip"))),

@@ -249,7 +249,7 @@ def test_the_command_tells_failures_first_and_ends_with_1(clinic: Clinic) -> Non
     done = doctor(clinic)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert lines[0] == "2 problems to fix"
+    assert lines[0] == "2 problems to fix, found by 1 check"
     assert "is not sorted" in lines[1]
     assert "LC_ALL=C sort" in lines[2]
     assert "is not sorted" in lines[3]
@@ -267,6 +267,16 @@ def test_the_command_tells_failures_first_and_ends_with_1(clinic: Clinic) -> Non
         os.fspath(clinic.folder / "challenge.secret"),
     ):
         assert hidden not in done.stdout + done.stderr
+
+
+def test_the_examples_repository_is_one_problem_alone(clinic: Clinic) -> None:
+    """What needs a repository is not tried with the example's, so nobody is sent to look at the network."""
+    next(fault for identifier, fault in SHADES if identifier == "board.address").plant(clinic)
+    clinic.open()
+    done = doctor(clinic)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == "1 problem to fix"
+    assert "leaderboard.repository still has the example's value." in done.stdout
 
 
 def test_asked_for_all_the_command_lists_every_check(clinic: Clinic) -> None:

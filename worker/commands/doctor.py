@@ -94,8 +94,10 @@ def _show(report: Report, *, show_all: bool) -> None:
         (Level.WARN, "warning", "warnings", "bold yellow"),
     ):
         number = sum(finding.level is level for outcome in report.outcomes for finding in outcome.findings)
+        checks = sum(outcome.level is level for outcome in report.outcomes)
         if number:
-            console.print(f"{number} {one if number == 1 else several}", style=style)
+            found = "" if number == checks else f", found by {checks} check{'s' * (checks != 1)}"
+            console.print(f"{number} {one if number == 1 else several}{found}", style=style)
             for outcome in report.outcomes:
                 _tell(console, outcome, level)
             console.print()

@@ -14,6 +14,7 @@ from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
 from worker.fairness import commitments
 from worker.state import Store, Transaction
+from worker.web_address import EXAMPLE_REPOSITORY
 
 GIT_NEEDED = (
     2,
@@ -45,6 +46,9 @@ def _git(_: Examination) -> Iterator[Finding]:
 
 @check("board.address", "The leaderboard repository's address and credentials can be used")
 def _address(exam: Examination) -> Iterator[Finding]:
+    if exam.configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
+        yield fail("leaderboard.repository still has the example's value.", "Enter your own.")
+        return
     yield note(f"Branch {exam.configuration.leaderboard.branch} of {_shown(exam)}.")
     exam.publisher  # noqa: B018 - making it reads the credentials and raises what is wrong with them
 

@@ -16,16 +16,13 @@ from worker.bundle_check import pages_to_fill_in
 from worker.doctor.check import Check, Finding, check, fail, note, warn
 from worker.doctor.examination import Examination
 from worker.secrets import read_challenge_secret
-from worker.web_address import EXAMPLE_REPOSITORY, web_address
+from worker.web_address import web_address
 
 FEW_FOLDS = 10
 DISTINCT_BYTES = 16  # of 32; random ones have about 30, and never as few as this
 SECRET = ("configuration.file", "secret.file")
 GIT_S = 20.0
-_FROM_THE_EXAMPLE = {
-    "evalai.queue": "name-of-the-queue",
-    "leaderboard.repository": EXAMPLE_REPOSITORY,
-}
+EXAMPLE_QUEUE = "name-of-the-queue"
 _GIVES_AWAY = {
     "intervals": "intervals tell how far fold scores scatter, and with several teams something of how many tasks there are",
     "stable_views": "stable views (agreement, ranks under other rules) tell how much the tasks disagree",
@@ -38,15 +35,10 @@ def _file(exam: Examination) -> Iterator[Finding]:
     yield note(f"“{exam.configuration.challenge.title}” with the phases {phases}.")
 
 
-@check("configuration.placeholders", "Nothing stands as in the example")
+@check("configuration.placeholders", "The queue is not the example's")
 def _placeholders(exam: Examination) -> Iterator[Finding]:
-    found = {
-        "evalai.queue": exam.configuration.evalai.queue,
-        "leaderboard.repository": exam.configuration.leaderboard.repository,
-    }
-    for key, value in found.items():
-        if value == _FROM_THE_EXAMPLE[key]:
-            yield fail(f"{key} still has the example's value.", "Enter your own.")
+    if exam.configuration.evalai.queue == EXAMPLE_QUEUE:
+        yield fail("evalai.queue still has the example's value.", "Enter your own.")
 
 
 @check("configuration.phases", "Every phase has tasks and ids of its own")
@@ -112,7 +104,8 @@ def _bundle(exam: Examination) -> Iterator[Finding]:
             f"bundle.zip: {page} holds {LEADERBOARD} where participants look for the leaderboard.",
             f"Pack it again: {pack}; a page that is on EvalAI already is edited there."
             if known
-            else f"Set leaderboard.repository, or write the address into bundle/{page}; then pack it again: {pack}",
+            else f"Write the board's address into bundle/{page} (leaderboard.repository names none that a browser opens); "
+            f"then pack it again: {pack}",
         )
 
 

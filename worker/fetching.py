@@ -42,6 +42,7 @@ class Fetching:
         self._child: Child | None = None
         self._submission: Tracked | None = None
         self._attempt = 0
+        self._begun_at: datetime | None = None
         self._looked_at: datetime | None = None
         self._spent_s = 0.0
 
@@ -121,7 +122,7 @@ class Fetching:
         self._attempt = attempt
         folder = self._files.temporary(f"fetch-{self._attempt}")
         server = urlsplit(configuration.evalai.server).netloc
-        self._submission, self._looked_at, self._spent_s = known, now, 0.0
+        self._submission, self._begun_at, self._looked_at, self._spent_s = known, now, now, 0.0
         self._context.checkpoint("before child fetch")
         try:
             self._child = Child(
@@ -211,7 +212,7 @@ class Fetching:
 
     def _placeholder(self, now: datetime) -> None:
         """Follow a file that is EvalAI's placeholder: an upload that is under way, or one that was never finished."""
-        if self._submission is None:
+        if self._submission is None or self._begun_at is None:
             return
         pk = self._submission.pk
         settles = seconds(min(SETTLES_S, self._context.configuration.evalai.poll_every))
@@ -220,7 +221,7 @@ class Fetching:
             if current is None or not self._context.sharing.holds(tx, self._attempt):
                 self._forget()
                 return
-            if uploads.follow_placeholder(tx, current, settles=settles, now=now):
+            if uploads.follow_placeholder(tx, current, begun_at=self._begun_at, settles=settles, now=now):
                 self._reject(tx, current, uploads.unfinished(), now, file_hash=uploads.PLACEHOLDER)
             else:
                 tx.close_attempt(self._attempt, Outcome.UNFINISHED, now=now)

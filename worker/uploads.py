@@ -2,8 +2,8 @@
 
 The participant's parts follow under the same address, which may take an hour or never end; then a message comes. So whether a placeholder
 is a fault is decided here: not as long as the listing alone told us of the submission. It then waits for its message, or until the file is
-another one when we look again, and it keeps nothing else waiting. A message says that the upload is over. If the placeholder is still there
-when storage has had time to settle, it is the file that was submitted, and its author reads what is wrong with it.
+another one when we look again, and it delays nothing else. A message says that the upload is over. If the placeholder is still there when
+storage has had time to settle, it is all that was submitted, and its author reads that the upload was not finished.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ NAMED = 20  # submissions that an alert names
 ALERT = "uploads"
 
 
-def follow_placeholder(tx: Transaction, known: Tracked, *, settles: timedelta, now: datetime) -> bool:
+def follow_placeholder(
+    tx: Transaction, known: Tracked, *, begun_at: datetime, settles: timedelta, now: datetime
+) -> bool:
     """Decide what follows from a fetched placeholder; tell whether it is the author's fault.
 
     Args:
         tx: An open write transaction.
         known: The submission, as it is now.
+        begun_at: When fetching it began.
         settles: For how long after a message storage may still show the placeholder.
         now: The time.
     """
@@ -39,7 +42,7 @@ def follow_placeholder(tx: Transaction, known: Tracked, *, settles: timedelta, n
     if messaged_at is None:
         tx.move(known.pk, State.ACKNOWLEDGED, State.UPLOADING, not_before=_next_look(known, now))
         return False
-    if messaged_at <= now < messaged_at + settles:
+    if messaged_at <= now and begun_at < messaged_at + settles:
         tx.note(known.pk, not_before=messaged_at + settles)
         return False
     if known.posted is not None and known.remote_status == "failed":  # EvalAI shows this answer already

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 import pytest
 
@@ -328,6 +329,30 @@ def test_a_message_that_is_quicker_than_storage_fails_nothing(stage: Stage, play
     assert post["status"] == "finished"
 
 
+def test_a_placeholder_that_took_long_to_come_may_be_from_before_its_message(
+    stage: Stage, play: Play
+) -> None:
+    """What counts is when fetching it began: a message came since, so it is fetched again."""
+    pk = begun(stage, play)
+    begun_at, settles = play.clock.now(), timedelta(seconds=2)
+    play.clock.advance(1)
+    message = Message(submission_pk=pk, phase_pk=None, challenge_pk=None, receipt_handle="a")
+    with play.store.write() as tx:
+        take_message(tx, message, now=play.clock.now())
+    play.clock.advance(60)
+    for begun_later, at_fault in ((0, False), (30, True)):
+        with play.store.write() as tx:
+            assert at_fault is uploads.follow_placeholder(
+                tx,
+                play.known(pk),
+                begun_at=begun_at + timedelta(seconds=begun_later),
+                settles=settles,
+                now=play.clock.now(),
+            )
+    assert play.state(pk) is State.ACKNOWLEDGED
+    assert not play.known(pk).waits(play.clock.now())
+
+
 def test_a_placeholder_that_stays_after_its_message_is_its_authors_fault(stage: Stage, play: Play) -> None:
     """EvalAI's command line sends the message also when the upload broke off: its author reads that, and the place is free again."""
     pk = begun(stage, play)
@@ -373,6 +398,18 @@ def test_what_an_older_version_failed_on_the_placeholder_is_fetched_again(stage:
     stage.evalai.finish_upload(pk, embeddings(1))
     play.drive()
     assert (play.state(pk), stage.status(pk)) == (State.PUBLISHED, "finished")
+
+
+def test_what_failed_on_the_placeholder_is_not_scored_under_another_phase(stage: Stage, play: Play) -> None:
+    """EvalAI still shows our failure; what its team edited meanwhile holds the submission before it is run again."""
+    pk = begun(stage, play)
+    stage.evalai.send_again(pk)
+    play.drive()
+    stage.evalai.finish_upload(pk, embeddings(1))
+    stage.evalai.edit(pk, phase="eval")
+    play.drive(lambda: play.known(pk).hold is not None)
+    assert play.known(pk).hold == "facts.phase_differs"
+    assert not stage.evalai.journal.effects("running", pk)
 
 
 def test_a_message_waits_while_the_answer_to_the_placeholder_is_on_its_way(stage: Stage, play: Play) -> None:

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from scoring.errors import NeucoError, OrganizerError
+from worker import storage
 from worker.alerts import Alerting
 from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup, is_overtaken, load_phase, tasks_changed
@@ -114,6 +115,7 @@ class Worker:
         self.publishing = Publishing(self.context)
         self.alerting = Alerting(self.context)
         self.housekeeping = Housekeeping(self.context, self.files)
+        self.problem: NeucoError | None = None
         self._followed_at: datetime | None = None
         self._in_vain: dict[
             str, tuple[Mapping[str, Any], datetime]
@@ -133,7 +135,19 @@ class Worker:
         moved |= self.publishing.step(now)
         moved |= self.alerting.step(now)
         moved |= self.housekeeping.step(now, idle=not moved and not self.busy)
+        if self.problem is not None and storage.trouble(self.context.configuration.state_dir) is None:
+            self.problem = None
+            self.alerting.calm()
         return moved
+
+    def failed(self, error: NeucoError, now: datetime) -> NeucoError:
+        """Tell of what made a step fail, the state itself; return what it comes from: its disk, if it is that.
+
+        It is told without the state; :attr:`problem` has it until a step succeeds and the state can be written to again.
+        """
+        self.problem = storage.trouble(self.context.configuration.state_dir) or error
+        self.alerting.emergency(self.problem, now)
+        return self.problem
 
     @property
     def fatal(self) -> NeucoError | None:

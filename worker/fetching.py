@@ -15,9 +15,10 @@ from worker.children import LOOK_S, Child
 from worker.context import Context, seconds
 from worker.endings import no_child
 from worker.files import FileStore
-from worker.limits import GIGABYTE, largest_file
+from worker.limits import largest_file
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
+from worker.storage import below_reserve
 from worker.turns import next_in_turn
 
 AHEAD = 2  # files fetched before they can be scored; more would only fill the disk
@@ -59,13 +60,8 @@ class Fetching:
         known = self._next(now)
         if known is None:
             return False
-        reserve = self._context.configuration.submission.disk_reserve_gigabytes * GIGABYTE
-        if self._files.free_bytes() < reserve:
-            error = InfrastructureError(
-                "The disk is nearly full; no more submissions are fetched.",
-                cure="Make room in the state directory's file system; fetching goes on by itself.",
-                code="disk.reserve",
-            )
+        reserve = self._context.configuration.submission.disk_reserve_gigabytes
+        if error := below_reserve(self._files.free_bytes(), reserve):
             self._context.trouble(self._context.sharing.here("disk.reserve"), error, now=now)
             return False
         self._context.over(self._context.sharing.here("disk.reserve"), now=now)

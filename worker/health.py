@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from scoring.errors import InfrastructureError
+from scoring.errors import InfrastructureError, NeucoError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -34,6 +34,7 @@ class HealthServer:
         listen: host:port on loopback.
         registry: What ``/metrics`` shows.
         last_beat: Returns when the main loop last beat.
+        problem: Returns what keeps the state from being recorded, if anything does.
         clock: Returns the time.
 
     Raises:
@@ -46,6 +47,7 @@ class HealthServer:
         registry: CollectorRegistry,
         *,
         last_beat: Callable[[], datetime],
+        problem: Callable[[], NeucoError | None],
         clock: Callable[[], datetime],
     ) -> None:
         place = urlsplit(f"//{listen}")
@@ -56,14 +58,18 @@ class HealthServer:
                 page: Iterable[bytes] = metrics(environ, start_response)
                 return page
             if environ["PATH_INFO"] == "/healthz":
-                silent = clock() - last_beat()
-                well = silent <= SILENT_FOR
+                silent, error = clock() - last_beat(), problem()
+                well = silent <= SILENT_FOR and error is None
                 start_response(
                     "200 OK" if well else "503 Service Unavailable", [("Content-Type", "application/json")]
                 )
-                return [
-                    json.dumps({"healthy": well, "last_beat_s": round(silent.total_seconds(), 1)}).encode()
-                ]
+                told = None if error is None else {"code": error.code, "text": error.message}
+                document = {
+                    "healthy": well,
+                    "last_beat_s": round(silent.total_seconds(), 1),
+                    "problem": told,
+                }
+                return [json.dumps(document).encode()]
             start_response("404 Not Found", [("Content-Type", "text/plain")])
             return [b"/metrics and /healthz are here\n"]
 

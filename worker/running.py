@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 import structlog
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker import logs, memory
+from worker import logs, memory, storage
 from worker.beats import Beats
 from worker.cgroup import delegation
 from worker.challenge import read_challenge
@@ -161,13 +161,18 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
                     fatal.append(worker.fatal)
                     signals.stop.set()
             except NeucoError as error:  # a locked or full database: the next beat tries again
-                log.error(error.message, event_key=error.code)
+                cause = worker.failed(error, utc_now())
+                log.error(cause.message, event_key=cause.code)
             notify("WATCHDOG=1")
 
         if configuration.metrics.listen is not None:
             figures = registry(collector(worker))
             health = HealthServer(
-                configuration.metrics.listen, figures, last_beat=lambda: last_beat[0], clock=utc_now
+                configuration.metrics.listen,
+                figures,
+                last_beat=lambda: last_beat[0],
+                problem=lambda: worker.problem or storage.trouble(configuration.state_dir),
+                clock=utc_now,
             )
             open_ones.callback(health.close)
         Beats(beat=beat, wake=signals.wake, stop=signals.stop, busy=lambda: worker.busy).run(
@@ -228,7 +233,11 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
         while not signals.stop.is_set():
             signals.wake.clear()
             now = utc_now()
-            if worker.step(now):
+            try:
+                moved = worker.step(now)
+            except NeucoError as error:  # the state: what it lies on says it better
+                raise storage.trouble(configuration.state_dir) or error from error
+            if moved:
                 on_step(worker)
                 continue
             if worker.fatal is not None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import structlog
 
+from scoring.errors import InfrastructureError
 from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.fairness.reveal import reveal
@@ -83,6 +84,27 @@ def test_an_alert_is_told_once_and_again_when_it_comes_back(stage: Stage, hook: 
         assert "[Tiny]" in hook.heard[0]["text"]
         assert "facts." in hook.heard[0]["text"]
         assert set(hook.agents) == {f"neuco-worker/{version('neuco-worker')}"}
+
+
+def test_a_state_that_fails_for_a_minute_is_told_once_and_again_when_it_fails_again(
+    stage: Stage, hook: Hook
+) -> None:
+    """A lock passes, an outage does not; as long as it lasts it is told once, though it cannot be recorded."""
+    (stage.folder / "hook").write_text(hook.url)
+    stage.configure({"alerts": {"webhook": "file:hook"}})
+    error = InfrastructureError("The state database failed: locked.", cure="Wait.", code="state.database")
+    with stage.play() as play:
+        play.drive()
+        for times in (1, 2):
+            begun = play.clock.now()
+            for at in (0, 30, 61, 62, 90):
+                play.worker.failed(error, begun + timedelta(seconds=at))
+                assert len(hook.heard) == times - (at < 61) or play.worker.alerting.busy
+            play.drive(lambda times=times: len(hook.heard) == times)
+            play.drive()
+            assert play.worker.problem is None
+        assert hook.heard[0] == {"text": "[Tiny] The state database failed: locked. Wait. (state.database)"}
+        assert play.alerts() == set()
 
 
 def test_a_webhook_that_refuses_is_tried_again_and_holds_nothing_up(stage: Stage, hook: Hook) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import subprocess
@@ -13,11 +14,18 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import requests
+from prometheus_client import CollectorRegistry
 
 from scoring.errors import InfrastructureError
 from tests.worker.stage import LIMIT_S, NEW, Play, Stage, embeddings
+from tests.worker.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
+from worker.daemon import Worker
+from worker.health import HealthServer
+from worker.running import utc_now
 from worker.sandbox import ManualClock
 from worker.states import State
+from worker.storage import trouble
 
 MEGABYTE = 1_000_000
 SIZE = 12 * MEGABYTE
@@ -76,6 +84,7 @@ def press_on(play: Play, until: Callable[[], bool]) -> set[str]:
             play.step()
         except InfrastructureError as error:
             failures.add(error.code)
+            play.worker.failed(error, play.clock.now())
         play.clock.advance(0.05)
         threading.Event().wait(0.002)  # lets children and threads go on
     return failures
@@ -208,6 +217,54 @@ def test_a_child_that_fills_the_disk_says_so(cramped: Stage, monkeypatch: pytest
             assert play.alerts() == {"disk.write"}
             assert play.outcomes(pk) == ["infrastructure"]
             assert cramped.posts(pk) == []
+
+
+def test_a_full_disk_is_told_without_the_database(cramped: Stage, hook: Hook) -> None:  # noqa: F811
+    """The webhook hears of it once, as of all else, though nothing can be recorded; health and `status` show it while it lasts."""
+    (cramped.folder / "hook").write_text(hook.url)
+    cramped.configure({"alerts": {"webhook": "file:hook"}})
+
+    def healthy(worker: Worker) -> tuple[int, str | None]:
+        health = HealthServer(
+            "127.0.0.1:0",
+            CollectorRegistry(),
+            last_beat=utc_now,
+            problem=lambda: worker.problem or trouble(cramped.state),
+            clock=utc_now,
+        )
+        try:
+            answer = requests.get(f"http://127.0.0.1:{health.port}/healthz", timeout=10)
+        finally:
+            health.close()
+        return answer.status_code, (answer.json()["problem"] or {}).get("code")
+
+    with cramped.play() as play:
+        play.drive()
+        assert healthy(play.worker) == (200, None)
+        assert "Nothing needs attention" in cramped.command("status").stdout
+        with play.store.write() as tx:
+            tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=play.clock.now())
+        filler = fill(cramped)
+        assert healthy(play.worker) == (503, "disk.full")
+        begun = play.clock.now()
+        press_on(play, lambda: len(hook.heard) > 1 and play.clock.now() > begun + timedelta(seconds=20))
+        assert play.worker.problem is not None
+        told = sorted(heard["text"] for heard in hook.heard)
+        assert told[0] == "[Tiny] Another challenge's message. (queue.foreign)"
+        assert told[1].startswith(f"[Tiny] The disk with the state in {cramped.state} is full")
+        said = cramped.command("status")
+        assert "Needs attention" in said.stdout
+        assert "(disk.full)" in said.stdout
+        assert json.loads(cramped.command("status", "--json").stdout)["problem"]["code"] == "disk.full"
+        filler.unlink()
+        play.drive()
+        assert play.worker.problem is None
+        assert healthy(play.worker) == (200, None)
+        assert len(hook.heard) == len(told) == 2
+        with play.store.read() as tx:
+            assert tx.alerts(unsent_only=True) == []
+        cramped.configure({"submission": {"disk_reserve_gigabytes": 1}})
+        assert "(disk.reserve)" in cramped.command("status").stdout
 
 
 def test_a_child_that_asks_while_nothing_can_be_written_gets_its_answer(cramped: Stage) -> None:

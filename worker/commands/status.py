@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scoring.errors import OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from worker.commands.run import ConfigOption
 
 if TYPE_CHECKING:
@@ -33,11 +33,15 @@ def status(
     from worker.files import FileStore
     from worker.state import Store
     from worker.status import read_status
+    from worker.storage import below_reserve, trouble
 
     configuration = load(config)
     token_expires, unknown = _token_expiry(configuration)
     now = datetime.now(UTC)
-    store = Store(configuration.database_url)
+    try:
+        store = Store(configuration.database_url)
+    except InfrastructureError as error:
+        raise trouble(configuration.state_dir) or error from None
     try:
         state = read_status(
             store,
@@ -47,11 +51,16 @@ def status(
         )
     finally:
         store.close()
+    problem = trouble(configuration.state_dir)
+    if not any(alert.code == "disk.reserve" for alert in state.alerts):
+        reserve = configuration.submission.disk_reserve_gigabytes
+        problem = problem or below_reserve(state.free_bytes, reserve)
     if json_output:
-        document = state.to_json() | {"token_expiry_unknown": unknown}
+        told = None if problem is None else {"code": problem.code, "text": problem.message}
+        document = state.to_json() | {"token_expiry_unknown": unknown, "problem": told}
         print(json.dumps(document, indent=2, sort_keys=True))
         return
-    _show(configuration.challenge.title, state, unknown, now)
+    _show(configuration.challenge.title, state, unknown, problem, now)
 
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
@@ -66,13 +75,16 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
     return expiry, None if expiry is not None else "The token does not say when it ends."
 
 
-def _show(title: str, state: Status, unknown: str | None, now: datetime) -> None:
+def _show(
+    title: str, state: Status, unknown: str | None, problem: InfrastructureError | None, now: datetime
+) -> None:
     from rich.console import Console
     from rich.table import Table
 
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"[bold]{title}[/bold]", markup=True)
-    needs = [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
+    needs = [] if problem is None else [f"{problem.message} ({problem.code})"]
+    needs += [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
     if state.token_expires is not None and state.token_expires - now < SOON:
         needs.append(
             f"The EvalAI token ends on {state.token_expires:%Y-%m-%d}; renew it in EvalAI's profile page."

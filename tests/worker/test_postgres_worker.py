@@ -174,14 +174,18 @@ def workers_of(one: Colleague, kind: str = "evaluate") -> dict[int, list[str]]:
 
 
 def test_a_worker_runs_on_postgresql(shared: Stage, hire: Hire) -> None:
-    """From queue to board, a refused file among them, as on SQLite."""
+    """From queue to board, a refused file and a large upload among them, as on SQLite."""
     good, other = shared.submit("A"), shared.submit("B", embeddings(1))
     bad = shared.submit("C", b"id,0\nimg_000,1\n")
+    large = shared.evalai.begin_upload("D", "dev")
     one = hire("one")
+    together([one], lambda: all_in(one, State.PUBLISHED, State.FAILED, State.UPLOADING))
+    shared.evalai.finish_upload(large, embeddings(2))
     together([one], lambda: all_in(one, State.PUBLISHED, State.FAILED))
-    assert [shared.status(pk) for pk in (good, other, bad)] == ["finished", "finished", "failed"]
-    assert sorted(shared.teams()) == ["A", "B"]
-    assert all(len(shared.posts(pk)) == 1 for pk in (good, other, bad))
+    pks = (good, other, bad, large)
+    assert [shared.status(pk) for pk in pks] == ["finished", "finished", "failed", "finished"]
+    assert sorted(shared.teams()) == ["A", "B", "D"]
+    assert all(len(shared.posts(pk)) == 1 for pk in pks)
 
 
 def test_two_workers_share_the_work(shared: Stage, hire: Hire, tmp_path: Path) -> None:

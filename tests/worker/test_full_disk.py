@@ -57,14 +57,16 @@ def small_file_system(place: Path, *, size: int) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def fill(stage: Stage, *, but: int = 0) -> Path:
     """Fill the file system but for some bytes; return the file that can be removed."""
     filler = stage.state / "filler"
-    with filler.open("wb") as file:
-        file.write(bytes(max(0, shutil.disk_usage(stage.state).free - but)))
+    left = max(0, shutil.disk_usage(stage.state).free - but)
+    with filler.open("wb", buffering=0) as file, suppress(OSError):  # a child may take some of it meanwhile
+        while left > 0:
+            left -= file.write(bytes(min(left, MEGABYTE)))
     return filler
 
 

@@ -32,6 +32,15 @@ def descendants(pid: int, word: str) -> list[psutil.Process]:
     return found
 
 
+def processes_of(stage: Stage) -> list[psutil.Process]:
+    """Return the processes that work in a stage's state directory."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(stage.state) in " ".join(process.info["cmdline"] or [])
+    ]
+
+
 def ended(process: subprocess.Popen[str]) -> None:
     """End a daemon as systemd does; it waits for nothing that is under way."""
     process.terminate()
@@ -184,11 +193,7 @@ def test_sigterm_ends_soon_without_loss_whatever_is_under_way(
     else:
         live.until(lambda: scored(live, pk))
     ended(daemon)
-    assert not [
-        child
-        for child in psutil.process_iter(["cmdline"])
-        if str(live.state) in " ".join(child.info["cmdline"] or [])
-    ]
+    live.until(lambda: not processes_of(live))  # those that were killed need a moment to die
     live.evalai.set_faults(FaultPlan())
     if moment == "push":
         (live.board / "hooks" / "pre-receive").unlink()

@@ -212,7 +212,7 @@ def test_a_damaged_database_is_named_with_what_to_do(
     place = stage.state / "worker.db"
     place.write_bytes(damage(place.read_bytes()))
     archive = tmp_path / "damaged.tar.gz"
-    for command in (["status"], ["challenge", "audit"], ["challenge", "backup", str(archive)], ["once"]):
+    for command in (["status"], ["challenge", "audit"], ["challenge", "backup", str(archive)]):
         assert guarded([*command, "--config", str(stage.path)]) == 1
         sentence, cure = capsys.readouterr().err.splitlines()
         assert sentence.startswith(f"neuco-worker: The state database {place} is damaged (")
@@ -224,13 +224,16 @@ def test_a_damaged_database_is_named_with_what_to_do(
     assert (finding.level, finding.sentence) == (Level.FAIL, sentence.removeprefix("neuco-worker: "))
 
 
-def test_the_daemon_says_what_to_do_about_a_damaged_database(live: Stage) -> None:
-    """It does not start, and its last words are those of every command."""
+def test_daemon_and_drain_say_what_to_do_about_a_damaged_database(live: Stage) -> None:
+    """They do not start, and their last words are those of every command."""
     live.store().close()
     (live.state / "worker.db").write_bytes(b"garbage" * 3000)
     assert live.run().wait(60) == 1
-    assert "is damaged (file is not a database)" in live.log
-    assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in live.log
+    drained = live.command("once")
+    assert drained.returncode == 1
+    for told in (live.log, drained.stderr):
+        assert "is damaged (file is not a database)" in told
+        assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in told
 
 
 def test_damage_that_only_a_full_look_finds_is_found_by_doctor(stage: Stage) -> None:

@@ -14,7 +14,7 @@ from scoring.errors import OrganizerError
 from worker.adoption import adopt
 from worker.archiving import FORMAT, MANIFEST, read_backup
 from worker.configuration import load
-from worker.secrets import _read, read_challenge_secret
+from worker.secrets import read_challenge_secret
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "challenge.yaml"
@@ -98,14 +98,18 @@ def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("name", "cure"),
+    ("name", "read", "cure"),
     [
-        ("evalai.token", "sudo neuco-challenge NAME credential evalai.token"),
-        ("challenge.secret", "/etc/neuco-worker/NAME/credentials/challenge.secret"),
+        (
+            "evalai.token",
+            lambda _: load(EXAMPLE).secret("credential:evalai.token", "evalai.token"),
+            "sudo neuco-challenge NAME credential evalai.token",
+        ),
+        ("challenge.secret", read_challenge_secret, "/etc/neuco-worker/NAME/credentials/challenge.secret"),
     ],
 )
 def test_a_missing_credential_is_told_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, cure: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, read: Callable[[Path], object], cure: str
 ) -> None:
     """The unit hands over an empty line in place of a missing file, so that the worker can say which one it needs, and how to give it."""
     for unit in ("neuco-worker@.service", "neuco-worker-once@.service"):
@@ -116,7 +120,7 @@ def test_a_missing_credential_is_told_by_its_name(
     (tmp_path / name).write_text("\n")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     with pytest.raises(OrganizerError, match=f"credential {name}, which is missing or empty") as refused:
-        _read(tmp_path / name, name)
+        read(tmp_path / name)
     assert cure in refused.value.cure
     assert refused.value.code == "secret.missing"
 

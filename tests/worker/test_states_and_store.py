@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
 import os
 import random
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -252,25 +253,28 @@ def test_damage_that_only_a_full_look_finds_is_found_by_doctor(stage: Stage) -> 
     assert f"{place} is damaged" in finding.sentence
 
 
-def _hold(folder: Path, held: object, release: object) -> None:
-    with only_daemon(folder):
-        held.set()  # type: ignore[attr-defined]
-        release.wait(LIMIT_S)  # type: ignore[attr-defined]
+HOLD = """
+import sys
+from pathlib import Path
+from worker.lock import only_daemon
+with only_daemon(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
 
 
 def test_the_lock_is_released_with_its_process_however_it_ends(tmp_path: Path) -> None:
     """While one holds it a second is refused with the holder's name; a kill frees it at once."""
-    context = multiprocessing.get_context("fork")
-    held, release = context.Event(), context.Event()
-    holder = context.Process(target=_hold, args=(tmp_path, held, release))
-    holder.start()
-    assert held.wait(LIMIT_S)
-    with pytest.raises(InfrastructureError, match=f"process {holder.pid} "), only_daemon(tmp_path):
-        pass
-    holder.kill()
-    holder.join(LIMIT_S)
-    with only_daemon(tmp_path):
-        pass
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(InfrastructureError, match=f"process {holder.pid} "), only_daemon(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+        with only_daemon(tmp_path):
+            pass
 
 
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=200), st.integers(6, 60))

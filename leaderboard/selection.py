@@ -22,7 +22,7 @@ class Contender:
 
     Attributes:
         entry: The submission that counts.
-        name: Name to show; a baseline's method if its team shows several rows.
+        name: Name to show; a baseline's method, which tells more than the name of the hosts' team.
         submissions: Scored public submissions of the row.
         last_submitted_at: The latest of them.
     """
@@ -73,16 +73,13 @@ def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
     for entry in phase.entries:
         if counts(entry, phase):
             candidates[row_key(entry)].append(entry)
-    rows_of_team: defaultdict[int, int] = defaultdict(int)
-    for team_key, _ in candidates:
-        rows_of_team[team_key] += 1
     rows = []
-    for (team_key, method), entries in candidates.items():
+    for (_, method), entries in candidates.items():
         entry = _select(entries, phase)
         rows.append(
             Contender(
                 entry=entry,
-                name=method if method and rows_of_team[team_key] > 1 else entry.team,
+                name=method or entry.team,
                 submissions=len(entries),
                 last_submitted_at=max(candidate.submitted_at for candidate in entries),
             )

@@ -44,7 +44,7 @@ class Entry:
         method: Method name; hostile text.
         submitted_at: Aware UTC.
         public: Whether it counts as public under the phase's visibility rule.
-        baseline: EvalAI's flag, or team and method named in the configuration.
+        baseline: EvalAI's flag, or a method that the configuration names, sent by the organizers themselves.
         eligible: False shows it out of competition.
         scores: Task identifier to its K fold scores (NaN = failed fold). Every task of the phase, or the row is not complete.
         content_hash: Of the embeddings, for the private report.
@@ -109,7 +109,7 @@ class Standing:
         rank: By dynamic rank, ties share the better one.
         rank_by_mean: The second award's standing, by unrounded mean Q.
         team_key: EvalAI's participant team pk. One host team may own several baseline rows, so rows are told apart by :attr:`key`.
-        team: Name to show; hostile text. A baseline is named by its method if its team shows several rows.
+        team: Name to show; hostile text. A baseline is named by its method.
         submission: The counted submission's pk.
         q_mean: Unrounded; rendering rounds to ``rules.decimals``.
         baseline: Shown without a number.

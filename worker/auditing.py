@@ -25,6 +25,8 @@ SUBMISSION_FIELDS = (
         "answered_at",
         "public_at_first",
         "public_now",
+        "created_by",
+        "by_host",
         "baseline",
         "flagged",
         "deleted",

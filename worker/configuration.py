@@ -189,7 +189,8 @@ class Leaderboard(_Section):
     )
     baselines: list[str] = Field(
         ["Baseline mean embeddings", "Baseline random embeddings"],
-        description="Team or method names shown without a number.",
+        description="Method names of the hosts' own submissions that are shown without a number, under these names; "
+        "so is what EvalAI marks as a baseline.",
     )
     hidden_teams: list[str] = Field([], description="Teams that never appear on the board.")
     baselines_weigh: bool = Field(

@@ -43,6 +43,9 @@ numbers: {recipe}. They are part of the protocol's hash: after a change every sc
 `neuco-worker challenge rescore` fills it in. A changed or added label file holds its phase until the same command takes it up. No other
 key changes a score: `engine` and `threads` only change how long it takes.
 
+A submission is one of the hosts' own if a member of the challenge's host team at EvalAI sent it. No name of a team or
+method makes a participant's submission a baseline. A host's that is not a baseline is a trial: it is answered and never on the board.
+
 `selection`, `visibility`, `eligible_if_scored_in`, `baselines`, `baselines_weigh`, `hidden_teams` and `ghost_task` decide the board and
 may change at any time; what is frozen (`neuco-worker board freeze`) stays.
 

@@ -17,10 +17,12 @@ class Remote:
     Attributes:
         phases: Phase pk to codename, of all its phases.
         silent: Phases whose logs the host has disabled; EvalAI stores logs all the same, so it is ours to send none.
+        host_team_pk: The team of its hosts.
     """
 
     phases: Mapping[int, str]
     silent: frozenset[int]
+    host_team_pk: int | None
 
 
 def read_remote(client: Client, configuration: Configuration) -> Remote:
@@ -43,7 +45,11 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
     listed = client.phases()
     phases = {phase.pk: phase.codename for phase in listed}
     check_splits(configuration, phases, client.learn_labels())
-    return Remote(phases=phases, silent=frozenset(phase.pk for phase in listed if phase.disable_logs))
+    return Remote(
+        phases=phases,
+        silent=frozenset(phase.pk for phase in listed if phase.disable_logs),
+        host_team_pk=challenge.host_team_pk,
+    )
 
 
 def check_splits(

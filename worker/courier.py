@@ -17,6 +17,7 @@ from worker.budget import Budget
 from worker.configuration import Configuration
 from worker.context import Context, seconds
 from worker.evalai import Client, Message, Rejected, Submission, Throttled, TokenRefused
+from worker.hosts import Hosts
 from worker.line import Line
 from worker.readings import Readings
 from worker.sharing import COURIER
@@ -65,6 +66,7 @@ class Courier:
         self._budget = budget
         self._line = Line(context, client, budget, fresh_client=fresh_client)
         self._readings = Readings(context, self._line)
+        self._hosts = Hosts(context, self._line)
         self.polled_at: datetime | None = None
         self.empty_polls = 0  # in a row; an empty short poll does not prove an empty queue
         self.to_the_end = False  # whether the queue is read until it is empty, whatever is expected of it
@@ -129,9 +131,11 @@ class Courier:
         if self.reconciled_at is None and self._readings.reconcile(now):
             return True  # what changed while no worker ran decides everything that follows
         return (
-            self._answers(now)
+            self._hosts.step(self._readings.remote, now, scored=True)
+            or self._answers(now)
             or self._running(now)
             or self._readings.new(now)
+            or self._hosts.step(self._readings.remote, now)
             or self._readings.reconcile(now)
             or self._deletions(now)
             or self._poll(now)

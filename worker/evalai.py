@@ -27,6 +27,7 @@ from worker.evalai_errors import (
     Unreachable,
 )
 from worker.evalai_records import (
+    Account,
     Challenge,
     DatasetSplit,
     Fields,
@@ -37,9 +38,12 @@ from worker.evalai_records import (
     Submission,
     clean,
     finite,
+    read_account,
+    read_author,
     read_challenge,
     read_dataset_split,
     read_entry,
+    read_members,
     read_message,
     read_phase,
     read_phase_split,
@@ -55,6 +59,7 @@ from worker.evalai_transport import (
 )
 
 __all__ = [
+    "Account",
     "Challenge",
     "Client",
     "DatasetSplit",
@@ -194,6 +199,33 @@ class Client:
         """
         path = f"/api/challenges/challenge/queues/{self._queue}/"
         return read_challenge(self._call("GET", "challenge", path, "read the challenge of the queue"))
+
+    def account(self) -> Account:
+        """Read whose token ours is. GET /api/auth/user/."""
+        return read_account(self._call("GET", "account", "/api/auth/user/", "read our account"))
+
+    def host_names(self, team_pk: int) -> frozenset[str]:
+        """Read the names of the challenge's hosts. GET /api/hosts/challenge_host_team/<pk>, without a slash at the end."""
+        path = f"/api/hosts/challenge_host_team/{int(team_pk)}"
+        return read_members(self._call("GET", "host_names", path, "read the host team"))
+
+    def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, str]:
+        """Read who sent the submissions to a phase, newest first, in pages of 150: submission to user name; past the last page none.
+
+        GET /api/challenges/<c>/challenge_phase/<p>/submissions, without a slash at the end; the one place where authors are told by name.
+
+        Args:
+            phase_pk: The phase.
+            page: Which page.
+            team: Only teams whose name contains this.
+        """
+        query = {"page": str(page)} | ({} if team is None else {"participant_team__team_name": team})
+        path = f"/api/challenges/{self._challenge}/challenge_phase/{int(phase_pk)}/submissions?{urlencode(query)}"
+        try:
+            listed = Fields(self._call("GET", "authors", path, "list a phase's submissions"), "page")
+        except NotFound:
+            return {}
+        return dict(read_author(item) for item in _items(listed.raw("results")))
 
     def phases(self) -> list[Phase]:
         """List the challenge's phases. GET /api/challenges/<c>/phases/."""

@@ -37,7 +37,7 @@ class Submission:
     """A submission as its host reads it.
 
     ``status``, ``phase_pk``, ``input_file`` and ``is_public`` can be edited by participants at any time. ``ignored`` means soft-deleted.
-    ``execution_time_s`` is None until start and end are known; it can be negative.
+    ``execution_time_s`` is None until start and end are known; it can be negative. ``created_by`` is the user who sent it, by number.
     """
 
     pk: int
@@ -45,6 +45,7 @@ class Submission:
     phase_pk: int
     team_pk: int
     team_name: str
+    created_by: int | None
     input_file: str | None
     submitted_at: datetime
     started_at: datetime | None
@@ -63,7 +64,7 @@ class Submission:
 
 @dataclass(frozen=True, kw_only=True)
 class Challenge:
-    """The challenge behind a queue."""
+    """The challenge behind a queue. ``host_team_pk`` is the team of its hosts."""
 
     pk: int
     title: str
@@ -75,6 +76,15 @@ class Challenge:
     use_fifo: bool
     is_docker_based: bool
     published: bool
+    host_team_pk: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A user of EvalAI."""
+
+    pk: int
+    name: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,6 +256,7 @@ def read_submission(document: Any) -> Submission:
         phase_pk=fields.integer("challenge_phase"),
         team_pk=fields.integer("participant_team"),
         team_name=fields.optional_text("participant_team_name") or "",
+        created_by=fields.optional_integer("created_by"),
         input_file=fields.optional_text("input_file"),
         submitted_at=fields.moment("submitted_at"),
         started_at=fields.optional_moment("started_at"),
@@ -266,6 +277,8 @@ def read_submission(document: Any) -> Submission:
 def read_challenge(document: Any) -> Challenge:
     """Read a challenge."""
     fields = Fields(document, "challenge")
+    creator = fields.raw("creator")
+    team = Fields(creator if isinstance(creator, dict) else {"id": creator}, "host team")
     return Challenge(
         pk=fields.integer("id"),
         title=fields.optional_text("title") or "",
@@ -277,7 +290,31 @@ def read_challenge(document: Any) -> Challenge:
         use_fifo=fields.flag("use_fifo_sqs"),
         is_docker_based=fields.flag("is_docker_based"),
         published=fields.flag("published", default=True),
+        host_team_pk=team.optional_integer("id"),
     )
+
+
+def read_account(document: Any) -> Account:
+    """Read the account of a token."""
+    fields = Fields(document, "account")
+    return Account(pk=fields.integer("pk"), name=fields.text("username"))
+
+
+def read_members(document: Any) -> frozenset[str]:
+    """Read the names of a host team's members, its founder among them."""
+    fields = Fields(document, "host team")
+    listed = fields.raw("members")
+    if not isinstance(listed, list):
+        raise fields.missing("members")
+    names = {Fields(member, "host").text("user") for member in listed}
+    founder = fields.optional_text("created_by")
+    return frozenset(names | {founder} if founder else names)
+
+
+def read_author(document: Any) -> tuple[int, str]:
+    """Read who sent a submission, from the listing of a phase: (submission, user name)."""
+    fields = Fields(document, "submission")
+    return fields.integer("id"), fields.text("created_by")
 
 
 def read_phase(document: Any) -> Phase:

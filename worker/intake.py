@@ -96,6 +96,8 @@ def take_facts(
         remote_status=facts.status,
         read_at=now,
     )
+    if facts.created_by is not None and facts.created_by != known.created_by:
+        tx.note(facts.pk, created_by=facts.created_by, by_host=tx.is_host(facts.created_by))
     if first_sight:
         link_rerun(tx, facts)
     fresh = tx.get(facts.pk)
@@ -185,6 +187,7 @@ def _differs(known: Tracked, facts: Submission, phases: Mapping[int, str]) -> bo
         known.team,
         known.method,
         known.phase,
+        known.created_by,
     ) != (
         facts.status,
         facts.ignored,
@@ -194,6 +197,7 @@ def _differs(known: Tracked, facts: Submission, phases: Mapping[int, str]) -> bo
         facts.team_name,
         facts.method_name,
         phases.get(known.phase_pk or 0),
+        known.created_by if facts.created_by is None else facts.created_by,
     )
 
 
@@ -277,6 +281,7 @@ def board_facts(known: Tracked) -> tuple[object, ...]:
         known.team,
         known.method,
         known.public_now,
+        known.own,
         known.baseline,
         known.flagged,
         known.deleted,

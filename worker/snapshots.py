@@ -29,6 +29,9 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
         scores = {task: cells[task, version] for task, version in tasks.items() if (task, version) in cells}
         if not scores or len(scores) != len(tasks) or known.submitted_at is None or known.team_key is None:
             continue  # a row with a missing cell has no rank and no number
+        baseline = known.baseline or (known.own and known.method in leaderboard.baselines)
+        if known.own and not baseline:
+            continue  # a trial of the organizers, which EvalAI's leaderboard leaves out too
         row_sets = {task: cell["row_set"] for task, cell in scores.items()}  # the same in every row
         public = known.public_now if settings.visibility == "current" else known.public_at_first
         entries.append(
@@ -36,12 +39,11 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
                 submission=known.pk,
                 team_key=known.team_key,
                 team=known.team or "",
-                method=known.method or "",
+                # A participant's stays one row under the team's name, whoever marked it at EvalAI.
+                method=(known.method or "") if known.own or not baseline else "",
                 submitted_at=known.submitted_at,
                 public=bool(public),
-                baseline=known.baseline
-                or known.team in leaderboard.baselines
-                or known.method in leaderboard.baselines,
+                baseline=baseline,
                 scores={task: cell["folds"] for task, cell in scores.items()},
                 eligible=eligible is None or known.team_key in eligible,
                 content_hash=known.content_hash or "",

@@ -27,6 +27,9 @@ ERRANDS = {
     "finish": "post",
     "fail": "post",
     "delete_message": "delete",
+    "host_names": "hosts",
+    "account": "hosts",
+    "authors": "authors",
 }
 """Which errand makes a call of the client; ``listing`` is a second way to ``submissions``."""
 MORE_ERRANDS = frozenset({"listing", "reconnect"})
@@ -361,6 +364,12 @@ def rerun_of_posted(plot: Plot, point: str) -> None:
         away.rename(plot.stage.board)
 
 
+def first_sent(plot: Plot, point: str) -> None:
+    """A team that nobody has met sends its first submission."""
+    plot.submit(team=f"new {plot.count}")
+    plot.live(at=point)
+
+
 def reloaded(plot: Plot, point: str) -> None:
     """The configuration is read again by a worker that runs."""
     plot.submit()
@@ -376,8 +385,9 @@ STORIES: dict[Story, list[str]] = {
     arriving: [
         *_both("call connect", "call reconcile", "new>received", "received>acknowledged", "call poll"),
         *("before message taken",),
-        *_both("call delete"),
+        *_both("call delete", "call hosts"),
     ],
+    first_sent: _both("call authors"),
     scoring: [
         *_both("child fetch", "file kept", "acknowledged>fetched", "call running", "fetched>scoring"),
         *_both("child evaluate", "scoring>fetched", "result stored", "scoring>scored"),

@@ -100,7 +100,11 @@ def tell(play: WorldPlay) -> dict[str, int]:
     play.drive(
         lambda: sent["wrong phase"] in play.states() and play.known(sent["wrong phase"]).hold is not None
     )
-    sent["baseline"] = stage.submit("Baseline random embeddings", embeddings(5, noise=9.0))
+    sent["baseline"] = stage.submit(
+        "host", embeddings(5, noise=9.0), method_name="Baseline random embeddings"
+    )
+    play.drive()
+    sent["trial"] = stage.submit("cohost", embeddings(6), method_name="a trial")
     play.drive()
     sent["other phase"] = stage.submit("team 0", embeddings(1), phase="eval")
     play.drive()
@@ -133,11 +137,12 @@ def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     assert "\n".join(differences(left, right)) == ""
     ended = {name: left.submissions[str(pk)]["record"]["status"] for name, pk in sent.items()}
     assert {
-        ended[name] for name in (*GOOD, "private", "baseline", "other phase", "run again", "large upload")
+        ended[name]
+        for name in (*GOOD, "private", "baseline", "trial", "other phase", "run again", "large upload")
     } <= {"finished", "cancelled"}
     assert {ended[name] for name in (*REFUSED, "too large", "broken off")} == {"failed"}
     assert (ended["cancelled"], ended["wrong phase"]) == ("cancelled", "submitted")
-    assert len(sent) == 29
+    assert len(sent) == 30
     assert len(left.commits) > len(GOOD)
     assert {seen["record"]["execution_time"] for seen in left.submissions.values()} == {
         30,

@@ -264,7 +264,7 @@ def test_awards_go_to_teams_in_competition() -> None:
     )
     text = awards(result)
     assert "Award for mean Q: Team 3 (rank 1, mean Q 20.000)." in text
-    assert "Not eligible: Team 1 (baseline)." in text
+    assert "Not eligible: m (baseline)." in text
     assert "Not eligible: Guest # x (out of competition)." in text
     assert awards(replace(result, standings=())).count("nobody is eligible") == 2
     shared = made(phase(steady(1, 1, 10), steady(2, 2, 10)))

@@ -45,7 +45,7 @@ def test_task_diagnostics() -> None:
     tasks = {task.task: task for task in diagnose_tasks(snapshot, assessment)}
     assert tasks["clear"].separated == 1.0
     assert tasks["noise"].separates_nobody
-    assert tasks["failed"].inflated_by == "Team 9"
+    assert tasks["failed"].inflated_by == "random"
     assert tasks["clear"].inflated_by is None
     assert tasks["failed"].weight_without is not None
     assert tasks["failed"].weight_without < tasks["failed"].weight / 1.5

@@ -72,7 +72,7 @@ def test_counts_and_dates_are_of_all_public_submissions() -> None:
 
 
 def test_a_host_team_shows_each_of_its_baselines() -> None:
-    """Baselines of one team are rows of their own, named by method; its ordinary submissions are another row."""
+    """Baselines of one team are rows of their own, named by method, a single one too; its ordinary submissions are another row."""
     entries = (
         steady(1, 1, 5, baseline=True, method="mean"),
         steady(2, 1, 1, baseline=True, method="random"),
@@ -85,7 +85,7 @@ def test_a_host_team_shows_each_of_its_baselines() -> None:
         (2, "random"),
         (3, "mean"),
         (4, "Team 1"),
-        (5, "Team 2"),
+        (5, "pooled"),
     ]
     assert len({row.key for row in rows}) == 4
 

@@ -396,9 +396,7 @@ FAULTS: dict[str, Fault] = {
     "configuration.phases": warning(changing({"phases": {"eval": {"tasks": "./tasks/dev"}}})),
     "configuration.folds": warning(changing({"phases": {"dev": {"folds": 3}}})),
     "configuration.early_release": warning(changing({"leaderboard": {"publish": ["intervals"]}})),
-    "configuration.teams": warning(
-        changing({"leaderboard": {"hidden_teams": ["Us"], "baselines": ["Us", "Baseline"]}})
-    ),
+    "configuration.baselines": warning(changing({"leaderboard": {"baselines": ["Host_12_Team"]}})),
     "configuration.bundle": warning(lambda clinic: _bundle(clinic, f"<p>{LEADERBOARD}</p>")),
     "secret.file": failing(lambda clinic: (clinic.folder / "challenge.secret").unlink()),
     "secret.mode": failing(_chmod("challenge.secret", 0o644)),

@@ -66,10 +66,11 @@ def test_a_burst_is_worked_off_without_a_gap(throttled: Stage) -> None:
 
 
 def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Stage) -> None:
-    """Its message, its facts, the message's deletion, running, its facts again, the answer; and a look at the queue now and then."""
+    """Its message, its facts, the message's deletion, running, its facts again, the answer; its author was looked up before."""
     stage, clock = throttled, throttled.clock
     assert clock is not None
     with stage.play(checkpoint=taking_time(clock)) as play:
+        stage.submit("A", embeddings(0))
         play.drive()
         since = len(stage.evalai.journal)
         pk = stage.submit("A", embeddings(1))

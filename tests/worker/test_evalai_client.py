@@ -172,6 +172,19 @@ def test_start_up_facts(sandbox: Sandbox, client: Client) -> None:
     }
 
 
+def test_hosts_and_authors_have_names(sandbox: Sandbox, client: Client) -> None:
+    """Who the hosts are, whose token ours is, and who sent what; a page that is not there has nobody."""
+    ours = sandbox.submit("host", "dev", CSV)
+    theirs = sandbox.submit("Team Alice", "dev", CSV)
+    team = client.challenge().host_team_pk
+    assert team is not None
+    assert client.host_names(team) == {"host", "cohost"}
+    assert (client.account().name, client.account().pk) == ("host", client.submission(ours).created_by)
+    assert client.authors(dev(sandbox)) == {ours: "host", theirs: "alice"}
+    assert client.authors(dev(sandbox), team="Team A") == {theirs: "alice"}
+    assert client.authors(dev(sandbox), page=2) == {}
+
+
 def test_listing_is_the_safety_net(sandbox: Sandbox, client: Client, clock: ManualClock) -> None:
     """One listing finds what the queue lost, in all phases, soft-deleted ones too, oldest first and bounded by time."""
     first = sandbox.submit("Team Alice", "dev", CSV)
@@ -557,6 +570,11 @@ KEYS = (
     "execution_time",
     "codename",
     "labels",
+    "creator",
+    "created_by",
+    "members",
+    "username",
+    "pk",
 )
 SHAPED = st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, JSON)) | JSON
 
@@ -573,6 +591,9 @@ def test_no_json_breaks_the_readers(document: Any) -> None:
         records.read_phase_split,
         records.read_dataset_split,
         records.read_entry,
+        records.read_account,
+        records.read_author,
+        records.read_members,
     ):
         try:
             value = read(document)

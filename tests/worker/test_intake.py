@@ -444,9 +444,9 @@ def test_round_robin_between_teams_oldest_first_within_one(stage: Stage, play: P
     assert order.index(late) <= begun + 1  # one more of the others may have been on its way
 
 
-def test_host_teams_appear_like_others(stage: Stage, play: Play) -> None:
-    """A host's own submission is scored, answered and shown."""
+def test_trials_of_hosts_are_answered_like_others(stage: Stage, play: Play) -> None:
+    """A host's own submission is scored and answered, and not shown."""
     pk = stage.submit(stage.evalai.settings.host_team, embeddings(1))
     play.drive()
     assert stage.status(pk) == "finished"
-    assert stage.teams() == [stage.evalai.settings.host_team]
+    assert stage.teams() == []

@@ -23,6 +23,7 @@ FACTS = Submission(
     phase_pk=7,
     team_pk=5,
     team_name="team",
+    created_by=31,
     status="submitted",
     submitted_at=NOW,
     started_at=None,

@@ -162,7 +162,7 @@ def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
         {"leaderboard": {"hidden_teams": ["B"]}},
         {"leaderboard": {"decimals": 2}},
         {"leaderboard": {"ghost_task": 0.5}},
-        {"leaderboard": {"baselines": ["B"], "baselines_weigh": False}},
+        {"leaderboard": {"baselines": ["ours"], "baselines_weigh": False}},
     ],
     ids=lambda change: "-".join(next(iter(change.values()))),
 )
@@ -170,6 +170,7 @@ def test_rules_may_change_on_the_way(stage: Stage, play: Play, change: dict[str,
     """Each board follows from the rules of its time, and each answer from the protocol of its time."""
     pk = stage.submit("A", embeddings(0))
     stage.submit("B", embeddings(1))
+    stage.submit("host", embeddings(3), method_name="ours")
     play.drive()
     told = stage.folder / "told.json"
     told.write_text(json.dumps(stage.stdout(pk)))

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -236,6 +237,28 @@ def test_participants_can_edit_what_they_should_not(sandbox: Sandbox, web: Web) 
     assert after["submitted_at"] == before["submitted_at"]
     assert after["input_file"].endswith(".gz")
     assert web("PATCH", path, "carol", json={"status": "bogus"}).status_code == 400
+
+
+def test_hosts_are_told_by_name_and_submit_as_a_team(sandbox: Sandbox, web: Web) -> None:
+    """The challenge names its host team; that its members; a listing joins their names with the numbers of their submissions."""
+    pk = web("GET", f"/api/challenges/challenge/{sandbox.challenge}/").json()["creator"]["id"]
+    team = web("GET", f"/api/hosts/challenge_host_team/{pk}").json()
+    assert {member["user"] for member in team["members"]} == {"host", "cohost"}
+    assert {member["team_name"] for member in team["members"]} == {team["id"]} == {pk}
+    assert web("GET", f"/api/hosts/challenge_host_team/{pk}/").status_code == 404
+    assert web("GET", f"/api/hosts/challenge_host_team/{pk + 1}").status_code == 406
+    assert web("GET", "/api/auth/user").status_code == 301
+    for name in ("host", "cohost"):
+        sent = web.submit(name, "dev", method_name="m").json()
+        assert name == "host" or re.fullmatch(r"Host_\d+_Team", sent["participant_team_name"])
+        assert web("GET", "/api/auth/user/", name).json()["pk"] == sent["created_by"]
+        listed = web(
+            "GET",
+            f"/api/challenges/{sandbox.challenge}/challenge_phase/{sent['challenge_phase']}/submissions",
+        )
+        assert listed.json()["results"][0]["created_by"] == name
+    sandbox.hide_hosts()
+    assert web("GET", f"/api/hosts/challenge_host_team/{pk}").status_code == 404
 
 
 def test_resume_keeps_the_pk_and_only_failed_ones_resume(sandbox: Sandbox, web: Web) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from worker.demo import methods
 from worker.demo.data import PhaseData
 
-HOSTS = "Host Participant Team"
+HOSTS = "Host_1_Team"  # as EvalAI calls the team through which hosts submit
 Method = Callable[[methods.Images], methods.Embeddings]
 
 

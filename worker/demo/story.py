@@ -18,7 +18,7 @@ import requests
 
 from scoring.errors import InfrastructureError
 from worker.demo import data
-from worker.demo.entries import PHASES, Entry, teams
+from worker.demo.entries import HOSTS, PHASES, Entry, teams
 from worker.demo.place import FOLDS, TITLE, Place, configure, git, prepare
 from worker.demo.screen import Line, Screen
 from worker.office import opened
@@ -122,6 +122,7 @@ def _evalai() -> Sandbox:
     return Sandbox(
         SandboxSettings(
             title=TITLE,
+            host_team=HOSTS,
             phases=tuple(PhaseSettings(codename=codename) for codename in PHASES),
             teams=tuple(TeamSettings(name=team, members=(user,)) for team, user in teams().items()),
             throttle_per_minute=100_000,

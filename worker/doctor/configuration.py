@@ -16,6 +16,7 @@ from worker.bundle_check import pages_to_fill_in
 from worker.doctor.check import Check, Finding, check, fail, note, warn
 from worker.doctor.examination import Examination
 from worker.secrets import read_challenge_secret
+from worker.state.records import is_host_team
 from worker.web_address import web_address
 
 FEW_FOLDS = 10
@@ -76,14 +77,15 @@ def _early_release(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("configuration.teams", "No team is both hidden and a baseline")
-def _teams(exam: Examination) -> Iterator[Finding]:
+@check("configuration.baselines", "Baselines are named by their methods")
+def _baselines(exam: Examination) -> Iterator[Finding]:
     board = exam.configuration.leaderboard
-    for name in sorted(set(board.hidden_teams) & set(board.baselines)):
-        yield warn(
-            f"“{name}” stands in leaderboard.hidden_teams and in leaderboard.baselines: it is never shown.",
-            "Leave it in one of them.",
-        )
+    for name in board.baselines:
+        if name in board.hidden_teams or is_host_team(name):
+            yield warn(
+                f"“{name}” in leaderboard.baselines is the name of a team; baselines are named by their methods.",
+                "Write the method name that the hosts' submission has at EvalAI, or mark the submission there as a baseline.",
+            )
 
 
 @check("configuration.bundle", "The challenge's pages say where the leaderboard is")
@@ -225,7 +227,7 @@ CHECKS: tuple[Check, ...] = (
     _phases,
     _folds,
     _early_release,
-    _teams,
+    _baselines,
     _bundle,
     _secret,
     _mode,

@@ -111,7 +111,7 @@ class Call:
         Raises:
             Refusal: 403, the user takes no part.
         """
-        team = self.world.team_of(self.known_user)
+        team = self.world.submitting_team(self.known_user)
         if team is None:
             raise error(403, "You haven't participated in the challenge")
         return team

@@ -106,7 +106,12 @@ def challenge_json(world: World) -> dict[str, Any]:
         "description": "",
         "start_date": moment(world.start_date),
         "end_date": moment(world.end_date),
-        "creator": {"id": 1, "team_name": "Sandbox hosts", "created_by": "host", "team_url": ""},
+        "creator": {
+            "id": world.host_team_pk,
+            "team_name": "Sandbox hosts",
+            "created_by": "host",
+            "team_url": "",
+        },
         "published": settings.published,
         "approved_by_admin": True,
         "is_active": world.is_active,
@@ -123,6 +128,27 @@ def challenge_json(world: World) -> dict[str, Any]:
         "sqs_retention_period": int(settings.retention_s),
         "evaluation_script": f"{world.media_url}/media/evaluation_scripts/script.zip",
         "workers": None,
+    }
+
+
+def host_team_json(world: World) -> dict[str, Any]:
+    """Shape the team of the challenge's hosts, whose members are told by name; [src], not seen on the wire."""
+    hosts = [world.users[pk] for pk in sorted(world.hosts)]
+    return {
+        "id": world.host_team_pk,
+        "team_name": "Sandbox hosts",
+        "created_by": hosts[0].name,
+        "members": [
+            {
+                "id": world.settings.pk_offset + 451 + place,
+                "user": host.name,
+                "team_name": world.host_team_pk,
+                "status": "Accepted",
+                "permissions": "Admin",
+            }
+            for place, host in enumerate(hosts)
+        ],
+        "team_url": "",
     }
 
 

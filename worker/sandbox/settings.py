@@ -62,8 +62,9 @@ class TeamSettings:
 class SandboxSettings:
     """Everything that can be chosen about a sandbox.
 
-    ``host`` is always a host and the only member of ``host_team``; ``cohost`` is the second host; ``otherhost`` hosts another
-    challenge. Primary keys differ from kind to kind, so that a client that mixes them up is found out.
+    ``host`` is always a host and the only member of the participant team ``host_team``; ``cohost`` is the second host, who gets a team
+    ``Host_<number>_Team`` with the first submission; ``otherhost`` hosts another challenge. Primary keys differ from kind to kind, so that
+    a client that mixes them up is found out.
     """
 
     title: str = "Sandbox challenge"
@@ -109,7 +110,7 @@ def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxS
         )
         for codename, phase in (configuration.get("phases") or {}).items()
     )
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {"host_team": "Host_1_Team"}
     if title := (configuration.get("challenge") or {}).get("title"):
         known["title"] = str(title)
     if evalai.get("challenge") is not None:

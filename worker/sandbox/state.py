@@ -162,6 +162,8 @@ class World:
             for i, phase in enumerate(settings.phases)
         }
         self.hosts = {self.add_user(name).pk for name in ("host", "cohost")}
+        self.host_team_pk = first + 401
+        self.tells_hosts = True  # whether the server answers who is in the host team
         self.add_user("otherhost")
         self.add_team(settings.host_team, ("host",))
         for name in (*settings.outsiders, *settings.unverified, *settings.staff):
@@ -225,6 +227,13 @@ class World:
     def team_of(self, user: User) -> Team | None:
         """Return the team that a user takes part with."""
         return next((team for team in self.teams.values() if user.pk in team.members), None)
+
+    def submitting_team(self, user: User) -> Team | None:
+        """Return the team that a user submits with; a host without one gets one, as EvalAI does it."""
+        team = self.team_of(user)
+        if team is None and self.is_host(user):
+            team = self.add_team(f"Host_{len(self.teams) + 1}_Team", (user.name,))
+        return team
 
     def is_host(self, user: User | None) -> bool:
         """Tell whether a user is a host or cohost of the challenge."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,6 +10,11 @@ from worker.states import Errand, State
 
 LONGEST_WAIT = timedelta(seconds=120)
 """No back-off is longer: what seems to be was set before the clock was set back, and holds nobody up."""
+
+
+def is_host_team(name: str | None) -> bool:
+    """Tell whether a participant team is called as EvalAI calls those through which hosts submit."""
+    return re.fullmatch(r"Host_\d+_Team", name or "", re.ASCII) is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +31,8 @@ class Tracked:
     submitted_at: datetime | None
     input_file: str | None
     public_at_first: bool | None
+    created_by: int | None
+    by_host: bool | None
     team: str | None
     method: str | None
     public_now: bool | None
@@ -50,6 +58,11 @@ class Tracked:
     superseded_by: int | None
     excluded: str | None
     calls: int
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the organizers' own: sent by a host; until that is known, by a team that is called as EvalAI calls theirs."""
+        return is_host_team(self.team) if self.by_host is None else self.by_host
 
     def waits(self, now: datetime) -> bool:
         """Tell whether it must not be touched yet."""

@@ -59,6 +59,8 @@ submissions = Table(
     Column("submitted_at", Instant),
     Column("input_file", Text),
     Column("public_at_first", Boolean),
+    Column("created_by", Integer),  # the user who sent it, by EvalAI's number
+    Column("by_host", Boolean, index=True),  # whether a host sent it; None until EvalAI has told
     # what EvalAI says now
     Column("team", Text),
     Column("method", Text),

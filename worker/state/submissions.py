@@ -113,6 +113,32 @@ class Submissions(Tables):
             schema.submissions.update().where(schema.submissions.c.pk == pk).values(values)
         )
 
+    def authors_unknown(self) -> list[Tracked]:
+        """Return submissions of which EvalAI has told the author's number, and nobody knows whether that is a host, oldest first."""
+        table = schema.submissions
+        query = sa.select(table).where(
+            table.c.by_host.is_(None),
+            table.c.created_by.is_not(None),
+            table.c.phase.is_not(None),
+            table.c.deleted.is_(False),
+        )
+        return [_tracked(row) for row in self._connection.execute(query.order_by(table.c.pk))]
+
+    def is_host(self, user: int) -> bool | None:
+        """Tell whether a user is a host, as it was found out for another submission; None if it was not."""
+        table = schema.submissions
+        query = sa.select(table.c.by_host).where(table.c.created_by == user, table.c.by_host.is_not(None))
+        return self._connection.execute(query.limit(1)).scalar()
+
+    def set_host(self, user: int, *, host: bool) -> None:
+        """Record of all submissions of a user whether a host sent them."""
+        table = schema.submissions
+        self._connection.execute(table.update().where(table.c.created_by == user).values(by_host=host))
+
+    def forget_hosts(self) -> None:
+        """Let it be found out again which submissions hosts sent, because others are hosts now."""
+        self._connection.execute(schema.submissions.update().values(by_host=None))
+
     def seen(self, addresses: Mapping[int, str], *, now: datetime) -> None:
         """Record that submissions were met unchanged: when, and their files' present addresses."""
         if not addresses:

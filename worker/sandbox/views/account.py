@@ -40,7 +40,15 @@ def auth_token(call: Call) -> Reply:
     return Reply(body={"token": token, "expires_at": moment(call.tokens.expiry(token))})
 
 
+def own_account(call: Call) -> Reply:
+    """Tell users their own account; [src]."""
+    user = call.known_user
+    body = {"pk": user.pk, "username": user.name, "email": user.email, "first_name": "", "last_name": ""}
+    return Reply(body=body)
+
+
 ROUTES = (
     Route(path="/api/auth/login", views={"POST": log_in}, public=True),
     Route(path="/api/accounts/user/get_auth_token", views={"GET": auth_token}),
+    Route(path="/api/auth/user/", views={"GET": own_account}),
 )

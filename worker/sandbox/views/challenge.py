@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from worker.sandbox.replies import Reply, detail, error
+from worker.sandbox.replies import NOT_FOUND, Refusal, Reply, detail, error
 from worker.sandbox.routing import Call, Route
-from worker.sandbox.serialization import challenge_json, paged, phase_json, phase_split_json, split_name
+from worker.sandbox.serialization import (
+    challenge_json,
+    host_team_json,
+    paged,
+    phase_json,
+    phase_split_json,
+    split_name,
+)
 
 
 def by_queue(call: Call, queue: str) -> Reply:
@@ -16,6 +23,15 @@ def by_queue(call: Call, queue: str) -> Reply:
         raise error(400, f"Challenge with queue name {queue} does not exist")
     call.require_host(401, "Sorry, you are not authorized to access this challenge.")
     return Reply(body=challenge_json(call.world))
+
+
+def host_team(call: Call, team: int) -> Reply:
+    """Return the team of the challenge's hosts; [src]: that its address has no slash, and what a missing one answers."""
+    if team != call.world.host_team_pk:
+        raise Refusal(406, {"error": "ChallengeHostTeam does not exist"})
+    if not call.world.tells_hosts:
+        return NOT_FOUND
+    return Reply(body=host_team_json(call.world))
 
 
 def one(call: Call, challenge: int) -> Reply:
@@ -81,6 +97,7 @@ ROUTES = (
     Route(
         path="/api/challenges/challenge/<int:challenge>/", views={"GET": one}, public=True, throttled=False
     ),
+    Route(path="/api/hosts/challenge_host_team/<int:team>", views={"GET": host_team}),
     Route(path="/api/challenges/<int:challenge>/phases/", views={"GET": phases}),
     Route(
         path="/api/challenges/challenge/<int:challenge>/challenge_phase",

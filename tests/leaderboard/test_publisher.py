@@ -402,10 +402,12 @@ def fault_of_a_stranger(place: Path) -> str:
         return "" if found is None else found.code
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
-        os.setresuid(65534, 65534, 65534)
-        found = fault(place)
-        os.write(writer, b"" if found is None else found.code.encode())
-        os._exit(0)
+        try:
+            os.setresuid(65534, 65534, 65534)
+            found = fault(place)
+            os.write(writer, b"" if found is None else found.code.encode())
+        finally:
+            os._exit(0)  # whatever happens, nothing of the test goes on here
     os.close(writer)
     os.waitpid(child, 0)
     with os.fdopen(reader) as said:

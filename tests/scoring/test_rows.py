@@ -49,6 +49,8 @@ def test_aligned_memory_starts_a_cache_line() -> None:
         assert aligned((size, 3)).ctypes.data % ALIGNMENT == 0
 
 
+# Whether Python 3.12 warns depends on the threads that other tests have left.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_large_matrix_starts_a_large_page_and_is_its_own() -> None:
     """The kernel's jumps need large pages; two matrices share nothing, and neither does a child process."""
     one, other = (aligned((LARGE_PAGE // 4096 + 1, 1024)) for _ in range(2))

@@ -25,6 +25,7 @@ from worker.rescoring import carry_out, make_plan
 from worker.sandbox import ManualClock
 from worker.states import State
 
+POLL_S = 2  # `evalai.poll_every` of the stage
 BEACON = ("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
 SET_BACK_S = 200  # within what a check forgives between a commitment and a score
 
@@ -60,6 +61,7 @@ def test_a_board_that_was_published_during_a_push_stands_in_the_end(stage: Stage
     """The older board may be pushed over it for a moment; another round follows by itself."""
     with push_under_way(stage) as (play, gate, _):
         second = stage.submit("B", embeddings(2))
+        play.clock.advance(POLL_S)  # nobody moves it while the push is under way
         play.drive(lambda: play.states().get(second) == "posted")
         assert stage.command("board", "publish").returncode == 0
         assert set(stage.teams()) == {"A", "B"}

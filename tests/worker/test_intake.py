@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.worker.gate import Gate
 from tests.worker.stage import Play, Stage, embeddings
 from worker.evalai import Message
 from worker.intake import take_message
@@ -390,23 +391,25 @@ def test_the_newest_receipt_is_the_one_that_deletes(stage: Stage, play: Play) ->
     assert owed.receipt == "new"
 
 
-def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again(
-    stage: Stage, play: Play
-) -> None:
+def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again(stage: Stage) -> None:
     """A message that became visible again before its deletion is received and deleted under the newer handle."""
-    pk = stage.submit("A", embeddings(1))
-    play.drive(lambda: bool(stage.evalai.journal.effects("message_received", pk)))
-    stage.evalai.show_messages()
-    other = stage.evalai.world.queue.receive(
-        play.clock.monotonic()
-    )  # somebody else gets it under a newer handle
-    assert other is not None
-    play.drive()
-    assert stage.evalai.journal.effects("delete_ignored")
-    play.wait(40)
-    play.drive()
-    assert stage.evalai.queue_length() == 0
-    assert len(stage.posts(pk)) == 1
+    gate = Gate("before call delete")
+    gate.close()
+    with stage.play(checkpoint=gate) as play:
+        pk = stage.submit("A", embeddings(1))
+        play.drive(gate.reached)
+        stage.evalai.show_messages()
+        other = stage.evalai.world.queue.receive(
+            play.clock.monotonic()
+        )  # somebody else gets it under a newer handle
+        assert other is not None
+        gate.open()
+        play.drive()
+        assert stage.evalai.journal.effects("delete_ignored")
+        play.wait(40)
+        play.drive()
+        assert stage.evalai.queue_length() == 0
+        assert len(stage.posts(pk)) == 1
 
 
 def test_a_message_for_another_challenge_is_left_where_it_is(stage: Stage, play: Play) -> None:

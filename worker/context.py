@@ -16,7 +16,7 @@ from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.sharing import Alone
-from worker.state import Store
+from worker.state import Store, Transaction
 
 
 @dataclass(kw_only=True)
@@ -67,6 +67,12 @@ class Context:
         with self.store.write() as tx:
             news = tx.raise_alert(key, error.code, text, now=now)
         if news:
+            self.log.warning(text, event_key=error.code, alert=key)
+
+    def raise_alert(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
+        """Tell the organizer of an error that is not a participant's, within a transaction."""
+        text = f"{error.sentence} {error.cure}".strip()
+        if tx.raise_alert(key, error.code, text, now=now):
             self.log.warning(text, event_key=error.code, alert=key)
 
     def over(self, key: str, *, now: datetime) -> None:

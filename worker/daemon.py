@@ -19,7 +19,6 @@ from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup, is_overtaken, load_phase, tasks_changed
 from worker.configuration import Configuration
 from worker.context import Context
-from worker.courier import Courier
 from worker.endings import give_back
 from worker.evalai import Client
 from worker.evaluation import Evaluation
@@ -27,7 +26,7 @@ from worker.fairness import commitments
 from worker.fetching import Fetching
 from worker.files import FileStore
 from worker.housekeeping import Housekeeping
-from worker.intake import hold, unconfigured
+from worker.intake import Intake, hold, unconfigured
 from worker.publishing import Publishing
 from worker.secrets import read_challenge_secret
 from worker.sharing import Alone, Shared, is_dead
@@ -75,7 +74,7 @@ class Worker:
         name: This worker's name.
         wake: Called when something slow has finished, possibly from another thread.
         checkpoint: See :class:`worker.context.Context`.
-        fresh_client: See :class:`worker.line.Line`.
+        fresh_client: See :class:`worker.intake.calls.CallRunner`.
         cgroup: See :class:`worker.context.Context`.
     """
 
@@ -109,7 +108,7 @@ class Worker:
         self.sharing = Shared(name, store, self.files) if store.shared else Alone(name)
         self.context.sharing = self.sharing
         self.budget = self.sharing.budget(configuration.evalai.requests_per_minute)
-        self.courier = Courier(self.context, client, self.budget, fresh_client=fresh_client)
+        self.intake = Intake(self.context, client, self.budget, fresh_client=fresh_client)
         self.fetching = Fetching(self.context, self.files)
         self.evaluation = Evaluation(self.context, self.files)
         self.publishing = Publishing(self.context)
@@ -124,14 +123,14 @@ class Worker:
 
     def step(self, now: datetime) -> bool:
         """Do one iteration; tell whether anything moved, so that another one soon makes sense."""
-        moved = self.courier.collect(now)
+        moved = self.intake.collect(now)
         moved |= self.publishing.collect(now)
         moved |= self.sharing.step(now)
         moved |= self.evaluation.step(now)
         moved |= self.fetching.step(now)
         self._follow_rescores(now)
         moved |= self._evaluate_next(now)
-        moved |= self.courier.step(now)
+        moved |= self.intake.step(now)
         moved |= self.publishing.step(now)
         moved |= self.alerting.step(now)
         moved |= self.housekeeping.step(now, idle=not moved and not self.busy)
@@ -152,12 +151,12 @@ class Worker:
     @property
     def fatal(self) -> NeucoError | None:
         """What makes going on pointless, if anything: EvalAI's challenge is not the configured one."""
-        return self.courier.fatal
+        return self.intake.fatal
 
     @property
     def busy(self) -> bool:
         """Whether something slow is under way."""
-        return self.courier.busy or self.fetching.busy or self.evaluation.busy or self.publishing.busy
+        return self.intake.busy or self.fetching.busy or self.evaluation.busy or self.publishing.busy
 
     def reload(
         self, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
@@ -172,7 +171,7 @@ class Worker:
         self.context.configuration, self.context.phases = configuration, phases
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self._followed_at, self._in_vain = None, {}
-        self.courier.reload()
+        self.intake.reload()
         self.publishing.reload()
 
     def stop(self, now: datetime) -> None:
@@ -222,7 +221,7 @@ class Worker:
         if known is not None and known.state is State.SCORING:
             return self._unchanged(known, now) and self.evaluation.start(pk, now)
         if self.sharing.claim(pk, now):
-            self.courier.wants(pk)
+            self.intake.wants(pk)
         return False
 
     def _unchanged(self, known: Tracked, now: datetime) -> bool:

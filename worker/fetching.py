@@ -104,7 +104,7 @@ class Fetching:
                 if not known.waits(now)
                 and known.team_key not in later
                 and known.phase not in self._context.behind
-                and known.read_at is not None  # else its address is stale: the courier reads it anew
+                and known.read_at is not None  # else its address is stale: the intake reads it again
                 and not (known.hold or "").startswith("facts.")
             ]
             return next_in_turn(tx, self._context.sharing.fetchable(tx, waiting))

@@ -229,7 +229,7 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
     signals.install()
     with started(path, wake=signals.wake.set) as (configuration, worker):
         patience = Patience(configuration)
-        worker.courier.to_the_end = True
+        worker.intake.to_the_end = True
         while not signals.stop.is_set():
             signals.wake.clear()
             now = utc_now()
@@ -242,11 +242,11 @@ def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> N
                 continue
             if worker.fatal is not None:
                 raise worker.fatal
-            refused = worker.courier.last_error
+            refused = worker.intake.last_error
             if isinstance(refused, TokenRefused):
                 raise refused
             left = worker.waiting(now)
-            if worker.courier.drained and not worker.busy:
+            if worker.intake.drained and not worker.busy:
                 if left.nothing:
                     break
                 if left.board and not left.active:
@@ -293,8 +293,8 @@ class Patience:
         if left != self._left or worker.evaluation.busy or worker.fetching.busy:
             self._left, self._since_s = left, clock_s
         # A failed push says nothing while the queue is still being read: what waits there is not even known.
-        unpushed = worker.publishing.tries > 0 and worker.courier.drained
-        failing = worker.courier.failing or unpushed or left.stuck + left.paused > 0
+        unpushed = worker.publishing.tries > 0 and worker.intake.drained
+        failing = worker.intake.failing or unpushed or left.stuck + left.paused > 0
         return clock_s - self._since_s > (
             self._after_failures_s if failing and not left.active else self._at_all_s
         )
@@ -310,9 +310,9 @@ def _undone(worker: Worker, now: datetime) -> InfrastructureError:
 
 def _reasons(worker: Worker, left: Waiting) -> Iterator[str]:
     """Say what is left, and why where that is known; whatever keeps `once` from ending has a sentence here."""
-    if worker.courier.last_error is not None:
-        yield worker.courier.last_error.sentence
-    if not worker.courier.drained:
+    if worker.intake.last_error is not None:
+        yield worker.intake.last_error.sentence
+    if not worker.intake.drained:
         yield "EvalAI's queue and its list of submissions were not read to the end."
     if worker.context.behind:
         phases = ", ".join(sorted(worker.context.behind))

@@ -447,16 +447,16 @@ class Play:
 
     def quiet(self, since: datetime) -> bool:
         """Tell whether queue and listing were looked at since, and nothing is left that can go on by itself."""
-        courier = self.worker.courier
+        intake, session = self.worker.intake, self.worker.intake.session
         looked = (
-            courier.polled_at is not None
-            and courier.reconciled_at is not None
-            and min(courier.polled_at, courier.reconciled_at) > since
+            session.polled_at is not None
+            and session.reconciled_at is not None
+            and min(session.polled_at, session.reconciled_at) > since
         )
         with self.store.read() as tx:
             left = [known for known in tx.submissions(ACTIVE) if known.hold is None]
             owed = tx.owed()
-        return looked and courier.drained and not (self.busy or left or owed or self.worker.publishing.due())
+        return looked and intake.drained and not (self.busy or left or owed or self.worker.publishing.due())
 
     def known(self, pk: int) -> Tracked:
         """Return what the worker knows of a submission."""

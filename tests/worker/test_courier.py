@@ -126,11 +126,11 @@ def test_our_own_budget_keeps_below_the_throttle(tmp_path: Path, cells: Path) ->
 
 def test_what_is_read_at_a_start_counts_call_by_call(stage: Stage, play: Play) -> None:
     """The first words with EvalAI are several calls; the budget knows of each."""
-    play.drive(lambda: play.worker.courier.connected and not play.busy)
+    play.drive(lambda: play.worker.intake.session.connected and not play.busy)
     assert play.worker.budget.total == len(calls(stage)) > 4
     stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
     play.reload()
-    play.drive(lambda: play.worker.courier.failing)
+    play.drive(lambda: play.worker.intake.failing)
     assert play.worker.budget.total == len(calls(stage))
 
 
@@ -240,11 +240,11 @@ def test_a_refusal_that_a_reload_overtook_counts_for_nothing(stage: Stage) -> No
         if where == "before call connect" and not fresh:
             fresh.append(stage.evalai.refresh_token("host"))
             (stage.folder / "token").write_text(fresh[0])
-            play.worker.courier.reload()
+            play.worker.intake.reload()
 
     with stage.play(checkpoint=overtake) as play:
         begun = play.clock.now()
-        play.drive(lambda: play.worker.courier.connected)
+        play.drive(lambda: play.worker.intake.session.connected)
         assert (play.clock.now() - begun).total_seconds() < 1
 
 

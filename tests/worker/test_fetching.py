@@ -15,7 +15,7 @@ from worker import uploads
 from worker.children import LOOK_S
 from worker.evalai import Message
 from worker.fetching import Fetching
-from worker.intake import take_message
+from worker.intake.facts import take_message
 from worker.sandbox import Fault, FaultPlan
 from worker.states import Errand, State
 

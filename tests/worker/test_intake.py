@@ -10,7 +10,7 @@ import pytest
 from tests.worker.gate import Gate
 from tests.worker.stage import Play, Stage, embeddings
 from worker.evalai import Message
-from worker.intake import take_message
+from worker.intake.facts import take_message
 from worker.sandbox import QueueFaults
 from worker.sandbox.faults import FaultPlan
 from worker.states import Errand, State
@@ -141,7 +141,9 @@ def test_a_phase_edited_after_scoring_lets_no_answer_leave(stage: Stage, play: P
     play.restart()
     pk = stage.submit("A", embeddings(1))
     play.drive(
-        lambda: play.worker.courier.connected and pk in play.states() and play.state(pk) is State.SCORED
+        lambda: (
+            play.worker.intake.session.connected and pk in play.states() and play.state(pk) is State.SCORED
+        )
     )
     stage.evalai.edit(pk, phase="eval")
     play.wait(130)

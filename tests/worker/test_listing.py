@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from worker import intake
 from worker.evalai import Submission
+from worker.intake import facts
 from worker.state import Store, Tracked
 from worker.states import State
 
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(f"sqlite:///{tmp_path}/worker.db")
     with store.write() as tx:
         tx.add(11, now=NOW, message_phase=7)
-        intake.take_facts(tx, FACTS, challenge=3, phases=PHASES, now=NOW)
+        facts.take_facts(tx, FACTS, challenge=3, phases=PHASES, now=NOW)
     yield store
     store.close()
 
@@ -67,18 +67,18 @@ def test_seeing_it_again_is_what_following_it_would_be(store: Store, state: Stat
     later = NOW + timedelta(minutes=5)
     again = replace(FACTS, input_file=f"{ADDRESS}?signature=2", status="running")
     with store.write() as tx:
-        intake.take_facts(tx, replace(FACTS, status="running"), challenge=3, phases=PHASES, now=NOW)
+        facts.take_facts(tx, replace(FACTS, status="running"), challenge=3, phases=PHASES, now=NOW)
         if state is State.FETCHED:
             tx.move(11, State.ACKNOWLEDGED, state)
     known = row(store)
-    assert intake.is_unchanged(known, again, challenge=3, phases=PHASES)
+    assert facts.is_unchanged(known, again, challenge=3, phases=PHASES)
     with store.write() as tx:
         tx.seen({again.pk: str(again.input_file)}, now=later)
     seen = row(store)
     assert seen == replace(known, read_at=later, input_file=again.input_file)
     with store.write() as tx:
         tx.note(11, read_at=known.read_at, input_file=known.input_file)
-        intake.take_facts(tx, again, challenge=3, phases=PHASES, now=later)
+        facts.take_facts(tx, again, challenge=3, phases=PHASES, now=later)
     assert row(store) == seen
 
 
@@ -102,8 +102,8 @@ def test_seeing_it_again_is_what_following_it_would_be(store: Store, state: Stat
 )
 def test_whatever_changed_is_followed(store: Store, change: dict[str, Any]) -> None:
     """No difference that EvalAI can show is passed over."""
-    assert intake.is_unchanged(row(store), FACTS, challenge=3, phases=PHASES)
-    assert not intake.is_unchanged(row(store), replace(FACTS, **change), challenge=3, phases=PHASES)
+    assert facts.is_unchanged(row(store), FACTS, challenge=3, phases=PHASES)
+    assert not facts.is_unchanged(row(store), replace(FACTS, **change), challenge=3, phases=PHASES)
 
 
 def test_who_was_held_or_never_read_is_followed(store: Store) -> None:
@@ -115,8 +115,8 @@ def test_who_was_held_or_never_read_is_followed(store: Store) -> None:
         {"state": State.SCORING},
         {"phase": None},
     ):
-        assert not intake.is_unchanged(
+        assert not facts.is_unchanged(
             Tracked(**{**asdict(known), **change}), FACTS, challenge=3, phases=PHASES
         )
-    assert not intake.is_unchanged(known, FACTS, challenge=3, phases={})
-    assert not intake.is_unchanged(known, FACTS, challenge=4, phases=PHASES)
+    assert not facts.is_unchanged(known, FACTS, challenge=3, phases={})
+    assert not facts.is_unchanged(known, FACTS, challenge=4, phases=PHASES)

@@ -212,7 +212,7 @@ def test_a_dead_worker_is_replaced(shared: Stage, hire: Hire, tmp_path: Path) ->
     """It held calls, pushes, a stored file and an evaluation; within a lease another machine has done all of it, once."""
     here = hire("here")
     there = hire("there", path=second_machine(shared, tmp_path / "two"))
-    together([here], lambda: here.worker.courier.connected)
+    together([here], lambda: here.worker.intake.session.connected)
     pk = shared.submit("A", embeddings(NEW))
     together([here], lambda: here.worker.evaluation.busy)
     died_at = here.clock.now()
@@ -275,7 +275,7 @@ def test_files_that_are_edited_under_a_worker_do_not_hold_up_the_others(
     """Its child finds it; from then on the other machine scores, until the files are put back."""
     elsewhere = second_machine(shared, tmp_path / "two", own_tasks=True)
     there = hire("there", path=elsewhere)
-    together([there], lambda: there.worker.courier.connected)
+    together([there], lambda: there.worker.intake.session.connected)
     spoilt = elsewhere.parent / "tasks" / "dev" / "alpha__regr.csv"
     right = spoilt.read_text()
     spoilt.write_text(right.replace("img_000,", "img_000,7", 1))

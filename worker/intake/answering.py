@@ -1,0 +1,147 @@
+"""What a submission is told: that it is being scored, and its answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from scoring.errors import NeucoError, OrganizerError
+from worker.answers import Answer, release_at
+from worker.configuration import Phase
+from worker.context import Context
+from worker.evalai import Client, Rejected, Submission, TokenRefused
+from worker.intake import facts
+from worker.intake.calls import Call
+from worker.intake.session import Session
+from worker.state import Owed, Tracked, Transaction
+from worker.states import COUNTED, Errand, State
+
+STUCK_TRIES = 3  # of one answer in vain, before a person is told
+
+
+class SetRunning(Call[Submission]):
+    """Let EvalAI show a submission as running; its child starts with the next step.
+
+    Args:
+        context: The worker's surroundings.
+        session: With EvalAI.
+        known: The submission, with facts that are fresh.
+    """
+
+    name = "running"
+    pk: int
+    records_wait: ClassVar[bool] = True
+
+    def __init__(self, context: Context, session: Session, known: Tracked) -> None:
+        self._context = context
+        self._session = session
+        self.pk = known.pk
+
+    def perform(self, resource: Client) -> Submission:
+        """Set its status; EvalAI counts the execution time from here."""
+        return resource.set_running(self.pk)
+
+    def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
+        """Let it be scored."""
+        tx.note(self.pk, remote_status=result.status)
+        tx.resolve_alert(f"read:{self.pk}", now=now)
+        tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
+        self._session.wanted = None
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Let it wait."""
+        defer(self._context, tx, self.pk, error, now)
+
+
+class PostAnswer(Call[None]):
+    """Post a submission's answer.
+
+    Args:
+        context: The worker's surroundings.
+        session: With EvalAI.
+        owed: What is owed.
+        known: The submission, read after its answer was known.
+        phase: Its phase's settings.
+    """
+
+    name = "post"
+    pk: int
+    answer = True
+    records_wait: ClassVar[bool] = True
+
+    def __init__(self, context: Context, session: Session, owed: Owed, known: Tracked, phase: Phase) -> None:
+        if known.answer is None or known.phase_pk is None:
+            raise RuntimeError(f"submission {known.pk} owes an answer that was never decided")
+        self._context = context
+        self._session = session
+        self._owed = owed
+        self._known = known
+        self._phase = phase
+        self._phase_pk = known.phase_pk
+        self._answer = Answer.from_json(known.answer)
+        self._silent = session.remote is not None and known.phase_pk in session.remote.silent
+        self.pk = known.pk
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Record that it is sent: an answer that EvalAI shows may be ours from here on."""
+        super().intent(tx, now)
+        tx.sending(self._owed.id, now=now)
+
+    def perform(self, resource: Client) -> None:
+        """Send it; without words where the host has disabled the phase's logs."""
+        answer = self._answer
+        if answer.status == "finished" and answer.value is not None:
+            resource.finish(
+                self._known.pk,
+                self._phase_pk,
+                stdout="" if self._silent else answer.stdout,
+                split=self._phase.split,
+                result={self._phase.metric: answer.value},
+            )
+        else:
+            resource.fail(self._known.pk, self._phase_pk, stderr="" if self._silent else answer.stderr)
+
+    def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
+        """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new one follows."""
+        known, status = self._known, self._answer.status
+        told = {"answered_at": now, "read_at": now, "remote_status": status, "posted": known.answer}
+        tx.settled(self._owed.id, now=now)
+        current = tx.get(known.pk)
+        if current is not None and current.answer != known.answer:
+            tx.note(known.pk, **told)
+            if current.state in COUNTED:  # by another worker, and now perhaps under the old answer
+                tx.move(known.pk, current.state, State.SCORED)
+            tx.owe(Errand.POST, known.pk, now=now)
+        else:
+            target = State.POSTED if status == "finished" else State.FAILED
+            tx.move(known.pk, known.state, target, **told)
+        if status == "finished":
+            facts.supersede_older(tx, known.pk, now=now)
+        tx.resolve_alert(f"post:{known.pk}", now=now)
+        tx.resolve_alert(f"hold:{known.pk}", now=now)
+        self._context.log.info("Answer posted.", event_key="post.done", submission=known.pk, status=status)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Let it wait for a moment on the grid; whether it was applied is unknown, so the next try reads the submission first."""
+        known, owed = self._known, self._owed
+        moment = release_at(
+            self._context.retry_at(now, owed.tries),
+            running_at=known.running_at,
+            grid_s=self._context.configuration.submission.answer_grid,
+        )
+        tx.postpone(owed.id, not_before=moment, error=error.code)
+        tx.note(known.pk, read_at=None)
+        # EvalAI answers everything else: an outage has an alert of its own.
+        stuck = owed.tries >= STUCK_TRIES and self._session.silent_since == now
+        if isinstance(error, Rejected) or stuck:
+            self._context.raise_alert(tx, f"post:{known.pk}", error, now=now)
+
+
+def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
+    """Let a submission wait after a failed call about it."""
+    known = tx.get(pk)
+    if known is None:
+        return
+    tx.note(pk, not_before=context.retry_at(now, known.tries), tries=known.tries + 1)
+    if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
+        context.raise_alert(tx, f"read:{pk}", error, now=now)

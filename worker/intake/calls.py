@@ -1,0 +1,195 @@
+"""Calls to EvalAI: one at a time, within the account's budget; and when a call is tried again after a failure.
+
+All calls go through one runner, one after another, so that answers are never overtaken by readings that are older. A refused token or a
+closed budget holds up every call; any other failure only the kind of call that failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from worker.budget import Budget
+from worker.configuration import Configuration
+from worker.context import Context
+from worker.evalai import Client, Throttled, TokenRefused
+from worker.intake.session import Session
+from worker.runtime import Act, Runner
+from worker.runtime.acts import Result
+from worker.state import Transaction
+from worker.state.records import LONGEST_WAIT
+
+ALL = "all"  # the back-off that holds for every call
+OUTAGE = timedelta(minutes=1)  # shorter ones come and go, and nobody has to act
+
+
+class Call(Act[Client, Result]):
+    """An act on EvalAI.
+
+    Attributes:
+        pk: The submission that it is for, if it is for one alone.
+        answer: Whether an answer depends on it, so that it may use the budget's reserve.
+    """
+
+    pk: int | None = None
+    answer: bool = False
+    fatal: ClassVar[bool] = False
+    """Whether there is no point in going on after an organizer's error in it."""
+    records_wait: ClassVar[bool] = False
+    """Whether its failure records when it is tried again; else the runner waits under its name."""
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Count the call."""
+        if self.pk is not None:
+            tx.count_call(self.pk)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Record nothing: the runner tries again."""
+
+
+class CallRunner:
+    """Makes one call at a time.
+
+    Args:
+        context: The worker's surroundings.
+        session: With EvalAI.
+        client: EvalAI's client.
+        budget: How many calls may leave.
+        fresh_client: Makes a client with the token that the configuration points to now; asked after a refusal and a reload.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        session: Session,
+        client: Client,
+        budget: Budget,
+        *,
+        fresh_client: Callable[[Configuration], Client] | None = None,
+    ) -> None:
+        self._context = context
+        self._session = session
+        self._client = client
+        self._fresh_client = fresh_client
+        self._budget = budget
+        self._runner: Runner[Client] = Runner(
+            "evalai", context.store, wake=context.wake, checkpoint=context.checkpoint
+        )
+        self._tries: dict[str, int] = {}
+        self._not_before: dict[str, datetime] = {}
+        self._reloaded = False
+        self._calls_before = 0  # of the client, when the call under way began
+        self.fatal: NeucoError | None = None
+        self.last_error: NeucoError | None = None
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last try of some call failed."""
+        return any(tries > 0 for tries in self._tries.values())
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way."""
+        return self._runner.busy
+
+    def due(self, name: str, now: datetime) -> bool:
+        """Tell whether a call's back-off is over; a moment too far off is from before the clock was set back."""
+        moment = self._not_before.get(name)
+        return moment is None or not now < moment <= now + LONGEST_WAIT
+
+    def reload(self) -> None:
+        """Try everything at once with the token that the configuration points to now: what failed may have been mended."""
+        self._reloaded = True
+        self._forget()
+
+    def start(self, call: Call[Result], now: datetime) -> bool:
+        """Make a call, if the budget allows it; tell whether it is under way."""
+        if not self._budget.allows(now, answer=call.answer) or not self.due(ALL, now):
+            return False
+        if self._reloaded or self._tries.get(ALL):
+            self._reloaded = False
+            self._renew_client()
+        self._budget.spend(now)
+        self._calls_before = self._client.calls
+        self._runner.start(call, self._client, now)
+        return True
+
+    def collect(self, now: datetime) -> bool:
+        """Take in a finished call."""
+        ended = self._runner.take()
+        if ended is None:
+            return False
+        call = ended.act
+        if not isinstance(call, Call):
+            raise TypeError(f"{call.name} is not a call to EvalAI")
+        # What a call of several requests has sent beyond its first; how many, only EvalAI's answers tell.
+        if (more := self._client.calls - self._calls_before - 1) > 0:
+            self._budget.spend(now, more)
+        if ended.error is None:
+            self._succeeded(call, now)
+        else:
+            self._failed(call, ended.error, now)
+        try:
+            self._runner.record(ended, now)
+        except OrganizerError as error:
+            self.fatal = error
+        if ended.error is not None and self._reloaded:
+            self._forget()  # a call that was made before the reload says nothing about what is configured now
+        return True
+
+    def _succeeded(self, call: Call[Result], now: datetime) -> None:
+        for name in (call.name, ALL):
+            self._tries.pop(name, None)
+            self._not_before.pop(name, None)
+        self.last_error = None
+        self._answered(now)
+        self._context.over("evalai.token", now=now)
+
+    def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
+        self.last_error = error
+        tries = self._tries.get(call.name, 0)
+        self._tries[call.name] = tries + 1
+        self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=tries + 1)
+        if isinstance(error, InfrastructureError) and not isinstance(error, Throttled):
+            self._unanswered(error, now)
+        else:
+            self._answered(now)
+        if isinstance(error, Throttled):
+            self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
+        elif isinstance(error, TokenRefused):
+            self._tries[ALL] = self._tries.get(ALL, 0) + 1
+            self._not_before[ALL] = self._context.retry_at(now, self._tries[ALL] - 1)
+            self._context.trouble("evalai.token", error, now=now)
+        elif isinstance(error, OrganizerError) and call.fatal:
+            self.fatal = error
+        if not call.records_wait:
+            self._not_before[call.name] = self._context.retry_at(now, tries)
+
+    def _forget(self) -> None:
+        self._tries.clear()
+        self._not_before.clear()
+
+    def _renew_client(self) -> None:
+        """Take up the token that the configuration points to now; without a readable one the old one is tried on."""
+        if self._fresh_client is None:
+            return
+        with contextlib.suppress(NeucoError):
+            fresh = self._fresh_client(self._context.configuration)
+            self._client.close()
+            self._client = fresh
+
+    def _answered(self, now: datetime) -> None:
+        """Note that EvalAI answers, be it with a refusal."""
+        self._session.silent_since = None
+        self._context.over("evalai.unreachable", now=now)
+
+    def _unanswered(self, error: NeucoError, now: datetime) -> None:
+        """Note that a call got no usable answer, and tell the organizer if none has for a minute."""
+        since = self._session.silent_since
+        if since is None or now < since:  # the clock was set back
+            since = self._session.silent_since = now
+        if now - since >= OUTAGE:
+            self._context.trouble("evalai.unreachable", error, now=now)

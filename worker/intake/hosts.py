@@ -1,0 +1,245 @@
+"""Hosts: which submissions are the organizers' own.
+
+EvalAI tells a submission's author by number and the members of the host team by name. One listing joins the two: that of a phase, which
+tells authors by name. So an author is looked up once, with the first submission, and all at once where many are new. What cannot be read
+delays nothing: until it can, a team that is called as EvalAI calls those of hosts counts as theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from scoring.errors import NeucoError, OrganizerError
+from worker.connection import Remote
+from worker.context import Context
+from worker.evalai import Account, Client, Throttled, TokenRefused
+from worker.intake.calls import Call
+from worker.intake.session import TOGETHER, Session
+from worker.state import Tracked, Transaction
+from worker.state.records import is_host_team
+from worker.states import COUNTED, State
+
+FRESH_FOR = timedelta(minutes=10)  # the members, when an author is new
+READ_EVERY = timedelta(hours=6)  # the members, when nobody is
+PAGES = 4  # of a listing that are read at once
+VAIN_TRIES = 3  # then the organizer is told
+KNOWN_HOSTS = "hosts"
+UNSCORED = frozenset({State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORING})
+
+
+class Hosts:
+    """Knows whom to ask about next: the hosts' names, or the authors of submissions.
+
+    Args:
+        context: The worker's surroundings.
+        session: With EvalAI.
+    """
+
+    def __init__(self, context: Context, session: Session) -> None:
+        self._context = context
+        self._session = session
+        self._remote: Remote | None = None
+        self.account: Account | None = None  # whose token ours is
+        self.read_at: datetime | None = None
+        self.hidden: set[int] = set()  # authors that no page has shown: their teams are asked for
+        self._again_at: datetime | None = None  # after a failure
+        self._vain = 0  # failures in a row, of the call that failed last
+        self._failing = ""
+
+    def next_call(self, now: datetime, *, scored: bool = False) -> Call[Any] | None:
+        """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
+
+        Args:
+            now: The time.
+            scored: Whether it is asked only if a submission is scored: its board follows. Else authors wait for company for a while.
+        """
+        remote = self._session.remote
+        if remote is not self._remote:  # at a start, and after a reload: the token may be another host's
+            self._remote, self.account, self.read_at, self._again_at = remote, None, None, None
+        if remote is None or remote.host_team_pk is None:
+            return None
+        if self._again_at is not None and now < self._again_at <= now + READ_EVERY:
+            return None
+        with self._context.store.read() as tx:
+            unknown, everybody_known = tx.authors_unknown(), None not in _numbers(tx).values()
+        if scored:
+            unknown.sort(key=lambda known: known.state is not State.SCORED)
+            if not unknown or unknown[0].state is not State.SCORED:
+                return None
+        elif all(_waits_for_company(known, now) for known in unknown):
+            unknown = []
+        age = FRESH_FOR if unknown else READ_EVERY
+        if self.read_at is None or not now - age < self.read_at <= now:
+            return ReadHosts(self, remote.host_team_pk)
+        return self._find_authors(unknown) if unknown and not everybody_known else None
+
+    def settle(self, now: datetime) -> bool:
+        """Decide about new authors without a call, where every host's number is known; tell whether there were any."""
+        fresh = self.read_at is not None and now - FRESH_FOR < self.read_at <= now
+        with self._context.store.read() as tx:
+            unknown, numbers = tx.authors_unknown(), _numbers(tx)
+        if not unknown or not fresh or None in numbers.values():
+            return False
+        with self._context.store.write() as tx:
+            _decide(tx, unknown, {known.created_by: "" for known in unknown}, numbers)
+        return True
+
+    def _find_authors(self, unknown: list[Tracked]) -> Call[Any]:
+        phase_pk = unknown[0].phase_pk or 0
+        there = [known for known in unknown if known.phase_pk == phase_pk]
+        hidden = [known for known in there if known.created_by in self.hidden]
+        alone = len({known.created_by for known in there}) == 1
+        if hidden or alone:
+            one = (hidden or there)[0]
+            return FindAuthors(self, phase_pk, [one], team=one.team or "")
+        return FindAuthors(self, phase_pk, there, team=None)
+
+    def succeeded(self, tx: Transaction, name: str, now: datetime) -> None:
+        """Note that a call worked."""
+        if self._failing in ("", name):
+            self._vain, self._again_at, self._failing = 0, None, ""
+            tx.resolve_alert("evalai.hosts", now=now)
+
+    def failed(self, tx: Transaction, name: str, error: NeucoError, now: datetime) -> None:
+        """Try again, ever more rarely; nothing waits for it."""
+        self._failing = name
+        self._again_at = now + timedelta(minutes=min(60, 2**self._vain))
+        self._vain = min(self._vain + 1, 10)
+        if isinstance(error, TokenRefused | Throttled):
+            return
+        if isinstance(error, OrganizerError) or self._vain >= VAIN_TRIES:
+            trouble = OrganizerError(
+                f"Who the challenge's hosts are cannot be read: {error.sentence}",
+                cure="Until it can, only submissions of teams called Host_<number>_Team count as the organizers' own.",
+                code="evalai.hosts_unknown",
+            )
+            self._context.raise_alert(tx, "evalai.hosts", trouble, now=now)
+
+
+class ReadHosts(Call[tuple[frozenset[str], Account]]):
+    """Read the hosts' names, and whose token ours is.
+
+    Args:
+        hosts: What is known of them.
+        team_pk: The host team.
+    """
+
+    name = "hosts"
+    records_wait: ClassVar[bool] = True
+
+    def __init__(self, hosts: Hosts, team_pk: int) -> None:
+        self._hosts = hosts
+        self._team_pk = team_pk
+        self._account = hosts.account
+
+    def perform(self, resource: Client) -> tuple[frozenset[str], Account]:
+        """Ask for the team, and the first time for our own account."""
+        return resource.host_names(self._team_pk), self._account or resource.account()
+
+    def outcome(self, tx: Transaction, result: tuple[frozenset[str], Account], now: datetime) -> None:
+        """Record who the hosts are. If others joined or left, all authors are looked up again."""
+        names, account = result
+        self._hosts.succeeded(tx, self.name, now)
+        self._hosts.read_at, self._hosts.account = now, account
+        numbers = _numbers(tx)
+        if set(numbers) != names:
+            tx.forget_hosts()
+            numbers = {name: numbers.get(name) for name in names}
+        if account.name in numbers:
+            numbers[account.name] = account.pk
+        _keep(tx, numbers)
+        _decide(tx, tx.authors_unknown(), {account.pk: account.name}, numbers)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Try again later."""
+        self._hosts.failed(tx, self.name, error, now)
+
+
+class FindAuthors(Call["dict[int | None, str]"]):
+    """Find out the names of authors in a phase's listing.
+
+    Args:
+        hosts: What is known of them.
+        phase_pk: The phase.
+        wanted: Submissions of the authors.
+        team: Its submissions alone; None for all.
+    """
+
+    name = "authors"
+    records_wait: ClassVar[bool] = True
+
+    def __init__(self, hosts: Hosts, phase_pk: int, wanted: Sequence[Tracked], *, team: str | None) -> None:
+        self._hosts = hosts
+        self._phase_pk = phase_pk
+        self._wanted = wanted
+        self._team = team
+
+    def perform(self, resource: Client) -> dict[int | None, str]:
+        """Read pages until everybody was met; return author to name."""
+        authors = {known.pk: known.created_by for known in self._wanted}
+        names: dict[int | None, str] = {}
+        for page in range(1, PAGES + 1):
+            listed = resource.authors(self._phase_pk, page=page, team=self._team)
+            names |= {authors[pk]: name for pk, name in listed.items() if pk in authors}
+            if not listed or len(names) == len(set(authors.values())):
+                break
+        return names
+
+    def outcome(self, tx: Transaction, result: dict[int | None, str], now: datetime) -> None:
+        """Record whose submissions are hosts'; one that EvalAI does not list is decided by its team's name."""
+        self._hosts.succeeded(tx, self.name, now)
+        missing = [known for known in self._wanted if known.created_by not in result]
+        numbers = _numbers(tx)
+        for known in self._wanted:
+            name = result.get(known.created_by, "")
+            if name in numbers:
+                numbers[name] = known.created_by
+        _keep(tx, numbers)
+        _decide(tx, self._wanted, result, numbers)
+        if self._team is None:
+            self._hosts.hidden |= {known.created_by for known in missing if known.created_by is not None}
+            return
+        for known in missing:
+            _settle(tx, known, host=is_host_team(known.team))
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Try again later."""
+        self._hosts.failed(tx, self.name, error, now)
+
+
+def _waits_for_company(known: Tracked, now: datetime) -> bool:
+    return known.state in UNSCORED and now - TOGETHER < known.first_seen_at <= now
+
+
+def _numbers(tx: Transaction) -> dict[str, int | None]:
+    """Return the hosts' names with their numbers, as far as they are known."""
+    numbers: dict[str, int | None] = json.loads(tx.fact(KNOWN_HOSTS) or "{}")
+    return numbers
+
+
+def _keep(tx: Transaction, numbers: Mapping[str, int | None]) -> None:
+    tx.set_fact(KNOWN_HOSTS, json.dumps(numbers, sort_keys=True))
+
+
+def _decide(
+    tx: Transaction,
+    submissions: Iterable[Tracked],
+    names: Mapping[int | None, str],
+    numbers: Mapping[str, int | None],
+) -> None:
+    """Record of submissions by authors with these names whether a host sent them."""
+    hosts = {number for number in numbers.values() if number is not None}
+    for known in submissions:
+        if known.created_by in hosts or known.created_by in names:
+            _settle(tx, known, host=known.created_by in hosts)
+
+
+def _settle(tx: Transaction, known: Tracked, *, host: bool) -> None:
+    if known.created_by is None:
+        return
+    tx.set_host(known.created_by, host=host)
+    if known.state in COUNTED:
+        tx.ask_for_round()  # the board may have shown it otherwise

@@ -1,0 +1,88 @@
+"""EvalAI's queue: its messages are hints, taken when there are calls to spare and deleted once their submissions are durable here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from scoring.errors import NeucoError
+from worker.context import Context
+from worker.evalai import Client, Message, Throttled, TokenRefused
+from worker.intake import facts
+from worker.intake.calls import Call
+from worker.intake.session import Session
+from worker.state import Owed, Transaction
+
+VAIN_TRIES = 5  # to delete a message
+
+
+class ReceiveMessage(Call["Message | None"]):
+    """Look at the queue.
+
+    Args:
+        context: The worker's surroundings.
+        session: With EvalAI.
+    """
+
+    name = "poll"
+
+    def __init__(self, context: Context, session: Session) -> None:
+        self._context = context
+        self._session = session
+
+    def perform(self, resource: Client) -> Message | None:
+        """Receive at most one message; unless it is deleted it comes back in half a minute."""
+        return resource.receive()
+
+    def outcome(self, tx: Transaction, result: Message | None, now: datetime) -> None:
+        """Make its submission durable, and owe its deletion; a message for another challenge is left where it is."""
+        session = self._session
+        session.polled_at, session.stale_message = now, False
+        tx.set_fact("polled_at", now.isoformat())
+        if result is None:
+            session.empty_polls += 1
+            return
+        session.empty_polls = 0
+        if result.challenge_pk not in (None, self._context.configuration.evalai.challenge):
+            text = (
+                f"The queue holds a message for challenge {result.challenge_pk}, which is not ours. "
+                "It is left there. Check evalai.queue and evalai.challenge."
+            )
+            tx.raise_alert("queue.foreign", "queue.foreign", text, now=now)
+            session.empty_polls = 1
+            return
+        self._context.checkpoint("before message taken")
+        session.stale_message = not facts.take_message(tx, result, now=now)
+
+
+class DeleteMessage(Call[None]):
+    """Delete a message under its newest receipt.
+
+    Args:
+        context: The worker's surroundings.
+        owed: What is owed.
+    """
+
+    name = "delete"
+    records_wait: ClassVar[bool] = True
+
+    def __init__(self, context: Context, owed: Owed) -> None:
+        self._context = context
+        self._owed = owed
+        self.pk = owed.submission
+
+    def perform(self, resource: Client) -> None:
+        """Delete it; a second time does no harm."""
+        resource.delete_message(self._owed.receipt or "")
+
+    def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
+        """Owe it no more."""
+        tx.settled(self._owed.id, now=now)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Try again; an unknown receipt is given up, because its message comes back under a newer one."""
+        owed = self._owed
+        if owed.tries >= VAIN_TRIES and not isinstance(error, Throttled | TokenRefused):
+            tx.settled(owed.id, now=now)
+        else:
+            tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries), error=error.code)

@@ -1,0 +1,219 @@
+"""What EvalAI says of our challenge and of submissions, asked for again before anything relies on it.
+
+One submission is read by its own address; several by one listing, which costs one call however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from scoring.errors import NeucoError
+from worker import connection, uploads
+from worker.context import Context
+from worker.evalai import Client, Submission
+from worker.intake import facts
+from worker.intake.answering import defer
+from worker.intake.calls import Call
+from worker.intake.session import Session
+from worker.state import Tracked, Transaction
+from worker.states import ACTIVE, Errand
+
+PORTION = 200  # listed submissions that are compared with what we know at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Whose submissions are ours: the challenge's pk, and the phases that the configuration names, pk to codename."""
+
+    challenge: int
+    phases: Mapping[int, str]
+
+    @classmethod
+    def of(cls, context: Context, session: Session) -> Place:
+        """Return it as configuration and EvalAI have it now."""
+        configuration = context.configuration
+        theirs = session.remote.phases if session.remote is not None else {}
+        ours = {pk: name for pk, name in theirs.items() if name in configuration.phases}
+        return cls(challenge=configuration.evalai.challenge, phases=ours)
+
+    def take(self, tx: Transaction, read: Submission, now: datetime) -> None:
+        """Follow what EvalAI says of a submission."""
+        facts.take_facts(tx, read, challenge=self.challenge, phases=self.phases, now=now)
+
+
+class Connect(Call[connection.Remote]):
+    """Ask what EvalAI says of our challenge, at the start; an answer that does not fit the configuration ends the worker.
+
+    Args:
+        context: The worker's surroundings.
+        session: With EvalAI.
+    """
+
+    name = "connect"
+    fatal: ClassVar[bool] = True
+
+    def __init__(self, context: Context, session: Session) -> None:
+        self._context = context
+        self._session = session
+
+    def perform(self, resource: Client) -> connection.Remote:
+        """Read challenge, phases and splits: several requests."""
+        return connection.read_remote(resource, self._context.configuration)
+
+    def outcome(self, tx: Transaction, result: connection.Remote, now: datetime) -> None:
+        """Know the phases.
+
+        Raises:
+            OrganizerError: If the configuration names a phase that EvalAI does not have.
+        """
+        error = connection.unknown_phases(self._context.configuration, result.phases)
+        if error is not None:
+            raise error
+        self._session.remote, self._session.outdated = result, False
+        self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
+
+
+class Reconnect(Connect):
+    """Ask again after a reload; a slip in it must not end a daemon that runs."""
+
+    name = "reconnect"
+    fatal: ClassVar[bool] = False
+
+    def outcome(self, tx: Transaction, result: connection.Remote, now: datetime) -> None:
+        """Know the phases, and look at all submissions: what was held for its phase may be taken up now."""
+        self._session.remote, self._session.outdated = result, False
+        self._session.reconciled_at = None
+        error = connection.unknown_phases(self._context.configuration, result.phases)
+        if error is None:
+            tx.resolve_alert("evalai.phases", now=now)
+        else:
+            self._context.raise_alert(tx, "evalai.phases", error, now=now)
+
+
+class ReadSubmission(Call[Submission]):
+    """Read one submission.
+
+    Args:
+        context: The worker's surroundings.
+        session: With EvalAI.
+        known: The submission.
+        answer: Whether its answer waits for that.
+    """
+
+    name = "read"
+    pk: int
+    records_wait: ClassVar[bool] = True
+
+    def __init__(self, context: Context, session: Session, known: Tracked, *, answer: bool) -> None:
+        self._context = context
+        self._place = Place.of(context, session)
+        self.pk = known.pk
+        self.answer = answer
+
+    def perform(self, resource: Client) -> Submission:
+        """Ask for it by its number."""
+        return resource.submission(self.pk)
+
+    def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
+        """Follow what it says."""
+        self._place.take(tx, result, now)
+        tx.resolve_alert(f"read:{result.pk}", now=now)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Let it wait, its answer too; one that EvalAI does not have any more is over."""
+        if error.code == "evalai.not_found":
+            tx.note(self.pk, deleted=True, read_at=now)
+            known = tx.get(self.pk)
+            if known is not None and known.state in ACTIVE:
+                facts.cancel(tx, known, "not found at EvalAI", now=now)
+            return
+        defer(self._context, tx, self.pk, error, now)
+        for owed in tx.owed(Errand.POST, self.pk):
+            tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries), error=error.code)
+
+
+class ListSubmissions(Call[list[Submission]]):
+    """Read several submissions by one listing, and whatever else it shows.
+
+    Args:
+        context: The worker's surroundings.
+        session: With EvalAI.
+        expected: Numbers of the submissions that it is made for.
+        status: Those with this status alone.
+        submitted_after: Those submitted later alone.
+        answer: Whether an answer waits for that.
+    """
+
+    name = "listing"
+
+    def __init__(
+        self,
+        context: Context,
+        session: Session,
+        *,
+        expected: Collection[int],
+        status: str | None = None,
+        submitted_after: datetime | None = None,
+        answer: bool = False,
+    ) -> None:
+        self._place = Place.of(context, session)
+        self._expected = expected
+        self._status = status
+        self._submitted_after = submitted_after
+        self.answer = answer
+
+    def perform(self, resource: Client) -> list[Submission]:
+        """Ask for all of them."""
+        return resource.submissions(status=self._status, submitted_after=self._submitted_after)
+
+    def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
+        """Follow what is new; what was expected and is not there is asked for by its number next time."""
+        news = []
+        for start in range(0, len(result), PORTION):
+            news += self._news(tx, result[start : start + PORTION], now)
+        for read in news:
+            facts.link_rerun(tx, read)
+        for read in news:
+            self._place.take(tx, read, now)
+        missing = set(self._expected) - {read.pk for read in result}
+        for known in tx.known(missing).values():
+            tx.note(known.pk, tries=known.tries + 1)
+
+    def _news(self, tx: Transaction, listed: list[Submission], now: datetime) -> list[Submission]:
+        """Return what has to be taken one by one; what is as it was is recorded in one stroke."""
+        place = self._place
+        rows = tx.known([read.pk for read in listed])
+        news, unchanged = [], {}
+        for read in listed:
+            known = rows.get(read.pk)
+            if not facts.is_news(known, read, phases=place.phases):
+                continue
+            if known is not None and facts.is_unchanged(
+                known, read, challenge=place.challenge, phases=place.phases
+            ):
+                unchanged[read.pk] = str(read.input_file)
+            else:
+                news.append(read)
+        tx.seen(unchanged, now=now)
+        return news
+
+
+class Reconcile(ListSubmissions):
+    """Compare the whole listing with what we know: the safety net for whatever the queue or we have lost."""
+
+    name = "reconcile"
+
+    def __init__(self, context: Context, session: Session) -> None:
+        super().__init__(context, session, expected=())
+        self._session = session
+
+    def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
+        """Follow what is new, and tell what only the whole listing shows."""
+        super().outcome(tx, result, now)
+        self._session.reconciled_at = now
+        tx.set_fact("reconciled_at", now.isoformat())
+        facts.count_lost(tx, result, now=now)
+        uploads.tell_of_old(tx, now=now)

@@ -1,0 +1,329 @@
+"""The intake stage: which call to EvalAI is next.
+
+What is due is read from the database at each step, in this order: answers, the submission that is about to be scored, facts of new ones,
+the whole listing, deletions, the queue. Messages are hints: a listing has the facts of all submissions in one call, so what is known is
+begun and answered first, and the queue gets the calls to spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from scoring.errors import NeucoError
+from worker.budget import Budget
+from worker.configuration import Configuration
+from worker.context import Context, seconds
+from worker.evalai import Client
+from worker.intake import facts
+from worker.intake.answering import PostAnswer, SetRunning
+from worker.intake.calls import Call, CallRunner
+from worker.intake.hosts import Hosts
+from worker.intake.queue import DeleteMessage, ReceiveMessage
+from worker.intake.reading import Connect, ListSubmissions, ReadSubmission, Reconcile, Reconnect
+from worker.intake.session import TOGETHER, Session
+from worker.sharing import COURIER
+from worker.state import Owed, Tracked, Transaction
+from worker.state.records import LONGEST_WAIT
+from worker.states import ACTIVE, Errand, State
+
+# A reading older than this is not relied upon before `running`, which would revive a cancelled submission.
+FRESH_TO_RUN = timedelta(seconds=3)
+# Facts are read shortly before the answer grid's moment.
+LOOK_AHEAD = timedelta(seconds=4)
+# Nor is an older reading relied upon before an answer leaves; and never one from before the answer was known.
+FRESH_TO_ANSWER = LOOK_AHEAD + timedelta(seconds=2)
+DRAINED_POLLS = 2
+# A short poll samples SQS's servers: one that finds nothing may have missed a message.
+EMPTY_POLL_AGAIN = timedelta(seconds=1)
+# EvalAI sends a submission's message at once; what is older lost it.
+ANNOUNCED_WITHIN = timedelta(minutes=10)
+# What a submission that waits will cost until it is answered: running, the answer, its part of the listings.
+CALLS_AHEAD = 2.5
+# Of a minute's calls the queue gets this share where more submissions wait than the rest is enough for.
+QUEUE_SHARE = 0.25
+# So many readings that are due at once are better served by one listing.
+MANY = 2
+# States in which facts are read when they are missing: it is new, its link has expired, or a message came for what was over.
+UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
+
+
+class Intake:
+    """Decides which call to EvalAI comes next.
+
+    Args:
+        context: The worker's surroundings.
+        client: EvalAI's client.
+        budget: How many calls may leave.
+        fresh_client: See :class:`worker.intake.calls.CallRunner`.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        client: Client,
+        budget: Budget,
+        *,
+        fresh_client: Callable[[Configuration], Client] | None = None,
+    ) -> None:
+        self._context = context
+        self._budget = budget
+        self.session = Session()
+        self._runner = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
+        self._hosts = Hosts(context, self.session)
+        self.to_the_end = False  # whether the queue is read until it is empty, whatever is expected of it
+        self._led = not context.sharing.shared
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last try of some call failed."""
+        return self._runner.failing
+
+    @property
+    def last_error(self) -> NeucoError | None:
+        """How the last call failed, None after one that succeeded."""
+        return self._runner.last_error
+
+    @property
+    def fatal(self) -> NeucoError | None:
+        """What makes going on pointless, if anything: EvalAI's challenge is not the configured one."""
+        return self._runner.fatal
+
+    @property
+    def drained(self) -> bool:
+        """Whether the listing was compared and the queue was found empty twice (a short poll may miss one), or neither is ours to do."""
+        session = self.session
+        looked = session.reconciled_at is not None and session.empty_polls >= DRAINED_POLLS
+        return looked or not self._led or self._context.mode() == "drain"
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way."""
+        return self._runner.busy
+
+    def reload(self) -> None:
+        """Take up a changed configuration: its token, and phases that EvalAI may have got meanwhile."""
+        self.session.outdated = True
+        self._runner.reload()
+
+    def wants(self, pk: int | None) -> None:
+        """Name the submission that is to be scored next: it is read again and set to running."""
+        self.session.wanted = pk
+
+    def collect(self, now: datetime) -> bool:
+        """Take in a finished call."""
+        return self._runner.collect(now)
+
+    def step(self, now: datetime) -> bool:
+        """Make the next call, if one is due and the budget allows it."""
+        if self._runner.busy or self.fatal is not None or not self._leads(now):
+            return False
+        if self._settle_without_a_call(now):
+            return True
+        call = self.next_call(now)
+        return call is not None and self._runner.start(call, now)
+
+    def next_call(self, now: datetime) -> Call[Any] | None:
+        """Return the most urgent call, None if nothing is due."""
+        session = self.session
+        if session.remote is None:
+            return Connect(self._context, session) if self._runner.due("connect", now) else None
+        if session.outdated and self._runner.due("reconnect", now):
+            return Reconnect(self._context, session)
+        if session.reconciled_at is None and (call := self._reconcile(now)) is not None:
+            return call  # what changed while no worker ran decides everything that follows
+        return (
+            self._hosts.next_call(now, scored=True)
+            or self._answer(now)
+            or self._running(now)
+            or self._news(now)
+            or self._hosts.next_call(now)
+            or self._reconcile(now)
+            or self._deletion(now)
+            or self._poll(now)
+        )
+
+    def _leads(self, now: datetime) -> bool:
+        """Tell whether calls to EvalAI are ours to make; who makes them from now on looks at everything again."""
+        leads = self._context.sharing.leads(COURIER, now)
+        if leads and not self._led:
+            session = self.session
+            session.reconciled_at, session.polled_at, session.empty_polls = None, None, 0
+            with self._context.store.write() as tx:
+                for owed in tx.owed(Errand.POST):
+                    if owed.sent_at is not None:  # by our predecessor, perhaps
+                        tx.note(owed.submission, read_at=None)
+            self._context.log.info("This worker calls EvalAI from now on.", event_key="courier.led")
+        self._led = leads
+        return leads
+
+    def _settle_without_a_call(self, now: datetime) -> bool:
+        """Do what needs no call: an author is known, a phase is not configured, EvalAI shows the wanted submission as running."""
+        if self.session.remote is None:
+            return False
+        if self._hosts.settle(now):
+            return True
+        with self._context.store.read() as tx:
+            wanted = None if self.session.wanted is None else tx.get(self.session.wanted)
+            due, _ = self._owed_answers(tx, now)
+        if due and due[0][1].phase not in self._context.configuration.phases:
+            with self._context.store.write() as tx:
+                facts.hold(tx, due[0][1], *facts.unconfigured(due[0][1]), now=now)
+            return True
+        if (
+            wanted is None
+            or not self._may_run(wanted, now)
+            or not _fresh(wanted, now - FRESH_TO_RUN, now)
+            or wanted.remote_status != "running"
+            or wanted.running_at is None
+        ):
+            return False
+        with self._context.store.write() as tx:
+            tx.move(wanted.pk, State.FETCHED, State.SCORING)
+        self.session.wanted = None
+        return True
+
+    # the calls, most urgent first
+
+    def _answer(self, now: datetime) -> Call[Any] | None:
+        with self._context.store.read() as tx:
+            due, stale = self._owed_answers(tx, now)
+        if due:
+            owed, known = due[0]
+            phase = self._context.configuration.phases[known.phase or ""]
+            return PostAnswer(self._context, self.session, owed, known, phase)
+        return self._read(stale, now, answer=True) if stale else None
+
+    def _owed_answers(
+        self, tx: Transaction, now: datetime
+    ) -> tuple[list[tuple[Owed, Tracked]], list[Tracked]]:
+        """Return the answers that may leave now, and the submissions that must be read before theirs may."""
+        due, stale = [], []
+        for owed in tx.owed(Errand.POST):
+            known = tx.get(owed.submission)
+            if known is None or self._waits(owed, now, ahead=LOOK_AHEAD) or _disputed(known):
+                continue
+            decided = owed.created_at if owed.created_at <= now else now - FRESH_TO_ANSWER
+            if not _fresh(known, max(decided, now - FRESH_TO_ANSWER), now):
+                stale.append(known)
+            elif not self._waits(owed, now):
+                due.append((owed, known))
+        return due, stale
+
+    def _running(self, now: datetime) -> Call[Any] | None:
+        session = self.session
+        with self._context.store.read() as tx:
+            if session.wanted is None:
+                session.wanted = self._context.sharing.wanted(tx, now)
+            known = None if session.wanted is None else tx.get(session.wanted)
+        if known is None or not self._may_run(known, now):
+            session.wanted = None
+            return None
+        if not _fresh(known, now - FRESH_TO_RUN, now):
+            return self._read([known], now)
+        return SetRunning(self._context, session, known)
+
+    def _may_run(self, known: Tracked, now: datetime) -> bool:
+        return known.state is State.FETCHED and not _disputed(known) and not known.waits(now)
+
+    def _news(self, now: datetime) -> Call[Any] | None:
+        """Read what is new or must be looked at again; what has just come waits for more of its kind while others are worked on."""
+        with self._context.store.read() as tx:
+            unread = [known for known in tx.submissions(UNREAD, unread=True) if not known.waits(now)]
+            in_hand = bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
+        if in_hand and all(now - TOGETHER < known.first_seen_at <= now for known in unread):
+            return None
+        return self._read(unread, now) if unread else None
+
+    def _read(self, submissions: list[Tracked], now: datetime, *, answer: bool = False) -> Call[Any] | None:
+        """Read facts again: one by its own address; several, or one that has just come and may have company, by one listing."""
+        missed = [known for known in submissions if known.tries > 0]
+        crowd = self._crowd(submissions)
+        if missed or (len(crowd) < MANY and crowd[0].state is not State.RECEIVED):
+            known = (missed or submissions)[0]
+            return ReadSubmission(self._context, self.session, known, answer=answer)
+        if not self._runner.due("listing", now):
+            return None
+        times = [known.submitted_at for known in crowd if known.submitted_at is not None]
+        read_before = len(times) == len(crowd)
+        return ListSubmissions(
+            self._context,
+            self.session,
+            expected=[known.pk for known in submissions],
+            status=None if read_before else "submitted",
+            submitted_after=min(times) - timedelta(seconds=1) if read_before else None,
+            answer=answer,
+        )
+
+    def _crowd(self, submissions: list[Tracked]) -> list[Tracked]:
+        """Return these and all others that will have to be read soon: one listing serves them all."""
+        wanted = {known.pk: known for known in submissions}
+        if all(known.submitted_at is not None for known in submissions):
+            with self._context.store.read() as tx:
+                soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
+            wanted |= {known.pk: known for known in soon if known.submitted_at is not None}
+        return list(wanted.values())
+
+    def _reconcile(self, now: datetime) -> Call[Any] | None:
+        every = seconds(self._context.configuration.evalai.reconcile_every)
+        last = self.session.reconciled_at
+        if last is not None and now - every < last <= now:
+            return None
+        if not self._runner.due("reconcile", now) or self._context.mode() == "drain":
+            return None
+        return Reconcile(self._context, self.session)
+
+    def _deletion(self, now: datetime) -> Call[Any] | None:
+        with self._context.store.read() as tx:
+            due = [owed for owed in tx.owed(Errand.DELETE) if not self._waits(owed, now)]
+        return DeleteMessage(self._context, due[0]) if due and self._to_spare(now) else None
+
+    def _poll(self, now: datetime) -> Call[Any] | None:
+        if self._context.mode() == "drain" or not self._runner.due("poll", now):
+            return None
+        return ReceiveMessage(self._context, self.session) if self._poll_is_due(now) else None
+
+    def _poll_is_due(self, now: datetime) -> bool:
+        """Tell whether the queue is to be looked at: now and then, and at once while messages are expected and calls to spare."""
+        session = self.session
+        since = None if session.polled_at is None else now - session.polled_at
+        if since is None or not timedelta() <= since < seconds(self._context.configuration.evalai.poll_every):
+            return True
+        again = session.empty_polls == 0 or since >= EMPTY_POLL_AGAIN
+        return (
+            again
+            and session.empty_polls < DRAINED_POLLS
+            and self._expects_messages(now)
+            and self._to_spare(now)
+        )
+
+    def _expects_messages(self, now: datetime) -> bool:
+        """Tell whether the queue has more for us: a listing showed submissions without a message, or the last one told nothing new."""
+        if self.to_the_end or self.session.stale_message:
+            return True
+        with self._context.store.read() as tx:
+            return tx.unannounced(since=now - ANNOUNCED_WITHIN)
+
+    def _to_spare(self, now: datetime) -> bool:
+        """Tell whether a call may go to the queue: what waits to be begun and answered in the next minute goes first."""
+        with self._context.store.read() as tx:
+            counts = tx.counts()
+        waiting = sum(counts.get(state.value, 0) for state in ACTIVE)
+        most = (1 - QUEUE_SHARE) * self._budget.per_minute
+        return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
+
+    def _waits(self, owed: Owed, now: datetime, *, ahead: timedelta = timedelta()) -> bool:
+        """Tell whether it is too early; a moment beyond back-off and grid is from before the clock was set back."""
+        grid = seconds(self._context.configuration.submission.answer_grid)
+        return now + ahead < owed.not_before <= now + LONGEST_WAIT + grid
+
+
+def _fresh(known: Tracked, since: datetime, now: datetime) -> bool:
+    """Tell whether it was read since a moment; a reading from the future is from before the clock was set back."""
+    return known.read_at is not None and since <= known.read_at <= now
+
+
+def _disputed(known: Tracked) -> bool:
+    """Tell whether what EvalAI says of it does not fit together: no answer leaves before that is settled."""
+    return (known.hold or "").startswith("facts.")

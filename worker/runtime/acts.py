@@ -1,0 +1,45 @@
+"""Acts: everything that reaches outside, each a class that reads from top to bottom."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+from typing import ClassVar, Generic, TypeVar
+
+from scoring.errors import NeucoError
+from worker.state import Transaction
+
+Resource = TypeVar("Resource")
+Result = TypeVar("Result")
+
+
+class Act(ABC, Generic[Resource, Result]):
+    """One thing that is done outside the database, with what is recorded before and after it.
+
+    A runner records the intent, performs the act beside the loop, and records what came of it. While the act is under way anything may
+    change but what its intent recorded, so outcome and failure read their rows again.
+
+    Attributes:
+        name: For the log, the back-off and the points at which tests kill the process.
+    """
+
+    name: ClassVar[str]
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Record what is about to happen, so that a death in the middle of it is understood."""
+
+    @abstractmethod
+    def perform(self, resource: Resource) -> Result:
+        """Do it: in a thread of its own, without touching any state of ours.
+
+        Raises:
+            NeucoError: If it fails.
+        """
+
+    @abstractmethod
+    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
+        """Record what follows from success."""
+
+    @abstractmethod
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Record what follows from an error."""

@@ -33,7 +33,7 @@ SCHEMAS = {
 
 def program(name: str) -> str:
     """Find a checker, or skip."""
-    places = [str(Path(sys.executable).parent), str(TOOLS / "usr" / "bin"), os.environ["PATH"]]
+    places = [str(Path(sys.executable).parent), str(TOOLS / "usr" / "bin"), os.environ["PATH"], "/usr/sbin"]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
         pytest.skip(f"{name} is not installed")

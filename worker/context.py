@@ -69,7 +69,7 @@ class Context:
         if news:
             self.log.warning(text, event_key=error.code, alert=key)
 
-    def raise_alert(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
+    def report(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's, within a transaction."""
         text = f"{error.sentence} {error.cure}".strip()
         if tx.raise_alert(key, error.code, text, now=now):

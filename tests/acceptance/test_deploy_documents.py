@@ -96,7 +96,7 @@ def codes(*, alerts: bool) -> set[str]:
                     if argument.arg == "code" and default is not None:
                         found |= set(literals(default))
             elif (
-                name == "worker/intake.py"
+                name == "worker/intake/facts.py"
                 and isinstance(node, ast.Return)
                 and isinstance(node.value, ast.Tuple)
             ):

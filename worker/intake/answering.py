@@ -134,7 +134,7 @@ class PostAnswer(Call[None]):
         # EvalAI answers everything else: an outage has an alert of its own.
         stuck = owed.tries >= STUCK_TRIES and self._session.silent_since == now
         if isinstance(error, Rejected) or stuck:
-            self._context.raise_alert(tx, f"post:{known.pk}", error, now=now)
+            self._context.report(tx, f"post:{known.pk}", error, now=now)
 
 
 def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
@@ -144,4 +144,4 @@ def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: da
         return
     tx.note(pk, not_before=context.retry_at(now, known.tries), tries=known.tries + 1)
     if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
-        context.raise_alert(tx, f"read:{pk}", error, now=now)
+        context.report(tx, f"read:{pk}", error, now=now)

@@ -116,7 +116,7 @@ class Hosts:
                 cure="Until it can, only submissions of teams called Host_<number>_Team count as the organizers' own.",
                 code="evalai.hosts_unknown",
             )
-            self._context.raise_alert(tx, "evalai.hosts", trouble, now=now)
+            self._context.report(tx, "evalai.hosts", trouble, now=now)
 
 
 class ReadHosts(Call[tuple[frozenset[str], Account]]):

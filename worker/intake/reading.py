@@ -90,7 +90,7 @@ class Reconnect(Connect):
         if error is None:
             tx.resolve_alert("evalai.phases", now=now)
         else:
-            self._context.raise_alert(tx, "evalai.phases", error, now=now)
+            self._context.report(tx, "evalai.phases", error, now=now)
 
 
 class ReadSubmission(Call[Submission]):

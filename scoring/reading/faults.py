@@ -18,11 +18,20 @@ PLAIN = frozenset(string.ascii_letters + string.digits + " _-+.,:;/=%?~^")
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """The words for one kind of fault; ``{count}`` is filled in, examples follow after a colon."""
+    """The words for one kind of fault, and for many of it; ``{count}`` is filled in, examples follow after a colon."""
 
     one: str
     many: str = ""
     cure: str
+    cure_many: str = ""
+
+    def said(self, count: int) -> str:
+        """Return the words for so many."""
+        return self.one if count == 1 or not self.many else self.many.format(count=f"{count:,}")
+
+    def cure_of(self, count: int) -> str:
+        """Return what to do about so many."""
+        return self.cure if count == 1 or not self.cure_many else self.cure_many
 
 
 CATALOGUE: dict[str, Kind] = {
@@ -112,17 +121,22 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "columns.from_one": Kind(one="The columns are numbered from 1", cure="Number them from 0."),
     "columns.missing": Kind(
-        one="1 numbered column is missing", many="{count} numbered columns are missing", cure="Add them."
+        one="1 numbered column is missing",
+        many="{count} numbered columns are missing",
+        cure="Add it.",
+        cure_many="Add them.",
     ),
     "columns.unexpected": Kind(
         one="1 numbered column is beyond the dimension",
         many="{count} numbered columns are beyond the dimension",
-        cure="Remove them; numbers begin with 0.",
+        cure="Remove it; numbers begin with 0.",
+        cure_many="Remove them; numbers begin with 0.",
     ),
     "columns.duplicate": Kind(
         one="1 numbered column occurs twice",
         many="{count} numbered columns occur twice",
-        cure="Leave each once.",
+        cure="Keep it once.",
+        cure_many="Keep each of them once.",
     ),
     "columns.too_many": Kind(
         one="There are too many columns", cure="Upload the columns id, 0, 1, 2 and so on only."
@@ -134,6 +148,11 @@ CATALOGUE: dict[str, Kind] = {
         one="1 line has the wrong number of fields",
         many="{count} lines have the wrong number of fields",
         cure="Write as many fields as there are column names.",
+    ),
+    "rows.comment": Kind(
+        one="1 line is a comment",
+        many="{count} lines are comments",
+        cure="Comments are not allowed; remove every line that begins with #.",
     ),
     "rows.quotes": Kind(
         one="1 line has quotation marks or line ends out of place",
@@ -161,6 +180,11 @@ CATALOGUE: dict[str, Kind] = {
         one="1 number has a decimal comma",
         many="{count} numbers have a decimal comma",
         cure="Write a decimal point.",
+    ),
+    "cells.list": Kind(
+        one="A cell holds a list of numbers",
+        many="{count} cells hold lists of numbers",
+        cure="Give every number a column of its own.",
     ),
     "cells.long": Kind(
         one="1 cell is too long for a number",
@@ -224,11 +248,11 @@ class Faults:
         """Say everything in one message of at most ``MESSAGE_LIMIT`` characters, one fault a line."""
         codes = list(self.counts)
         if len(codes) == 1:
-            return ParticipantError(self._said(codes[0]) + ".", cure=CATALOGUE[codes[0]].cure, code=codes[0])
+            return ParticipantError(self._said(codes[0]) + ".", cure=self._cure(codes[0]), code=codes[0])
         lines = [f"The file has {len(codes)} problems:"]
         room = MESSAGE_LIMIT - len(lines[0]) - 40  # for the closing words
         for told, code in enumerate(codes):
-            line = f"- {self._said(code)}. {CATALOGUE[code].cure}"
+            line = f"- {self._said(code)}. {self._cure(code)}"
             if len(line) + 1 > room:
                 lines.append(f"- And {len(codes) - told} more problems.")
                 break
@@ -238,11 +262,14 @@ class Faults:
 
     def _said(self, code: str) -> str:
         kind, count, examples = CATALOGUE[code], self.counts[code], self.examples[code]
-        text = kind.one if count == 1 or not kind.many else kind.many.format(count=f"{count:,}")
+        text = kind.said(count)
         if examples:
             rest = "; and so on" if kind.many and count > len(examples) else ""
             text = f"{text}: {'; '.join(examples)}{rest}"
         return f"{text} ({self.hints[code]})" if code in self.hints else text
+
+    def _cure(self, code: str) -> str:
+        return CATALOGUE[code].cure_of(self.counts[code])
 
 
 def shown(text: str) -> str:

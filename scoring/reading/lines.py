@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.reading.columns import IGNORED, Columns
+from scoring.reading.columns import IGNORED, NUMBER_NAME, Columns
 from scoring.reading.faults import Faults, shown
 
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?[ \t]*\Z")
@@ -19,6 +19,7 @@ FIELD_ENDS = re.compile(r'[",\r\n]')
 LONGEST_NUMBER = 400  # characters; float64 needs 25, an exact decimal of float32 about 160
 NOT_A_NUMBER = frozenset({"nan", "na", "n/a", "<na>", "null", "none", "-nan", "+nan", "nil", "#n/a"})
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
+LIST_BEGINS = re.compile(r"(?:(?:np\.)?array|tensor)?[\[(]+\s*(?:[+-]?[0-9.]|nan\b)", re.IGNORECASE)
 INFINITE = re.compile(r"[+-]?(inf|infinity)\Z", re.IGNORECASE)
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
@@ -41,10 +42,13 @@ class CarefulReader:
         Values that are at fault stay as they are; the faults say that the file cannot be used. A line at fault still counts for its id,
         so that the id is not called missing too. ``faults`` are those of this record, empty at first.
         """
+        if self._is_comment(record, line):
+            faults.add("rows.comment", f"line {line} begins with #")
+            return None
         fields = fields_of(record, line, faults)
         position = self.columns.id_column
         if faults:
-            fields = record[:LONGEST_FIELD].decode("utf-8", "replace").replace("\0", "").split(",")
+            fields = _split_anyhow(record)
         elif not fields:
             return None
         elif len(fields) != len(self.columns.names):
@@ -60,6 +64,15 @@ class CarefulReader:
             return _as_written(fields[position], record, position)
         identifier = fields[position].strip(' \t\r\n"') if position < len(fields) else ""
         return identifier if self.knows(identifier) else None
+
+    def _is_comment(self, record: bytes, line: int) -> bool:
+        """Tell whether a line that begins with # cannot be a row: it has other fields than a row, and no id that is asked for."""
+        if not record.lstrip(b" \t").startswith(b"#"):
+            return False
+        if len(fields_of(record, line, Faults())) == len(self.columns.names):
+            return False
+        fields, position = _split_anyhow(record), self.columns.id_column
+        return position >= len(fields) or not self.knows(fields[position].strip(" \t\r\n"))
 
     def _looks_split(self, fields: list[str]) -> bool:
         """Tell whether commas within numbers may be why there are more fields than names."""
@@ -103,6 +116,37 @@ def _as_written(identifier: str, record: bytes, position: int) -> str:
     return f" {identifier}" if record.startswith(b" ") else identifier
 
 
+def judge_lists(names: Sequence[str], record: bytes, line: int, embedding_dim: int, faults: Faults) -> None:
+    """Refuse a table that has a whole embedding in one cell, so that it is not told of missing columns or of too many fields.
+
+    Args:
+        names: Names of the columns.
+        record: The first row.
+        line: The line that it begins on.
+        embedding_dim: Number of dimensions; with as many numbered columns, every cell is judged by itself.
+        faults: Where the fault goes.
+
+    Raises:
+        Unreadable: If a numbered column holds a list, or, where no column is numbered, any other than the id.
+    """
+    stripped = [name.strip() for name in names]
+    numbered = [position for position, name in enumerate(stripped) if NUMBER_NAME.match(name)]
+    if len(numbered) >= embedding_dim:
+        return
+    fields = fields_of(record, line, Faults()) or _split_anyhow(record)
+    for position in numbered or range(len(stripped)):
+        if position >= len(fields) or stripped[position] == "id":
+            continue
+        if LIST_BEGINS.match(fields[position].strip(' \t"')):
+            faults.hints["cells.list"] = f"columns must be called 0 to {embedding_dim - 1}"
+            raise faults.fatal("cells.list", f"line {line}, column {shown(stripped[position])}")
+
+
+def _split_anyhow(record: bytes) -> list[str]:
+    """Split a record that may be at fault, as far as commas tell."""
+    return record[:LONGEST_FIELD].decode("utf-8", "replace").replace("\0", "").split(",")
+
+
 def fields_of(record: bytes, line: int, faults: Faults) -> list[str]:
     """Split a record into fields; none if it is blank or at fault."""
     if b"\0" in record:
@@ -133,6 +177,8 @@ def _kind_of(text: str) -> str:
         return "cells.nan"
     if INFINITE.match(bare):
         return "cells.infinite"
+    if LIST_BEGINS.match(bare) and bare.endswith(("]", ")")):
+        return "cells.list"
     if len(text) > LONGEST_NUMBER:
         return "cells.long"
     return "cells.comma" if DECIMAL_COMMA.match(bare) else "cells.text"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from pathlib import Path
 from typing import BinaryIO
 
 from scoring.reading.faults import Faults
@@ -103,6 +104,12 @@ def kind_of_members(names: Iterable[str]) -> str | None:
     return next(
         (kind for name in names for pattern, kind in MEMBERS.items() if pattern.fullmatch(name)), None
     )
+
+
+def kind_of_folder(folder: Path) -> str:
+    """Tell what a folder is by the names inside."""
+    kind = kind_of_members(entry.name for entry in folder.iterdir())
+    return "a folder" if kind is None else f"a folder that holds {kind}"
 
 
 def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:

@@ -11,7 +11,7 @@ from scoring.errors import InfrastructureError
 from scoring.reading.archives import Capped, Readable, open_gzip, open_zip
 from scoring.reading.faults import Faults, Unreadable
 from scoring.reading.intake import Intake
-from scoring.reading.sniffing import FileKind, sniff, sniff_text
+from scoring.reading.sniffing import FileKind, kind_of_folder, sniff, sniff_text
 from scoring.reading.tabular import read_csv
 
 __all__ = ["read_submission"]
@@ -44,6 +44,8 @@ def read_submission(
     """
     faults = Faults()
     try:
+        if path.is_dir():
+            raise faults.fatal("file.kind", f"it is {kind_of_folder(path)}")
         with path.open("rb") as file:
             kind = sniff(file, faults)
             intake = Intake(public_ids, embedding_dim, faults, row_name="line" if kind.is_csv else "row")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scoring.reading.columns import EXTRA_COLUMNS, Columns, resolve_columns
 from scoring.reading.faults import Faults, Unreadable
 from scoring.reading.intake import MOST_ROWS, Intake, most_rows
-from scoring.reading.lines import CarefulReader, fields_of
+from scoring.reading.lines import CarefulReader, fields_of, judge_lists
 
 BLOCK_BYTES = 2 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
 LONGEST_LINE = 16 << 20  # bytes; more than a million columns
@@ -81,6 +81,8 @@ def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) ->
     if first is None:
         raise faults.fatal("file.empty")
     names, rest = read_header(first, faults, most_columns=intake.dim + EXTRA_COLUMNS)
+    record, line = _first_record(rest)
+    judge_lists(names, record, line, intake.dim, faults)
     columns = resolve_columns(names, intake.dim, faults)
     intake.extra_columns, intake.extra_names = len(columns.extra), columns.extra_names
     if compiled is None:
@@ -202,6 +204,13 @@ def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[lis
     raise faults.fatal("file.empty")
 
 
+def _first_record(block: Block) -> tuple[bytes, int]:
+    """Return the first record of a block that is not blank, and its line; empty if there is none."""
+    blank = BLANK_LINES.match(block.text)
+    start = blank.end() if blank else 0
+    return block.text[start : record_end(block.text, start)], block.line + block.text.count(b"\n", 0, start)
+
+
 def _check_delimiter(names: list[str], rows: bytes, faults: Faults) -> None:
     if len(names) > 1:
         return
@@ -291,7 +300,7 @@ class BlockReader:
         record = text[position : record_end(text, position)]
         found = Faults()
         identifier = self._careful.read(record, line, row, found)
-        if found.counts.keys() & {"rows.quotes", "rows.long_field"}:
+        if found.counts.keys() & {"rows.quotes", "rows.long_field", "rows.comment"}:
             record = record[: record.index(b"\n") + 1]
         if found:
             parsed.faulty_lines += 1

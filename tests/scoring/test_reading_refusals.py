@@ -52,6 +52,13 @@ def with_header(header: str) -> bytes:
     return with_lines(lambda lines: [header, *lines[1:]])
 
 
+def with_lists(header: str, form: str, *, id_first: bool = True) -> bytes:
+    """Return the good table with all numbers of an id in one cell of this form."""
+    rows = [line.partition(",") for line in lines_of(good())[1:]]
+    cells = [(name, form.format(numbers.replace(",", ", "))) for name, _, numbers in rows]
+    return from_lines([header, *(",".join(pair if id_first else pair[::-1]) for pair in cells)])
+
+
 def encrypted_zip() -> bytes:
     """Return a zip whose flags say that its file is encrypted."""
     data = bytearray(zipped(("x.csv", good())))
@@ -205,14 +212,45 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         'column 2 is called "emb_0"',
     ),
     "one column of lists": (
-        with_lines(
-            lambda lines: [
-                "id,embedding",
-                *(f'{line.partition(",")[0]},"[{line.partition(",")[2]}]"' for line in lines[1:]),
-            ]
-        ),
-        "columns.names",
-        '1 column has a name that is not a number: column 2 is called "embedding" (columns must be called 0 to 3).',
+        with_lists("id,embedding", '"[{}]"'),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "embedding" (columns must be called 0 to 3). '
+        "Give every number a column of its own.",
+    ),
+    "one numbered column of lists": (
+        with_lists("id,0", '"[ {}]"'),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "0" (columns must be called 0 to 3). Give every number',
+    ),
+    "lists without quotation marks": (
+        with_lists("id,embedding", "[{}]"),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "embedding" (columns must be called 0 to 3). Give every',
+    ),
+    "lists without quotation marks or a name that says so": (
+        with_lists("0,id", "[{}]", id_first=False),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "0"',
+    ),
+    "lists as NumPy and PyTorch print them": (
+        with_lists("id,vector", '"tensor([{}])"'),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "vector"',
+    ),
+    "lists too long for a cell": (
+        ('id,0\ns000,"[' + ", ".join(["0.12345678"] * 20_000) + ']"\n').encode(),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "0"',
+    ),
+    "a list among numbers": (
+        with_cell('"[0.5, 0.25]"'),
+        "cells.list",
+        'A cell holds a list of numbers: line 3 (id "s001"), column 1. Give every number a column of its own.',
+    ),
+    "a list where the id should be": (
+        with_lists("name,embedding", '"[{}]"'),
+        "cells.list",
+        'line 2, column "embedding"',
     ),
     "a column without a name": (with_header("id,,a,b,c"), "columns.names", "column 2 has no name; column 3"),
     "id alone": (
@@ -224,19 +262,30 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         with_header("id,0,1,2,x"),
         "columns.missing",
         "1 numbered column is missing: column 3 (found 3, expected 4; columns must be called 0 to 3; "
-        'column 5 is called "x"). Add them.',
+        'column 5 is called "x"). Add it.',
+    ),
+    "columns less": (
+        with_header("id,0,1,x,y"),
+        "columns.missing",
+        "2 numbered columns are missing: column 2; column 3 (found 2, expected 4; columns must be called 0 to 3; "
+        'column 4 is called "x"; column 5 is called "y"). Add them.',
     ),
     "column more": (
         with_lines(lambda lines: [lines[0] + ",4", *(line + ",1" for line in lines[1:])]),
         "columns.unexpected",
-        '1 numbered column is beyond the dimension: column "4" (found 5, expected 4; columns must be called 0 to 3).',
+        '1 numbered column is beyond the dimension: column "4" (found 5, expected 4; columns must be called 0 to 3). '
+        "Remove it; numbers begin with 0.",
     ),
     "numbered from 1": (
         with_header("id,1,2,3,4"),
         "columns.from_one",
         "The columns are numbered from 1: the last is called 4; columns must be called 0 to 3. Number them from 0.",
     ),
-    "column twice": (with_header("id,0,1,1,2"), "file.invalid", '1 numbered column occurs twice: "1".'),
+    "column twice": (
+        with_header("id,0,1,1,2"),
+        "file.invalid",
+        '1 numbered column occurs twice: "1". Keep it once.',
+    ),
     "huge column number": (with_header(f"id,0,1,2,{'9' * 5000}"), "file.invalid", "beyond the dimension"),
     "a million columns": (
         ("id," + ",".join(map(str, range(10**6)))).encode(),
@@ -326,6 +375,16 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "1 line has the wrong number of fields: line 3 has 4, expected 5.",
     ),
     "field more": (with_cell("1,1"), "rows.ragged", "line 3 has 6, expected 5"),
+    "comment after the names": (
+        with_lines(lambda lines: [*lines[:6], "# the second half", *lines[6:]]),
+        "rows.comment",
+        "1 line is a comment: line 7 begins with #. Comments are not allowed; remove every line that begins with #.",
+    ),
+    "comments with commas and an inch": (
+        with_lines(lambda lines: [*lines[:6], '# 5" wide', *lines[6:], " #a, b"]),
+        "rows.comment",
+        "2 lines are comments: line 7 begins with #; line 15 begins with #. Comments are not allowed",
+    ),
     "open quote": (
         with_cell('"1'),
         "rows.quotes",
@@ -609,6 +668,24 @@ def test_tricks_in_ids_and_names_are_defused(trick: str, tmp_path: Path) -> None
     ):
         message = refused(data, tmp_path).message
         assert "script>" not in message
+
+
+def test_an_id_may_begin_with_the_sign_of_a_comment(tmp_path: Path) -> None:
+    """A row at fault is told as a row if its id is asked for; one with as many fields as names is a row, whatever it begins with."""
+    ids = ["#0", *IDS[1:]]
+    lines = lines_of(good().replace(b"s000", b"#0"))
+    assert read(from_lines([*lines, "# other,1,2,3,4"]), tmp_path, ids=ids).ids == tuple(sorted(ids))
+    lines[1] += ",1"
+    assert refused(from_lines(lines), tmp_path, ids=ids).code == "rows.ragged"
+
+
+def test_columns_that_are_ignored_may_hold_lists(tmp_path: Path) -> None:
+    """A list is at fault where a number should be, and nowhere else; with missing columns too, the message is about those."""
+    lines = lines_of(good())
+    noted = [f"{lines[0]},bands", *(f'{line},"[1, 2]"' for line in lines[1:])]
+    assert len(read(from_lines(noted), tmp_path).ids) == len(IDS)
+    noted[0] = "id,0,1,2,x,bands"
+    assert refused(from_lines(noted), tmp_path).code == "columns.missing"
 
 
 def test_the_message_stays_within_its_limit() -> None:

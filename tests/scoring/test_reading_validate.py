@@ -95,6 +95,24 @@ def test_several_faults_come_one_a_line(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("inside", "words"), [(".zgroup", "a folder that holds a Zarr archive"), ("x.csv", "a folder")]
+)
+def test_a_folder_is_refused_as_any_other_file(inside: str, words: str, folder: Path) -> None:
+    """A Zarr archive is a folder on disk: it gets a verdict that says what is accepted, however large a file may be."""
+    given = folder / "c.zarr"
+    given.mkdir()
+    (given / inside).write_text("{}")
+    arguments = (str(given), "--ids", str(folder / "ids.txt"), "--dim", "4", "--max-megabytes", "0.001")
+    code, text, error = run(folder, *arguments)
+    assert (code, text) == (1, "")
+    assert isinstance(error, ParticipantError)
+    assert error.message == (
+        f"The file is not CSV, Parquet or NPZ: it is {words}. Save it as CSV with the columns id, 0, 1, 2 and so on."
+    )
+    assert json.loads(run(folder, *arguments, "--json")[1])["code"] == "file.kind"
+
+
 def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:
     """What the worker would not download is refused here too."""
     arguments = (

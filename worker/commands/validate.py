@@ -17,7 +17,6 @@ def validate(
         typer.Argument(
             help="Submission: CSV (also .gz or .zip), Parquet or NPZ.",
             exists=True,
-            dir_okay=False,
             metavar="FILE",
         ),
     ],
@@ -41,7 +40,9 @@ def validate(
 
     public_ids = read_ids(ids)
     try:
-        if file.stat().st_size > largest_file(max_megabytes):  # the worker would not even download it
+        if file.is_file() and file.stat().st_size > largest_file(
+            max_megabytes
+        ):  # the worker would not even download it
             raise too_large(largest_file(max_megabytes))
         embeddings = read_submission(
             file, public_ids, dim, max_expanded_bytes=largest_expanded(max_megabytes)

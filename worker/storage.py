@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import tempfile
 from pathlib import Path
 
 from scoring.errors import InfrastructureError
+from worker import disk
 from worker.limits import GIGABYTE
 
 PROBE_BYTES = 65536
 """As much as a transaction may need; written to a file without a name, which is gone at once."""
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def trouble(folder: Path) -> InfrastructureError | None:
@@ -21,7 +20,7 @@ def trouble(folder: Path) -> InfrastructureError | None:
             for _ in range(0, PROBE_BYTES, 4096):
                 probe.write(bytes(4096))
     except OSError as problem:
-        if problem.errno in FULL:
+        if disk.is_full(problem):
             return InfrastructureError(
                 f"The disk with the state in {folder} is full: nothing can be recorded, and so nothing goes on.",
                 cure="Make room there; the worker then goes on by itself, and nothing is lost.",

@@ -247,7 +247,11 @@ def main(arguments: list[str]) -> int:
     try:
         instance = instance_of(Path(arguments[0]))
         if instance is None:
-            raise OrganizerError(f"No service runs {arguments[0]}.", code="adopt.missing")
+            raise OrganizerError(
+                f"No service runs {arguments[0]}.",
+                cure="Adopt it first: sudo neuco-challenge NAME adopt DIR.",
+                code="adopt.missing",
+            )
         for place in open_places(instance):
             sys.stdout.write(f"{place.key}: {place.path} ({'written' if place.written else 'read'})\n")
     except NeucoError as error:

@@ -137,14 +137,14 @@ def test_logrotate_accepts_its_file() -> None:
 
 
 def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
-    """A second drain at the same time is skipped without an error, and cron's percent sign is escaped."""
+    """Cron has nothing to mail but failures, a second drain at the same time is skipped, and the percent sign is escaped."""
     lines = [line for line in (DEPLOY / "crontab").read_text().splitlines() if line.startswith(("*", "1"))]
     assert len(lines) == 2
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     journal = tmp_path / "journal"
     stub = bin_folder / "neuco-challenge"
-    stub.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(journal))}\n')
+    stub.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(journal))}\necho done\n')
     stub.chmod(0o755)
     environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
     commands = []
@@ -155,8 +155,10 @@ def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
         commands.append(
             command.replace(r"\%", "%").replace("/run/lock", str(tmp_path)).replace("/var/log", str(tmp_path))
         )
-    for command in commands:
-        subprocess.run(["sh", "-c", command], env=environment, check=True)
+    drain, backup = commands
+    backed_up = subprocess.run(["sh", "-c", backup], env=environment, check=True, capture_output=True)
+    assert (backed_up.stdout, backed_up.stderr) == (b"", b"")
+    subprocess.run(["sh", "-c", drain], env=environment, check=True)
     lock = tmp_path / "neuco-worker-earth.lock"
     with subprocess.Popen(
         ["flock", str(lock), "sh", "-c", "echo held; read _"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -164,16 +166,18 @@ def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdin is not None
         holder.stdout.readline()
-        subprocess.run(["sh", "-c", commands[0]], env=environment, check=True)
+        subprocess.run(["sh", "-c", drain], env=environment, check=True)
         holder.stdin.close()
     told = journal.read_text().splitlines()
     stub.write_text("#!/bin/sh\necho why >&2\nexit 1\n")
-    failed = subprocess.run(["sh", "-c", commands[0]], env=environment, check=True, stdout=subprocess.PIPE)
+    not_backed_up = subprocess.run(["sh", "-c", backup], env=environment, check=False, capture_output=True)
+    assert not_backed_up.stderr == b"why\n"
+    failed = subprocess.run(["sh", "-c", drain], env=environment, check=True, stdout=subprocess.PIPE)
     log = tmp_path / "neuco-worker-earth.log"
     assert failed.stdout.decode() == f"The drain of earth failed; the end of {log} says why.\n"
     assert log.read_text() == "why\n"
-    assert told[0] == "earth once"
     assert re.fullmatch(
-        r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.tar\.gz --force", told[1]
+        r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.tar\.gz --force", told[0]
     )
+    assert told[1] == "earth once"
     assert len(told) == 2

@@ -14,7 +14,7 @@ from scoring.errors import OrganizerError
 from worker.cgroup import DELEGATED
 from worker.configuration import load
 from worker.scaffold import set_value
-from worker.unit import Instance, instance_of, open_places, places, view
+from worker.unit import Instance, instance_of, main, open_places, places, view
 
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
@@ -118,6 +118,17 @@ def configure(system: Path, **values: str) -> Instance:
     instance = instance_of(path)
     assert instance is not None
     return instance
+
+
+def test_a_configuration_of_no_service_is_told_how_to_become_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only what was adopted has units to open places for."""
+    path = tmp_path / "challenge.yaml"
+    assert main([str(path)]) == 2
+    assert capsys.readouterr().err == (
+        f"neuco-worker: No service runs {path}. Adopt it first: sudo neuco-challenge NAME adopt DIR.\n"
+    )
 
 
 def test_the_units_open_what_the_configuration_names_and_nothing_else(system: Path) -> None:

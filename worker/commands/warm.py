@@ -30,7 +30,7 @@ def warm(
         print(json.dumps({"directory": directory, "seconds": round(warmth.seconds, 3)}))
         return
     said = (
-        f"Compiled in {warmth.seconds:.1f} s, but found no writable place to keep it: every evaluation compiles anew."
+        f"Compiled in {warmth.seconds:.1f} s, but found no writable place to keep it: every evaluation compiles again."
         " Set NUMBA_CACHE_DIR to a writable directory."
         if warmth.directory is None
         else f"Ready in {warmth.seconds:.1f} s; compiled code is kept in {warmth.directory}."

@@ -130,7 +130,7 @@ def _cache(_: Examination) -> Iterator[Finding]:
     if cache_directory() is None:
         tried = ", ".join(map(str, cache_candidates()))
         yield warn(
-            f"No folder to keep compiled code in can be written to (tried: {tried}); every evaluation compiles anew.",
+            f"No folder to keep compiled code in can be written to (tried: {tried}); every evaluation compiles again.",
             "Set NUMBA_CACHE_DIR to a folder of the user who runs the worker.",
         )
 

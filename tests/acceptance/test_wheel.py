@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import re
+import shlex
 import zipfile
 from pathlib import Path
 
@@ -73,26 +74,41 @@ def test_page_templates_are_in_the_wheel(wheel: Path) -> None:
                 assert path.relative_to(ROOT).as_posix() in names
 
 
-def readme_lines() -> list[str]:
-    """List the commands of README's section on installing."""
+TORCH = "--index-url https://download.pytorch.org/whl/cpu torch"
+
+
+def readme_commands() -> tuple[list[str], list[str]]:
+    """List the commands of README's section on installing: those for a clone, and those without one."""
     section = (ROOT / "README.md").read_text().partition("\n## Installing\n")[2].partition("\n## ")[0]
-    return re.findall(r"^\$ (.*)$", section, re.MULTILINE)
+    inside, without = (
+        re.findall(r"^\$ (.*)$", part, re.MULTILINE) for part in section.split("\nWithout a clone ")
+    )
+    return inside, without
+
+
+IN_A_CLONE, WITHOUT_A_CLONE = readme_commands()
 
 
 def test_readme_gives_the_cpu_build_first() -> None:
-    """The one line that needs PyTorch's index comes before all that would take torch from elsewhere."""
-    first, *others = readme_lines()
-    assert first.endswith("--index-url https://download.pytorch.org/whl/cpu torch")
-    assert len(others) == 3
+    """The line that needs PyTorch's index comes before all that would take torch from elsewhere, in a clone and without one."""
+    assert [line.endswith(TORCH) for line in IN_A_CLONE] == [True, False, False]
+    assert [line.endswith(TORCH) for line in WITHOUT_A_CLONE] == [True, False]
 
 
-@pytest.mark.parametrize("line", readme_lines()[1:])
+def test_readmes_way_without_a_clone_needs_no_file_of_one() -> None:
+    """Whoever has no clone can type its lines: no word of them is a file of this repository."""
+    words = [word for line in WITHOUT_A_CLONE for word in shlex.split(line)]
+    assert [word for word in words if (ROOT / word).exists()] == []
+
+
+@pytest.mark.parametrize("line", [*IN_A_CLONE[1:], *WITHOUT_A_CLONE[1:]])
 def test_readmes_ways_to_install_work(line: str, wheel: Path, tmp_path: Path) -> None:
-    """From a clone, as a wheel, from an address: each gives the same files and a command, with the pinned versions and no index."""
+    """From a clone, as a wheel, from an address: each gives the same files and a command, without an index; the last in an empty folder."""
     clone = copy_checkout(tmp_path / "clone")
     address = "https://github.com/ORGANIZER/neuco-worker.git"
     installation = Installation(tmp_path / "environment")
-    installation.run("bash", "-ec", line.replace(address, f"file://{clone}"), cwd=clone)
+    place = clone if line in IN_A_CLONE else tmp_path
+    installation.run("bash", "-ec", line.replace(address, f"file://{clone}"), cwd=place)
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
     assert not [name for name in names if not (installation.libraries / name).is_file()]

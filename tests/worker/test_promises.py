@@ -217,6 +217,47 @@ def test_only_closed_phases_are_revealed(stage: Stage, play: Play) -> None:
     assert lies(stage) == []
 
 
+def test_a_reveal_is_told_once(stage: Stage, play: Play) -> None:
+    """Run again, it changes nothing and says so; what is added later, another phase or the labels, is told, and alone."""
+
+    def reveal_them(*options: str) -> tuple[str, list[str], dict[str, str]]:
+        before = git(stage.board, "rev-parse", "main").strip()
+        done = stage.command("challenge", "reveal", "--open", "--yes", *options)
+        assert done.returncode == 0, done.stderr
+        commits = git(stage.board, "log", "--format=%s", f"{before}..main").splitlines()
+        paths = git(stage.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
+        times = {
+            path.split("/")[1]: json.loads(git(stage.board, "show", f"main:{path}"))["revealed_at"]
+            for path in paths
+            if path.endswith("reveal.json")
+        }
+        return done.stdout, commits, times
+
+    stage.submit("A", embeddings(0))
+    stage.submit("A", embeddings(0), phase="eval")
+    play.drive()
+    said, _, first = reveal_them("--phase", "dev", "--no-labels")
+    assert "Already" not in said
+    with play.store.write() as tx:  # the next promise is later, to the second
+        tx.promise_time(play.clock.now() + timedelta(days=1))
+    said, commits, times = reveal_them("--phase", "dev", "--no-labels")
+    assert "Already revealed, and nothing has changed since: dev." in said
+    assert "Revealed and pushed" not in said
+    assert (commits, times) == ([], first)
+    assert lies(stage) == []
+    said, commits, times = reveal_them("--no-labels")
+    assert "Already revealed, and nothing has changed since: dev." in said
+    assert "Revealed and pushed" in said
+    assert not [subject for subject in commits if "Extend" in subject]
+    assert (set(times), times["dev"]) == ({"dev", "eval"}, first["dev"])
+    said, commits, later = reveal_them("--phase", "dev", "--labels")
+    assert "Already" not in said
+    assert any("Extend the reveal of phase dev" in subject for subject in commits)
+    assert later["dev"] > first["dev"]
+    assert later["eval"] == times["eval"]
+    assert lies(stage) == []
+
+
 def test_a_reveal_that_cannot_be_leaves_nothing(stage: Stage, play: Play) -> None:
     """Tasks that changed between the last board and the reveal: no batch is closed and no document kept."""
     stage.submit("A", embeddings(0))

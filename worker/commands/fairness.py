@@ -94,7 +94,8 @@ def reveal(
 ) -> None:
     """Publish what was hidden: key, tasks, labels, scores, weights, history. For the end of a phase.
 
-    Without --phase it reveals every frozen phase (`board freeze`). A phase that is still open is revealed only with --open.
+    Without --phase it reveals every frozen phase (`board freeze`). A phase that is still open is revealed only with --open. Run again, it
+    publishes only what was not revealed yet.
 
     Example: neuco-worker challenge reveal --phase dev --yes --config challenge.yaml
     """
@@ -113,11 +114,12 @@ def reveal(
             )
             return
         publish_now(office)  # the last board belongs to the history that is revealed
-        reveal_phases(office, names, labels=labels)
+        fresh = reveal_phases(office, names, labels=labels)
         published = publish_now(office)
-    print(
-        f"Revealed and pushed: {published.commit}. Anybody can run: neuco-worker challenge verify REPOSITORY"
-    )
+    if already := [name for name in names if name not in fresh]:
+        print(f"Already revealed, and nothing has changed since: {', '.join(already)}.")
+    done = "Revealed and pushed" if fresh else "It stands in the repository"
+    print(f"{done}: {published.commit}. Anybody can run: neuco-worker challenge verify REPOSITORY")
 
 
 def verify(

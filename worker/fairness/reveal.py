@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -62,16 +62,20 @@ def choose(office: Office, named: Sequence[str] | None, *, open_too: bool) -> tu
     return [name for name in names if name not in left_out], left_out
 
 
-def reveal(office: Office, phases: Collection[str], *, labels: bool) -> None:
+def reveal(office: Office, phases: Collection[str], *, labels: bool) -> list[str]:
     """Reveal phases: close the log of receipts and keep the files that the next push publishes, all in one moment.
 
     So every score of the documents has its receipt in the public log, and no commitment, board or rescore falls between them. The key of a
-    phase is an HMAC of the challenge secret, so revealing one phase exposes no other.
+    phase is an HMAC of the challenge secret, so revealing one phase exposes no other. What was revealed already, and would be told again
+    as it was, stays as it is, its public time included.
 
     Args:
         office: The challenge.
         phases: Phase codenames.
         labels: Whether the label rows are published, or their hashes alone.
+
+    Returns:
+        The phases of which something is revealed that was not before.
 
     Raises:
         OrganizerError: If a phase does not exist, its files are wrong or change meanwhile, or its scores stand on other tasks.
@@ -81,9 +85,8 @@ def reveal(office: Office, phases: Collection[str], *, labels: bool) -> None:
     setups = {name: office.phase(name) for name in phases}
     hidden = {name: _hidden_files(configuration, setup, labels=labels) for name, setup in setups.items()}
     with office.store.write() as tx:
+        known, fresh = tx.reveals(), {}
         now = tx.promise_time(office.clock())
-        tx.set_fact(REVEALED, now.isoformat())
-        close_batch(tx, made_at=now)
         for name, setup in setups.items():
             record = tx.phase_record(name)
             if record is None or not setup.is_recorded(record):
@@ -91,9 +94,24 @@ def reveal(office: Office, phases: Collection[str], *, labels: bool) -> None:
             document = _document(tx, configuration, name, now=now)
             document["key"] = phase_key(secret, name).hex()
             document["labels"] = "published" if labels else "hashes"
-            tx.add_reveal(name, {reveal_path(name): reveal_text(document), **hidden[name]})
+            files = {reveal_path(name): reveal_text(document), **hidden[name]}
+            if name not in known or _timeless(files, name) != _timeless(known[name], name):
+                fresh[name] = files
+        if not fresh:
+            return []
+        tx.set_fact(REVEALED, now.isoformat())
+        close_batch(tx, made_at=now)
+        for name, files in fresh.items():
+            tx.add_reveal(name, files)
             tx.log("revealed", actor=office.actor, now=now, phase=name, labels=labels)
         tx.ask_for_round()
+    return list(fresh)
+
+
+def _timeless(files: Mapping[str, str], phase: str) -> dict[str, Any]:
+    """Return what the files of a reveal say besides when it was made."""
+    document = json.loads(files[reveal_path(phase)])
+    return {**files, reveal_path(phase): {**document, "revealed_at": None}}
 
 
 def _hidden_files(configuration: Configuration, setup: PhaseSetup, *, labels: bool) -> dict[str, str]:

@@ -13,11 +13,13 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from scoring.errors import InfrastructureError, NeucoError
+from worker.storage import below_reserve
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 SILENT_FOR = timedelta(seconds=60)  # without a beat the daemon counts as hanging
+CLOSES_WITHIN_S = 1  # its thread has nothing to do by then
 
 
 class _Quiet(WSGIRequestHandler):
@@ -25,6 +27,15 @@ class _Quiet(WSGIRequestHandler):
 
     def log(self, *_: Any) -> None:
         """Say nothing."""
+
+
+def _room(free_bytes: Callable[[], int], reserve_gigabytes: float) -> dict[str, Any]:
+    """Say how much room there is; a folder that is gone has none that could be told, and is a problem of its own."""
+    try:
+        free = free_bytes()
+    except OSError:
+        return {"free_bytes": None, "below_disk_reserve": None}
+    return {"free_bytes": free, "below_disk_reserve": below_reserve(free, reserve_gigabytes) is not None}
 
 
 class HealthServer:
@@ -35,6 +46,8 @@ class HealthServer:
         registry: What ``/metrics`` shows.
         last_beat: Returns when the main loop last beat.
         problem: Returns what keeps the state from being recorded, if anything does.
+        free_bytes: Returns the free disk space for stored files.
+        reserve_gigabytes: Returns what of it must stay free: `submission.disk_reserve_gigabytes`.
         clock: Returns the time.
 
     Raises:
@@ -48,6 +61,8 @@ class HealthServer:
         *,
         last_beat: Callable[[], datetime],
         problem: Callable[[], NeucoError | None],
+        free_bytes: Callable[[], int],
+        reserve_gigabytes: Callable[[], float],
         clock: Callable[[], datetime],
     ) -> None:
         place = urlsplit(f"//{listen}")
@@ -68,6 +83,7 @@ class HealthServer:
                     "healthy": well,
                     "last_beat_s": round(silent.total_seconds(), 1),
                     "problem": told,
+                    **_room(free_bytes, reserve_gigabytes()),
                 }
                 return [json.dumps(document).encode()]
             start_response("404 Not Found", [("Content-Type", "text/plain")])
@@ -95,4 +111,4 @@ class HealthServer:
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=CLOSES_WITHIN_S)

@@ -18,7 +18,7 @@ import psutil
 
 from worker.cgroup import Ceiling
 
-ENDS_WITHIN_S = 5  # a killed process, unless the kernel itself is stuck
+ENDS_WITHIN_S = 4  # a killed process, unless the kernel itself is stuck
 
 
 class ProcessGroup:

@@ -172,6 +172,8 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
                 figures,
                 last_beat=lambda: last_beat[0],
                 problem=lambda: worker.problem or storage.trouble(configuration.state_dir),
+                free_bytes=worker.files.free_bytes,
+                reserve_gigabytes=lambda: worker.context.configuration.submission.disk_reserve_gigabytes,
                 clock=utc_now,
             )
             open_ones.callback(health.close)
@@ -324,7 +326,10 @@ def _reasons(worker: Worker, left: Waiting) -> Iterator[str]:
     if left.paused:
         yield f"{_waits(left.paused)} for `challenge resume`, because scoring is paused."
     if left.owed:
-        yield f"{left.owed} calls to EvalAI (answers, or messages to delete) are still owed."
+        calls = "1 call to EvalAI (an answer, or a message to delete) is"
+        if left.owed > 1:
+            calls = f"{left.owed} calls to EvalAI (answers, or messages to delete) are"
+        yield f"{calls} still owed."
     if left.board:
         error = worker.publishing.last_error
         yield "The last board was not pushed." if error is None else error.sentence

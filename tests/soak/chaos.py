@@ -41,6 +41,7 @@ class Figures:
         wait_s: 95th percentile of the wait from submission to the first answer.
         calls: API calls per submission.
         seconds: How long it took.
+        stop_s: From SIGTERM to the end of the last worker.
         memory_begin: Resident bytes of the last worker after its first 50 answers; 0 if it was not measured.
         memory_end: The same at its end.
     """
@@ -54,6 +55,7 @@ class Figures:
     wait_s: float
     calls: float
     seconds: float
+    stop_s: float
     memory_begin: int = 0
     memory_end: int = 0
 
@@ -68,6 +70,7 @@ class Figures:
             "wait, 95th percentile": f"{self.wait_s:.1f} s",
             "calls per submission": f"{self.calls:.1f}",
             "duration": f"{self.seconds:.0f} s",
+            "end after SIGTERM": f"{self.stop_s:.2f} s",
         }
         if self.memory_begin:
             lines["worker's memory, begin"] = f"{self.memory_begin / 1e6:.1f} MB"
@@ -159,10 +162,12 @@ def play(
             raise TimeoutError(f"{stage.evalai.queue_length()} messages, {stage.log[-3000:]}")
         threading.Event().wait(TICK_S)
     memory_end = process.memory_info().rss
+    told_at = time.monotonic()
     daemon.terminate()
     if daemon.wait(timeout=60) != 0:
         raise RuntimeError(f"the worker did not end well:\n{stage.log[-3000:]}")
-    return figures(stage, crowd, kills, time.monotonic() - begun, memory_begin, memory_end)
+    ended = time.monotonic()
+    return figures(stage, crowd, kills, ended - begun, ended - told_at, memory_begin, memory_end)
 
 
 def alive(pid: int) -> bool:
@@ -175,7 +180,13 @@ def alive(pid: int) -> bool:
 
 
 def figures(
-    stage: Stage, crowd: Crowd, kills: int, seconds: float, memory_begin: int, memory_end: int
+    stage: Stage,
+    crowd: Crowd,
+    kills: int,
+    seconds: float,
+    stop_s: float,
+    memory_begin: int,
+    memory_end: int,
 ) -> Figures:
     """Count, from the sandbox's journal alone."""
     journal = stage.evalai.journal
@@ -201,6 +212,7 @@ def figures(
         wait_s=waits[int(0.95 * (len(waits) - 1))],
         calls=len(api) / len(crowd.content),
         seconds=seconds,
+        stop_s=stop_s,
         memory_begin=memory_begin,
         memory_end=memory_end,
     )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +21,7 @@ import requests
 from prometheus_client import CollectorRegistry
 
 from scoring.errors import InfrastructureError
-from tests.worker.stage import LIMIT_S, NEW, Play, Stage, embeddings
+from tests.worker.stage import LIMIT_S, NEW, ROOT, Play, Stage, clean_environment, embeddings
 from tests.worker.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
 from worker.daemon import Worker
 from worker.health import HealthServer
@@ -221,33 +224,54 @@ def test_a_child_that_fills_the_disk_says_so(cramped: Stage, monkeypatch: pytest
             assert cramped.posts(pk) == []
 
 
+def container_is_healthy(stage: Stage) -> bool:
+    """Run the Dockerfile's check as a container does, on this stage."""
+    check = (ROOT / "Dockerfile").read_text().partition("\nHEALTHCHECK ")[2]
+    command = json.loads(re.findall(r"^ +CMD (\[.*\])$", check, re.MULTILINE)[0])
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [word.replace("/challenge/challenge.yaml", str(stage.path)) for word in command],
+        env=clean_environment(PATH=path),
+        check=False,
+        capture_output=True,
+    )
+    return done.returncode == 0
+
+
 def test_a_full_disk_is_told_without_the_database(cramped: Stage, hook: Hook) -> None:  # noqa: F811
     """The webhook hears of it once, as of all else, though nothing can be recorded; health and `status` show it while it lasts."""
     (cramped.folder / "hook").write_text(hook.url)
     cramped.configure({"alerts": {"webhook": "file:hook"}})
 
-    def healthy(worker: Worker) -> tuple[int, str | None]:
+    def healthy(worker: Worker, reserve_gigabytes: float = 0) -> tuple[int, str | None, bool]:
         health = HealthServer(
             "127.0.0.1:0",
             CollectorRegistry(),
             last_beat=utc_now,
             problem=lambda: worker.problem or trouble(cramped.state),
+            free_bytes=worker.files.free_bytes,
+            reserve_gigabytes=lambda: reserve_gigabytes,
             clock=utc_now,
         )
         try:
             answer = requests.get(f"http://127.0.0.1:{health.port}/healthz", timeout=10)
         finally:
             health.close()
-        return answer.status_code, (answer.json()["problem"] or {}).get("code")
+        told = answer.json()
+        assert 0 <= told["free_bytes"] <= shutil.disk_usage(cramped.state).total
+        return answer.status_code, (told["problem"] or {}).get("code"), told["below_disk_reserve"]
 
     with cramped.play() as play:
         play.drive()
-        assert healthy(play.worker) == (200, None)
+        assert healthy(play.worker) == (200, None, False)
+        assert healthy(play.worker, reserve_gigabytes=1) == (200, None, True)
+        assert container_is_healthy(cramped)
         assert "Nothing needs attention" in cramped.command("status").stdout
         with play.store.write() as tx:
             tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=play.clock.now())
         filler = fill(cramped)
-        assert healthy(play.worker) == (503, "disk.full")
+        assert healthy(play.worker) == (503, "disk.full", False)
+        assert not container_is_healthy(cramped)
         begun = play.clock.now()
         press_on(play, lambda: len(hook.heard) > 1 and play.clock.now() > begun + timedelta(seconds=20))
         assert play.worker.problem is not None
@@ -261,12 +285,13 @@ def test_a_full_disk_is_told_without_the_database(cramped: Stage, hook: Hook) ->
         filler.unlink()
         play.drive()
         assert play.worker.problem is None
-        assert healthy(play.worker) == (200, None)
+        assert healthy(play.worker) == (200, None, False)
         assert len(hook.heard) == len(told) == 2
         with play.store.read() as tx:
             assert tx.alerts(unsent_only=True) == []
         cramped.configure({"submission": {"disk_reserve_gigabytes": 1}})
         assert "(disk.reserve)" in cramped.command("status").stdout
+        assert container_is_healthy(cramped)
 
 
 def test_a_child_that_asks_while_nothing_can_be_written_gets_its_answer(cramped: Stage) -> None:

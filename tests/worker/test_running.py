@@ -7,16 +7,23 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.worker.stage import LIMIT_S, NEW, ROOT, SECRET, Stage, clean_environment, embeddings
+from tests.worker.stage import LIMIT_S, NEW, ROOT, SECRET, Play, Stage, clean_environment, embeddings
+from worker import health, process_group
+from worker.beats import BEAT_S
+from worker.daemon import Waiting
+from worker.running import _reasons
 from worker.sandbox import Fault, FaultPlan
+from worker.states import Errand
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
-STOP_S = 60  # the promise is 12, on a machine with nothing else to do; what is under way at the end lasts longer than this
+STOP_S = 60  # for a machine with much else to do; what is under way at the end lasts longer than this
+PROMISED_STOP_S = 12
 LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, and can be waited for
 
 
@@ -84,6 +91,56 @@ def test_once_names_what_a_pause_leaves_undone(live: Stage) -> None:
     assert result.returncode == 1
     assert "1 submission waits for `challenge resume`, because scoring is paused." in result.stderr
     assert live.states() == {pk: "fetched"}
+
+
+NOTHING = Waiting(active=0, stuck=0, paused=0, owed=0, board=False)
+LEFT: dict[str, tuple[Waiting, list[str]]] = {
+    "nothing": (NOTHING, []),
+    "one active": (replace(NOTHING, active=1), ["1 submission waits for scores"]),
+    "two active": (replace(NOTHING, active=2), ["2 submissions wait for scores"]),
+    "one stuck": (replace(NOTHING, stuck=1), ["1 submission waits after failures"]),
+    "two stuck": (replace(NOTHING, stuck=2), ["2 submissions wait after failures"]),
+    "one paused": (replace(NOTHING, paused=1), ["1 submission waits for `challenge resume`"]),
+    "two paused": (replace(NOTHING, paused=2), ["2 submissions wait for `challenge resume`"]),
+    "one call": (replace(NOTHING, owed=1), ["1 call to EvalAI (an answer, or a message to delete) is"]),
+    "two calls": (replace(NOTHING, owed=2), ["2 calls to EvalAI (answers, or messages to delete) are"]),
+    "a board": (replace(NOTHING, board=True), ["The last board was not pushed."]),
+    "several": (replace(NOTHING, active=1, owed=1, board=True), ["1 submission", "1 call", "The last board"]),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_is_left_is_said_in_plain_sentences(play: Play, case: str) -> None:
+    """One thing is told in the singular, several in the plural; what is done is not told."""
+    play.drive()
+    left, begins = LEFT[case]
+    said = list(_reasons(play.worker, left))
+    assert len(said) == len(begins)
+    assert all(sentence.startswith(begin) for sentence, begin in zip(said, begins, strict=True))
+
+
+def test_status_counts_what_is_owed(stage: Stage, play: Play) -> None:
+    """One thing is told in the singular, several in the plural."""
+    pk = stage.submit("A", embeddings(1))
+    play.drive()
+    for kind, told in ((Errand.DELETE, "1 thing owed to EvalAI"), (Errand.POST, "2 things owed to EvalAI")):
+        with play.store.write() as tx:
+            tx.owe(kind, pk, now=play.clock.now())
+        assert told in stage.command("status").stdout
+
+
+def test_why_something_is_left_is_said_too(stage: Stage) -> None:
+    """A worker that has not looked yet, whose last call or push failed, and whose files are not a phase's."""
+    with stage.play() as play:
+        assert list(_reasons(play.worker, NOTHING)) == [
+            "EvalAI's queue and its list of submissions were not read to the end."
+        ]
+        play.worker.context.behind = frozenset({"eval", "dev"})
+        stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
+        play.drive(lambda: play.worker.intake.last_error is not None)
+        said = list(_reasons(play.worker, NOTHING))
+        assert "EvalAI" in said[0]
+        assert said[2] == "Submissions to dev, eval are left to the machine that has the right files."
 
 
 def test_once_is_done_when_a_drain_has_nothing_left(live: Stage) -> None:
@@ -200,6 +257,11 @@ def test_sigterm_ends_soon_without_loss_whatever_is_under_way(
     assert live.once().returncode == 0
     assert live.status(pk) == "finished"
     assert len(live.posts(pk)) == 1
+
+
+def test_what_an_end_may_wait_for_fits_into_what_is_promised() -> None:
+    """An evaluation, then a download that the kernel does not let go, then the server for monitoring: nothing else has time of its own."""
+    assert 2 * process_group.ENDS_WITHIN_S + health.CLOSES_WITHIN_S + BEAT_S < PROMISED_STOP_S
 
 
 def test_once_ends_with_one_on_sigterm(live: Stage) -> None:

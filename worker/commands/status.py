@@ -105,7 +105,7 @@ def _show(
     table.add_row("Submissions", counts)
     table.add_row("Waiting", f"{state.waiting}{oldest}")
     table.add_row("Held", ", ".join(str(pk) for pk in state.held) or "none")
-    table.add_row("Outbox", f"{state.owed} things owed to EvalAI")
+    table.add_row("Outbox", f"{state.owed} thing{'' if state.owed == 1 else 's'} owed to EvalAI")
     table.add_row("Last look at the queue", _ago(state.last_poll, now))
     table.add_row("Last comparison with EvalAI", _ago(state.last_reconcile, now))
     table.add_row("Last push", _ago(state.last_push, now))

@@ -154,7 +154,7 @@ class Intake:
                 for owed in tx.owed(Errand.POST):
                     if owed.sent_at is not None:  # by our predecessor, perhaps
                         tx.note(owed.submission, read_at=None)
-            self._context.log.info("This worker calls EvalAI from now on.", event_key="courier.led")
+            self._context.log.info("This worker calls EvalAI from now on.", event_key="intake.led")
         self._led = leads
         return leads
 

@@ -22,6 +22,7 @@ import structlog
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker import logs, memory, storage
 from worker.beats import Beats
+from worker.budget import WINDOW
 from worker.cgroup import delegation
 from worker.challenge import read_challenge
 from worker.configuration import Configuration, load
@@ -37,7 +38,8 @@ from worker.state import Store
 from worker.status import Status, read_status
 
 MOVES_PER_BEAT = 200  # then the beat ends and the next one goes on, so that the watchdog hears of us
-ONCE_STUCK_S = 45.0  # `once` gives up on what waits after failures when nothing else has moved for so long
+# `once` gives up on what waits when nothing has moved for so long: a minute's calls may be used up, and come back one by one.
+ONCE_STUCK_S = WINDOW.total_seconds() + 15
 
 
 def utc_now() -> datetime:

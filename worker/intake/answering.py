@@ -46,6 +46,9 @@ class SetRunning(Call[Submission]):
         tx.note(self.pk, remote_status=result.status)
         tx.resolve_alert(f"read:{self.pk}", now=now)
         tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
+
+    def recorded(self, result: Submission, now: datetime) -> None:
+        """Want the next one."""
         self._session.wanted = None
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -107,14 +110,17 @@ class PostAnswer(Call[None]):
         told = {"answered_at": now, "read_at": now, "remote_status": status, "posted": known.answer}
         tx.settled(self._owed.id, now=now)
         current = tx.get(known.pk)
-        if current is not None and current.answer != known.answer:
+        if current is None:
+            return
+        if current.answer != known.answer:
             tx.note(known.pk, **told)
             if current.state in COUNTED:  # by another worker, and now perhaps under the old answer
                 tx.move(known.pk, current.state, State.SCORED)
             tx.owe(Errand.POST, known.pk, now=now)
+        elif current.state in (State.SCORED, State.REJECTED):
+            tx.move(known.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **told)
         else:
-            target = State.POSTED if status == "finished" else State.FAILED
-            tx.move(known.pk, known.state, target, **told)
+            tx.note(known.pk, **told)
         if status == "finished":
             facts.supersede_older(tx, known.pk, now=now)
         tx.resolve_alert(f"post:{known.pk}", now=now)

@@ -32,10 +32,12 @@ class Call(Act[Client, Result]):
     Attributes:
         pk: The submission that it is for, if it is for one alone.
         answer: Whether an answer depends on it, so that it may use the budget's reserve.
+        ahead: How many calls must be able to follow it at once: a reading that grows old before `running` may leave is wasted.
     """
 
     pk: int | None = None
     answer: bool = False
+    ahead: int = 0
     fatal: ClassVar[bool] = False
     """Whether there is no point in going on after an organizer's error in it."""
     records_wait: ClassVar[bool] = False
@@ -107,7 +109,8 @@ class CallRunner:
 
     def start(self, call: Call[Result], now: datetime) -> bool:
         """Make a call, if the budget allows it; tell whether it is under way."""
-        if not self._budget.allows(now, answer=call.answer) or not self.due(ALL, now):
+        keep = self._budget.reserve + call.ahead
+        if not self._budget.allows(now, answer=call.answer, keep=keep) or not self.due(ALL, now):
             return False
         if self._reloaded or self._tries.get(ALL):
             self._reloaded = False
@@ -119,12 +122,17 @@ class CallRunner:
 
     def collect(self, now: datetime) -> bool:
         """Take in a finished call."""
-        ended = self._runner.take()
+        ended = self._runner.ended
         if ended is None:
             return False
         call = ended.act
         if not isinstance(call, Call):
             raise TypeError(f"{call.name} is not a call to EvalAI")
+        self._note_silence(ended.error, now)
+        try:
+            self._runner.record(now)
+        except OrganizerError as error:
+            self.fatal = error
         # What a call of several requests has sent beyond its first; how many, only EvalAI's answers tell.
         if (more := self._client.calls - self._calls_before - 1) > 0:
             self._budget.spend(now, more)
@@ -132,10 +140,6 @@ class CallRunner:
             self._succeeded(call, now)
         else:
             self._failed(call, ended.error, now)
-        try:
-            self._runner.record(ended, now)
-        except OrganizerError as error:
-            self.fatal = error
         if ended.error is not None and self._reloaded:
             self._forget()  # a call that was made before the reload says nothing about what is configured now
         return True
@@ -145,7 +149,7 @@ class CallRunner:
             self._tries.pop(name, None)
             self._not_before.pop(name, None)
         self.last_error = None
-        self._answered(now)
+        self._tell_of_silence(None, now)
         self._context.over("evalai.token", now=now)
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
@@ -153,10 +157,7 @@ class CallRunner:
         tries = self._tries.get(call.name, 0)
         self._tries[call.name] = tries + 1
         self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=tries + 1)
-        if isinstance(error, InfrastructureError) and not isinstance(error, Throttled):
-            self._unanswered(error, now)
-        else:
-            self._answered(now)
+        self._tell_of_silence(error, now)
         if isinstance(error, Throttled):
             self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
         elif isinstance(error, TokenRefused):
@@ -181,15 +182,18 @@ class CallRunner:
             self._client.close()
             self._client = fresh
 
-    def _answered(self, now: datetime) -> None:
-        """Note that EvalAI answers, be it with a refusal."""
-        self._session.silent_since = None
-        self._context.over("evalai.unreachable", now=now)
-
-    def _unanswered(self, error: NeucoError, now: datetime) -> None:
-        """Note that a call got no usable answer, and tell the organizer if none has for a minute."""
+    def _note_silence(self, error: NeucoError | None, now: datetime) -> None:
+        """Note since when EvalAI gives no usable answer; a refusal is one."""
         since = self._session.silent_since
-        if since is None or now < since:  # the clock was set back
-            since = self._session.silent_since = now
-        if now - since >= OUTAGE:
+        if not isinstance(error, InfrastructureError) or isinstance(error, Throttled):
+            self._session.silent_since = None
+        elif since is None or now < since:  # the clock was set back
+            self._session.silent_since = now
+
+    def _tell_of_silence(self, error: NeucoError | None, now: datetime) -> None:
+        """Tell the organizer if no call has been answered for a minute, and when one is again."""
+        since = self._session.silent_since
+        if since is None or error is None:
+            self._context.over("evalai.unreachable", now=now)
+        elif now - since >= OUTAGE:
             self._context.trouble("evalai.unreachable", error, now=now)

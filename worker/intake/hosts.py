@@ -81,7 +81,7 @@ class Hosts:
         fresh = self.read_at is not None and now - FRESH_FOR < self.read_at <= now
         with self._context.store.read() as tx:
             unknown, numbers = tx.authors_unknown(), _numbers(tx)
-        if not unknown or not fresh or None in numbers.values():
+        if not unknown or not fresh or not numbers or None in numbers.values():
             return False
         with self._context.store.write() as tx:
             _decide(tx, unknown, {known.created_by: "" for known in unknown}, numbers)
@@ -97,26 +97,32 @@ class Hosts:
             return FindAuthors(self, phase_pk, [one], team=one.team or "")
         return FindAuthors(self, phase_pk, there, team=None)
 
-    def succeeded(self, tx: Transaction, name: str, now: datetime) -> None:
-        """Note that a call worked."""
-        if self._failing in ("", name):
-            self._vain, self._again_at, self._failing = 0, None, ""
-            tx.resolve_alert("evalai.hosts", now=now)
-
-    def failed(self, tx: Transaction, name: str, error: NeucoError, now: datetime) -> None:
-        """Try again, ever more rarely; nothing waits for it."""
-        self._failing = name
-        self._again_at = now + timedelta(minutes=min(60, 2**self._vain))
-        self._vain = min(self._vain + 1, 10)
+    def tell(self, tx: Transaction, name: str, error: NeucoError | None, now: datetime) -> None:
+        """Tell the organizer of calls that fail again and again, and when they work again."""
+        if error is None:
+            if self._failing in ("", name):
+                tx.resolve_alert("evalai.hosts", now=now)
+            return
         if isinstance(error, TokenRefused | Throttled):
             return
-        if isinstance(error, OrganizerError) or self._vain >= VAIN_TRIES:
+        if isinstance(error, OrganizerError) or self._vain + 1 >= VAIN_TRIES:
             trouble = OrganizerError(
                 f"Who the challenge's hosts are cannot be read: {error.sentence}",
                 cure="Until it can, only submissions of teams called Host_<number>_Team count as the organizers' own.",
                 code="evalai.hosts_unknown",
             )
             self._context.report(tx, "evalai.hosts", trouble, now=now)
+
+    def succeeded(self, name: str) -> None:
+        """Note that a call worked."""
+        if self._failing in ("", name):
+            self._vain, self._again_at, self._failing = 0, None, ""
+
+    def failed(self, name: str, now: datetime) -> None:
+        """Try again, ever more rarely; nothing waits for it."""
+        self._failing = name
+        self._again_at = now + timedelta(minutes=min(60, 2**self._vain))
+        self._vain = min(self._vain + 1, 10)
 
 
 class ReadHosts(Call[tuple[frozenset[str], Account]]):
@@ -142,8 +148,7 @@ class ReadHosts(Call[tuple[frozenset[str], Account]]):
     def outcome(self, tx: Transaction, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Record who the hosts are. If others joined or left, all authors are looked up again."""
         names, account = result
-        self._hosts.succeeded(tx, self.name, now)
-        self._hosts.read_at, self._hosts.account = now, account
+        self._hosts.tell(tx, self.name, None, now)
         numbers = _numbers(tx)
         if set(numbers) != names:
             tx.forget_hosts()
@@ -153,9 +158,18 @@ class ReadHosts(Call[tuple[frozenset[str], Account]]):
         _keep(tx, numbers)
         _decide(tx, tx.authors_unknown(), {account.pk: account.name}, numbers)
 
+    def recorded(self, result: tuple[frozenset[str], Account], now: datetime) -> None:
+        """Note when, and who we are."""
+        self._hosts.succeeded(self.name)
+        self._hosts.read_at, self._hosts.account = now, result[1]
+
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell of it, if it goes on."""
+        self._hosts.tell(tx, self.name, error, now)
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
         """Try again later."""
-        self._hosts.failed(tx, self.name, error, now)
+        self._hosts.failed(self.name, now)
 
 
 class FindAuthors(Call["dict[int | None, str]"]):
@@ -190,8 +204,7 @@ class FindAuthors(Call["dict[int | None, str]"]):
 
     def outcome(self, tx: Transaction, result: dict[int | None, str], now: datetime) -> None:
         """Record whose submissions are hosts'; one that EvalAI does not list is decided by its team's name."""
-        self._hosts.succeeded(tx, self.name, now)
-        missing = [known for known in self._wanted if known.created_by not in result]
+        self._hosts.tell(tx, self.name, None, now)
         numbers = _numbers(tx)
         for known in self._wanted:
             name = result.get(known.created_by, "")
@@ -199,15 +212,28 @@ class FindAuthors(Call["dict[int | None, str]"]):
                 numbers[name] = known.created_by
         _keep(tx, numbers)
         _decide(tx, self._wanted, result, numbers)
+        if self._team is not None:
+            for known in self._missing(result):
+                _settle(tx, known, host=is_host_team(known.team))
+
+    def recorded(self, result: dict[int | None, str], now: datetime) -> None:
+        """Note who was met on no page: their teams are asked for next."""
+        self._hosts.succeeded(self.name)
         if self._team is None:
-            self._hosts.hidden |= {known.created_by for known in missing if known.created_by is not None}
-            return
-        for known in missing:
-            _settle(tx, known, host=is_host_team(known.team))
+            self._hosts.hidden |= {
+                known.created_by for known in self._missing(result) if known.created_by is not None
+            }
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell of it, if it goes on."""
+        self._hosts.tell(tx, self.name, error, now)
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
         """Try again later."""
-        self._hosts.failed(tx, self.name, error, now)
+        self._hosts.failed(self.name, now)
+
+    def _missing(self, names: dict[int | None, str]) -> list[Tracked]:
+        return [known for known in self._wanted if known.created_by not in names]
 
 
 def _waits_for_company(known: Tracked, now: datetime) -> bool:

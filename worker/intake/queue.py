@@ -29,6 +29,8 @@ class ReceiveMessage(Call["Message | None"]):
     def __init__(self, context: Context, session: Session) -> None:
         self._context = context
         self._session = session
+        self._foreign = False
+        self._awaited = True
 
     def perform(self, resource: Client) -> Message | None:
         """Receive at most one message; unless it is deleted it comes back in half a minute."""
@@ -36,23 +38,28 @@ class ReceiveMessage(Call["Message | None"]):
 
     def outcome(self, tx: Transaction, result: Message | None, now: datetime) -> None:
         """Make its submission durable, and owe its deletion; a message for another challenge is left where it is."""
-        session = self._session
-        session.polled_at, session.stale_message = now, False
         tx.set_fact("polled_at", now.isoformat())
         if result is None:
-            session.empty_polls += 1
             return
-        session.empty_polls = 0
         if result.challenge_pk not in (None, self._context.configuration.evalai.challenge):
             text = (
                 f"The queue holds a message for challenge {result.challenge_pk}, which is not ours. "
                 "It is left there. Check evalai.queue and evalai.challenge."
             )
             tx.raise_alert("queue.foreign", "queue.foreign", text, now=now)
-            session.empty_polls = 1
+            self._foreign = True
             return
         self._context.checkpoint("before message taken")
-        session.stale_message = not facts.take_message(tx, result, now=now)
+        self._awaited = facts.take_message(tx, result, now=now)
+
+    def recorded(self, result: Message | None, now: datetime) -> None:
+        """Note what the queue gave; one that holds a foreign message is looked at like one that is empty."""
+        session = self._session
+        session.polled_at, session.stale_message = now, not self._awaited
+        if result is None:
+            session.empty_polls += 1
+        else:
+            session.empty_polls = 1 if self._foreign else 0
 
 
 class DeleteMessage(Call[None]):

@@ -43,6 +43,23 @@ class Place:
         """Follow what EvalAI says of a submission."""
         facts.take_facts(tx, read, challenge=self.challenge, phases=self.phases, now=now)
 
+    def news(self, tx: Transaction, listed: list[Submission], now: datetime) -> list[Submission]:
+        """Return what has to be taken one by one; what is as it was is recorded in one stroke."""
+        rows = tx.known([read.pk for read in listed])
+        news, unchanged = [], {}
+        for read in listed:
+            known = rows.get(read.pk)
+            if not facts.is_news(known, read, phases=self.phases):
+                continue
+            if known is not None and facts.is_unchanged(
+                known, read, challenge=self.challenge, phases=self.phases
+            ):
+                unchanged[read.pk] = str(read.input_file)
+            else:
+                news.append(read)
+        tx.seen(unchanged, now=now)
+        return news
+
 
 class Connect(Call[connection.Remote]):
     """Ask what EvalAI says of our challenge, at the start; an answer that does not fit the configuration ends the worker.
@@ -64,7 +81,7 @@ class Connect(Call[connection.Remote]):
         return connection.read_remote(resource, self._context.configuration)
 
     def outcome(self, tx: Transaction, result: connection.Remote, now: datetime) -> None:
-        """Know the phases.
+        """Check the phases.
 
         Raises:
             OrganizerError: If the configuration names a phase that EvalAI does not have.
@@ -72,6 +89,9 @@ class Connect(Call[connection.Remote]):
         error = connection.unknown_phases(self._context.configuration, result.phases)
         if error is not None:
             raise error
+
+    def recorded(self, result: connection.Remote, now: datetime) -> None:
+        """Know the phases."""
         self._session.remote, self._session.outdated = result, False
         self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
 
@@ -83,14 +103,17 @@ class Reconnect(Connect):
     fatal: ClassVar[bool] = False
 
     def outcome(self, tx: Transaction, result: connection.Remote, now: datetime) -> None:
-        """Know the phases, and look at all submissions: what was held for its phase may be taken up now."""
-        self._session.remote, self._session.outdated = result, False
-        self._session.reconciled_at = None
+        """Tell of phases that EvalAI does not have."""
         error = connection.unknown_phases(self._context.configuration, result.phases)
         if error is None:
             tx.resolve_alert("evalai.phases", now=now)
         else:
             self._context.report(tx, "evalai.phases", error, now=now)
+
+    def recorded(self, result: connection.Remote, now: datetime) -> None:
+        """Know the phases, and look at all submissions: what was held for its phase may be taken up now."""
+        self._session.remote, self._session.outdated = result, False
+        self._session.reconciled_at = None
 
 
 class ReadSubmission(Call[Submission]):
@@ -101,17 +124,21 @@ class ReadSubmission(Call[Submission]):
         session: With EvalAI.
         known: The submission.
         answer: Whether its answer waits for that.
+        ahead: See :class:`worker.intake.calls.Call`.
     """
 
     name = "read"
     pk: int
     records_wait: ClassVar[bool] = True
 
-    def __init__(self, context: Context, session: Session, known: Tracked, *, answer: bool) -> None:
+    def __init__(
+        self, context: Context, session: Session, known: Tracked, *, answer: bool, ahead: int
+    ) -> None:
         self._context = context
-        self._place = Place.of(context, session)
+        self._session = session
         self.pk = known.pk
         self.answer = answer
+        self.ahead = ahead
 
     def perform(self, resource: Client) -> Submission:
         """Ask for it by its number."""
@@ -119,7 +146,7 @@ class ReadSubmission(Call[Submission]):
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Follow what it says."""
-        self._place.take(tx, result, now)
+        Place.of(self._context, self._session).take(tx, result, now)
         tx.resolve_alert(f"read:{result.pk}", now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -145,6 +172,7 @@ class ListSubmissions(Call[list[Submission]]):
         status: Those with this status alone.
         submitted_after: Those submitted later alone.
         answer: Whether an answer waits for that.
+        ahead: See :class:`worker.intake.calls.Call`.
     """
 
     name = "listing"
@@ -158,12 +186,15 @@ class ListSubmissions(Call[list[Submission]]):
         status: str | None = None,
         submitted_after: datetime | None = None,
         answer: bool = False,
+        ahead: int = 0,
     ) -> None:
-        self._place = Place.of(context, session)
+        self._context = context
+        self._session = session
         self._expected = expected
         self._status = status
         self._submitted_after = submitted_after
         self.answer = answer
+        self.ahead = ahead
 
     def perform(self, resource: Client) -> list[Submission]:
         """Ask for all of them."""
@@ -171,34 +202,17 @@ class ListSubmissions(Call[list[Submission]]):
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
         """Follow what is new; what was expected and is not there is asked for by its number next time."""
+        place = Place.of(self._context, self._session)
         news = []
         for start in range(0, len(result), PORTION):
-            news += self._news(tx, result[start : start + PORTION], now)
+            news += place.news(tx, result[start : start + PORTION], now)
         for read in news:
             facts.link_rerun(tx, read)
         for read in news:
-            self._place.take(tx, read, now)
+            place.take(tx, read, now)
         missing = set(self._expected) - {read.pk for read in result}
         for known in tx.known(missing).values():
             tx.note(known.pk, tries=known.tries + 1)
-
-    def _news(self, tx: Transaction, listed: list[Submission], now: datetime) -> list[Submission]:
-        """Return what has to be taken one by one; what is as it was is recorded in one stroke."""
-        place = self._place
-        rows = tx.known([read.pk for read in listed])
-        news, unchanged = [], {}
-        for read in listed:
-            known = rows.get(read.pk)
-            if not facts.is_news(known, read, phases=place.phases):
-                continue
-            if known is not None and facts.is_unchanged(
-                known, read, challenge=place.challenge, phases=place.phases
-            ):
-                unchanged[read.pk] = str(read.input_file)
-            else:
-                news.append(read)
-        tx.seen(unchanged, now=now)
-        return news
 
 
 class Reconcile(ListSubmissions):
@@ -208,12 +222,14 @@ class Reconcile(ListSubmissions):
 
     def __init__(self, context: Context, session: Session) -> None:
         super().__init__(context, session, expected=())
-        self._session = session
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
         """Follow what is new, and tell what only the whole listing shows."""
         super().outcome(tx, result, now)
-        self._session.reconciled_at = now
         tx.set_fact("reconciled_at", now.isoformat())
         facts.count_lost(tx, result, now=now)
         uploads.tell_of_old(tx, now=now)
+
+    def recorded(self, result: list[Submission], now: datetime) -> None:
+        """Note when."""
+        self._session.reconciled_at = now

@@ -129,6 +129,8 @@ class Intake:
         session = self.session
         if session.remote is None:
             return Connect(self._context, session) if self._runner.due("connect", now) else None
+        if not self._budget.allows(now):
+            return self._answer(now)  # nothing else may use the reserve, so nothing else may stand before it
         if session.outdated and self._runner.due("reconnect", now):
             return Reconnect(self._context, session)
         if session.reconciled_at is None and (call := self._reconcile(now)) is not None:
@@ -175,8 +177,7 @@ class Intake:
             wanted is None
             or not self._may_run(wanted, now)
             or not _fresh(wanted, now - FRESH_TO_RUN, now)
-            or wanted.remote_status != "running"
-            or wanted.running_at is None
+            or not _runs_already(wanted)
         ):
             return False
         with self._context.store.write() as tx:
@@ -199,9 +200,10 @@ class Intake:
         self, tx: Transaction, now: datetime
     ) -> tuple[list[tuple[Owed, Tracked]], list[Tracked]]:
         """Return the answers that may leave now, and the submissions that must be read before theirs may."""
-        due, stale = [], []
-        for owed in tx.owed(Errand.POST):
-            known = tx.get(owed.submission)
+        due, stale, posts = [], [], tx.owed(Errand.POST)
+        rows = tx.known([owed.submission for owed in posts])
+        for owed in posts:
+            known = rows.get(owed.submission)
             if known is None or self._waits(owed, now, ahead=LOOK_AHEAD) or _disputed(known):
                 continue
             decided = owed.created_at if owed.created_at <= now else now - FRESH_TO_ANSWER
@@ -221,7 +223,9 @@ class Intake:
             session.wanted = None
             return None
         if not _fresh(known, now - FRESH_TO_RUN, now):
-            return self._read([known], now)
+            return self._read([known], now, ahead=1)
+        if _runs_already(known):
+            return None  # the next step takes it so
         return SetRunning(self._context, session, known)
 
     def _may_run(self, known: Tracked, now: datetime) -> bool:
@@ -236,14 +240,22 @@ class Intake:
             return None
         return self._read(unread, now) if unread else None
 
-    def _read(self, submissions: list[Tracked], now: datetime, *, answer: bool = False) -> Call[Any] | None:
-        """Read facts again: one by its own address; several, or one that has just come and may have company, by one listing."""
+    def _read(
+        self, submissions: list[Tracked], now: datetime, *, answer: bool = False, ahead: int = 0
+    ) -> Call[Any] | None:
+        """Read facts again: one by its own address; several, or one that has just come and may have company, by one listing.
+
+        Where listings fail, what an answer or a beginning waits for is read by its own address.
+        """
         missed = [known for known in submissions if known.tries > 0]
         crowd = self._crowd(submissions)
-        if missed or (len(crowd) < MANY and crowd[0].state is not State.RECEIVED):
+        listable = self._runner.due("listing", now)
+        urgent = answer or ahead > 0
+        alone = len(crowd) < MANY and crowd[0].state is not State.RECEIVED
+        if missed or alone or (urgent and not listable):
             known = (missed or submissions)[0]
-            return ReadSubmission(self._context, self.session, known, answer=answer)
-        if not self._runner.due("listing", now):
+            return ReadSubmission(self._context, self.session, known, answer=answer, ahead=ahead)
+        if not listable:
             return None
         times = [known.submitted_at for known in crowd if known.submitted_at is not None]
         read_before = len(times) == len(crowd)
@@ -254,6 +266,7 @@ class Intake:
             status=None if read_before else "submitted",
             submitted_after=min(times) - timedelta(seconds=1) if read_before else None,
             answer=answer,
+            ahead=ahead,
         )
 
     def _crowd(self, submissions: list[Tracked]) -> list[Tracked]:
@@ -307,9 +320,10 @@ class Intake:
 
     def _to_spare(self, now: datetime) -> bool:
         """Tell whether a call may go to the queue: what waits to be begun and answered in the next minute goes first."""
+        paused = self._context.mode() == "pause"
+        states = ACTIVE - {State.FETCHED, State.SCORING} if paused else ACTIVE
         with self._context.store.read() as tx:
-            counts = tx.counts()
-        waiting = sum(counts.get(state.value, 0) for state in ACTIVE)
+            waiting = sum(known.hold is None for known in tx.submissions(states))
         most = (1 - QUEUE_SHARE) * self._budget.per_minute
         return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
 
@@ -322,6 +336,11 @@ class Intake:
 def _fresh(known: Tracked, since: datetime, now: datetime) -> bool:
     """Tell whether it was read since a moment; a reading from the future is from before the clock was set back."""
     return known.read_at is not None and since <= known.read_at <= now
+
+
+def _runs_already(known: Tracked) -> bool:
+    """Tell whether EvalAI shows it as running since we said so: its scoring died, and goes on without another call."""
+    return known.remote_status == "running" and known.running_at is not None
 
 
 def _disputed(known: Tracked) -> bool:

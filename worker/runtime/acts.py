@@ -43,3 +43,9 @@ class Act(ABC, Generic[Resource, Result]):
     @abstractmethod
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record what follows from an error."""
+
+    def recorded(self, result: Result, now: datetime) -> None:
+        """Take note of success in memory, once its outcome is recorded and not before: a transaction may fail."""
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
+        """Take note of an error in memory, once it is recorded."""

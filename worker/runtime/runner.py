@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic
 
-from scoring.errors import InfrastructureError, NeucoError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.runtime.acts import Act, Resource
 from worker.state import Store
 
@@ -80,24 +80,46 @@ class Runner(Generic[Resource]):
             error = problem
         except Exception as problem:  # noqa: BLE001 - converted: an unknown exception is infrastructure
             error = InfrastructureError(
-                f"Unexpected {type(problem).__name__} in {self._name}.", code="unexpected"
+                f"Unexpected {type(problem).__name__} in {self._name}.",
+                cure="It is tried again; if it stays, the log of this moment tells the maintainers what happened.",
+                code="unexpected",
             )
             error.__cause__ = problem
         self._ended = Ended(act=act, result=result, error=error)
         self._wake()
 
-    def take(self) -> Ended[Resource] | None:
-        """Return the act that has ended, if one has; its outcome is still to be recorded."""
-        if self._thread is None or self._ended is None:
-            return None
-        self._thread.join()
-        self._thread = None
+    @property
+    def ended(self) -> Ended[Resource] | None:
+        """The act that has ended, if one has; its outcome is still to be recorded."""
         return self._ended
 
-    def record(self, ended: Ended[Resource], now: datetime) -> None:
-        """Record what came of an act."""
-        with self._store.write() as tx:
-            if ended.error is None:
-                ended.act.outcome(tx, ended.result, now)
-            else:
-                ended.act.failure(tx, ended.error, now)
+    def record(self, now: datetime) -> None:
+        """Record what came of the act that has ended, and be free for the next one.
+
+        As long as it cannot be recorded, because the database cannot be written, the act stays: nothing that was done outside is forgotten.
+
+        Raises:
+            NeucoError: As the act or the database refuses it; an organizer's error is the act's own, and ends it.
+        """
+        ended = self._ended
+        if self._thread is None or ended is None:
+            raise RuntimeError(f"runner {self._name} has nothing to record")
+        try:
+            with self._store.write() as tx:
+                if ended.error is None:
+                    ended.act.outcome(tx, ended.result, now)
+                else:
+                    ended.act.failure(tx, ended.error, now)
+        except OrganizerError:
+            self._free()
+            raise
+        self._free()
+        if ended.error is None:
+            ended.act.recorded(ended.result, now)
+        else:
+            ended.act.failure_recorded(ended.error, now)
+
+    def _free(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+        self._thread, self._ended = None, None

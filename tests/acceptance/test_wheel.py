@@ -140,3 +140,4 @@ def test_a_package_page_has_no_broken_link(wheel: Path) -> None:
         assert f"Programming Language :: Python :: {version}" in metadata.get_all("Classifier", [])
     assert metadata["Keywords"]
     assert metadata["Author"]
+    assert metadata.get_all("Project-URL")

@@ -63,11 +63,8 @@ class Context:
 
     def trouble(self, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's."""
-        text = f"{error.sentence} {error.cure}".strip()
         with self.store.write() as tx:
-            news = tx.raise_alert(key, error.code, text, now=now)
-        if news:
-            self.log.warning(text, event_key=error.code, alert=key)
+            self.report(tx, key, error, now=now)
 
     def report(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's, within a transaction."""

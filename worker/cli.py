@@ -105,14 +105,15 @@ def guarded(arguments: list[str]) -> int:
 
 def _ended(error: NeucoError, arguments: list[str]) -> int:
     """Say what ended a command, to a person or to the journal, and return the exit status."""
-    from worker.logs import for_systemd, last_words
+    if arguments[0] in OF_UNITS:
+        from worker.daemon.logs import for_systemd, last_words
 
-    if arguments[0] in OF_UNITS and for_systemd():
-        last_words(error)
-    else:
-        print(f"neuco-worker: {error.sentence}", file=sys.stderr)
-        if error.cure:
-            print(f"  {error.cure}", file=sys.stderr)
+        if for_systemd():
+            last_words(error)
+            return error.exit_code
+    print(f"neuco-worker: {error.sentence}", file=sys.stderr)
+    if error.cure:
+        print(f"  {error.cure}", file=sys.stderr)
     return error.exit_code
 
 

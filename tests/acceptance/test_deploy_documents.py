@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 
 from worker import configuration_docs
 from worker.configuration import Configuration
-from worker.metrics import StateCollector, registry
+from worker.daemon.metrics import StateCollector, registry
 from worker.state import Store
 from worker.states import Attempt, Outcome, State
 from worker.status import read_status
@@ -25,7 +25,7 @@ RULES = ROOT / "deploy" / "prometheus" / "rules.yml"
 CODE = re.compile(r"[a-z]+(\.[a-z_]+)?")
 PARTICIPANT = {"ParticipantError", "Cancelled"}
 BEGINNINGS = (
-    "worker/running.py",
+    "worker/daemon/__init__.py",
     "worker/child_main.py",
     "worker/evaluate_child.py",
     "worker/fetch_child.py",

@@ -112,7 +112,7 @@ class Nursery:
 
 
 def _serve() -> None:
-    from worker import cli, running  # everything a worker needs is imported before the first fork
+    from worker import cli, daemon  # everything a worker needs is imported before the first fork
 
     for line in sys.stdin:
         order = json.loads(line)
@@ -121,7 +121,7 @@ def _serve() -> None:
             _live(
                 partial(_obey, order, cli.guarded)
                 if "command" in order
-                else partial(_work, order, running.run)
+                else partial(_work, order, daemon.run)
             )
         _say(number=order["number"], pid=pid)
         ends = time.monotonic() + LIMIT_S

@@ -18,8 +18,8 @@ import structlog
 from scoring.errors import InfrastructureError
 from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
+from worker.daemon.logs import REDACTED, redactor
 from worker.fairness.reveal import reveal
-from worker.logs import REDACTED, redactor
 from worker.office import opened
 from worker.publishing import freeze, thaw
 from worker.states import State

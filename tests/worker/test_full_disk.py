@@ -24,8 +24,8 @@ from scoring.errors import InfrastructureError
 from tests.worker.stage import LIMIT_S, NEW, ROOT, Play, Stage, clean_environment, embeddings
 from tests.worker.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
 from worker.daemon import Worker
-from worker.health import HealthServer
-from worker.running import utc_now
+from worker.daemon.health import HealthServer
+from worker.daemon.start import utc_now
 from worker.sandbox import ManualClock
 from worker.states import State
 from worker.storage import trouble

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import os, sys
-from worker import memory
+from worker.daemon import memory
 if sys.argv[1] == "early":
     memory.return_early()
 

@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 from tests.worker.stage import LIMIT_S, NEW, ROOT, SECRET, Play, Stage, clean_environment, embeddings
-from worker import health, process_group
+from worker import process_group
 from worker.beats import BEAT_S
-from worker.daemon import Waiting
-from worker.running import _reasons
+from worker.daemon import Waiting, health
+from worker.daemon.once import reasons
 from worker.sandbox import Fault, FaultPlan
 from worker.states import Errand
 
@@ -114,7 +114,7 @@ def test_what_is_left_is_said_in_plain_sentences(play: Play, case: str) -> None:
     """One thing is told in the singular, several in the plural; what is done is not told."""
     play.drive()
     left, begins = LEFT[case]
-    said = list(_reasons(play.worker, left))
+    said = list(reasons(play.worker, left))
     assert len(said) == len(begins)
     assert all(sentence.startswith(begin) for sentence, begin in zip(said, begins, strict=True))
 
@@ -132,13 +132,13 @@ def test_status_counts_what_is_owed(stage: Stage, play: Play) -> None:
 def test_why_something_is_left_is_said_too(stage: Stage) -> None:
     """A worker that has not looked yet, whose last call or push failed, and whose files are not a phase's."""
     with stage.play() as play:
-        assert list(_reasons(play.worker, NOTHING)) == [
+        assert list(reasons(play.worker, NOTHING)) == [
             "EvalAI's queue and its list of submissions were not read to the end."
         ]
         play.worker.context.behind = frozenset({"eval", "dev"})
         stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
         play.drive(lambda: play.worker.intake.last_error is not None)
-        said = list(_reasons(play.worker, NOTHING))
+        said = list(reasons(play.worker, NOTHING))
         assert "EvalAI" in said[0]
         assert said[2] == "Submissions to dev, eval are left to the machine that has the right files."
 

@@ -26,8 +26,8 @@ from worker import answers
 from worker.backoff import LONGEST_S, backoff
 from worker.budget import Budget
 from worker.cli import guarded
+from worker.daemon.lock import only_daemon
 from worker.doctor import Level, examine
-from worker.lock import only_daemon
 from worker.state import Store
 from worker.states import ACTIVE, ANSWERED, COUNTED, TRANSITIONS, Attempt, Errand, Outcome, State
 
@@ -256,7 +256,7 @@ def test_damage_that_only_a_full_look_finds_is_found_by_doctor(stage: Stage) -> 
 HOLD = """
 import sys
 from pathlib import Path
-from worker.lock import only_daemon
+from worker.daemon.lock import only_daemon
 with only_daemon(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -19,7 +19,7 @@ def run(*, config: ConfigOption) -> None:
 
     Example: neuco-worker run --config /etc/neuco-worker/challenge.yaml
     """
-    from worker.running import run as run_daemon
+    from worker.daemon import run as run_daemon
 
     run_daemon(config)
 
@@ -31,6 +31,6 @@ def once(*, config: ConfigOption) -> None:
 
     Example: neuco-worker once --config challenge.yaml
     """
-    from worker.running import once as drain
+    from worker.daemon import once as drain
 
     drain(config)

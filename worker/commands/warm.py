@@ -22,7 +22,7 @@ def warm(
     import structlog
 
     from scoring.warm import warm as compile_all
-    from worker.logs import for_systemd, set_up
+    from worker.daemon.logs import for_systemd, set_up
 
     warmth = compile_all()
     if json_output:

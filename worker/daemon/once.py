@@ -1,0 +1,128 @@
+"""``once``: drain what waits, push the board, end; and when to give up on what does not move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from scoring.errors import InfrastructureError, NeucoError
+from worker import storage
+from worker.budget import WINDOW
+from worker.configuration import Configuration
+from worker.daemon.metrics import write_textfile
+from worker.daemon.signals import Signals
+from worker.daemon.start import collector, started, utc_now
+from worker.daemon.worker import Waiting, Worker
+from worker.evalai import TokenRefused
+
+# `once` gives up on what waits when nothing has moved for so long: a minute's calls may be used up, and come back one by one.
+ONCE_STUCK_S = WINDOW.total_seconds() + 15
+
+
+def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> None:
+    """Drain what waits, push the board, return: for cron.
+
+    Raises:
+        OrganizerError: If configuration, credentials or tasks are wrong, or EvalAI refuses the token.
+        InfrastructureError: If something stays undone (EvalAI or the repository unreachable, a submission held).
+        Cancelled: On SIGTERM.
+    """
+    signals = Signals()
+    signals.install()
+    with started(path, wake=signals.wake.set) as (configuration, worker):
+        patience = Patience(configuration)
+        worker.intake.to_the_end = True
+        while not signals.stop.is_set():
+            signals.wake.clear()
+            now = utc_now()
+            try:
+                moved = worker.step(now)
+            except NeucoError as error:  # the state: what it lies on says it better
+                raise storage.trouble(configuration.state_dir) or error from error
+            if moved:
+                on_step(worker)
+                continue
+            if worker.fatal is not None:
+                raise worker.fatal
+            refused = worker.intake.last_error
+            if isinstance(refused, TokenRefused):
+                raise refused
+            left = worker.waiting(now)
+            if worker.intake.drained and not worker.busy:
+                if left.nothing:
+                    break
+                if left.board and not left.active:
+                    worker.publishing.lift_interval()
+            if patience.ended(worker, left, time.monotonic()):
+                raise _undone(worker, now)
+            signals.wake.wait(timeout=0.25)
+        if configuration.metrics.textfile is not None:
+            write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
+        if signals.stop.is_set():
+            raise InfrastructureError(
+                "Stopped before everything was done.", cure="Run it again.", code="once.stopped"
+            )
+
+
+class Patience:
+    """Decides when `once` gives up: nothing has come nearer its end for a while. Looking at an empty queue is no progress.
+
+    Args:
+        configuration: Retries come after `evalai.poll_every`, answers at multiples of `submission.answer_grid`.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._after_failures_s = min(10.0, 3 * configuration.evalai.poll_every)
+        self._at_all_s = max(ONCE_STUCK_S, 2 * configuration.submission.answer_grid)
+        self._left: Waiting | None = None
+        self._since_s = 0.0
+
+    def ended(self, worker: Worker, left: Waiting, clock_s: float) -> bool:
+        """Tell whether it is time to give up; a child at work has a deadline of its own."""
+        if left != self._left or worker.evaluation.busy or worker.fetching.busy:
+            self._left, self._since_s = left, clock_s
+        # A failed push says nothing while the queue is still being read: what waits there is not even known.
+        unpushed = worker.publishing.tries > 0 and worker.intake.drained
+        failing = worker.intake.failing or unpushed or left.stuck + left.paused > 0
+        return clock_s - self._since_s > (
+            self._after_failures_s if failing and not left.active else self._at_all_s
+        )
+
+
+def _undone(worker: Worker, now: datetime) -> InfrastructureError:
+    return InfrastructureError(
+        "Not everything could be done: " + " ".join(reasons(worker, worker.waiting(now))),
+        cure="Run it again; nothing is lost.",
+        code="once.undone",
+    )
+
+
+def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
+    """Say what is left, and why where that is known; whatever keeps `once` from ending has a sentence here."""
+    if worker.intake.last_error is not None:
+        yield worker.intake.last_error.sentence
+    if not worker.intake.drained:
+        yield "EvalAI's queue and its list of submissions were not read to the end."
+    if worker.context.behind:
+        phases = ", ".join(sorted(worker.context.behind))
+        yield f"Submissions to {phases} are left to the machine that has the right files."
+    if left.active:
+        yield f"{_waits(left.active)} for scores or for the moment of the answer."
+    if left.stuck:
+        yield f"{_waits(left.stuck)} after failures; see `neuco-worker status`."
+    if left.paused:
+        yield f"{_waits(left.paused)} for `challenge resume`, because scoring is paused."
+    if left.owed:
+        calls = "1 call to EvalAI (an answer, or a message to delete) is"
+        if left.owed > 1:
+            calls = f"{left.owed} calls to EvalAI (answers, or messages to delete) are"
+        yield f"{calls} still owed."
+    if left.board:
+        error = worker.publishing.last_error
+        yield "The last board was not pushed." if error is None else error.sentence
+
+
+def _waits(submissions: int) -> str:
+    return "1 submission waits" if submissions == 1 else f"{submissions} submissions wait"

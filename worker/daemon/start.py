@@ -1,0 +1,138 @@
+"""Starting: from a configuration file to a worker that is ready to step; and reading that file again."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from random import SystemRandom
+from urllib.parse import unquote, urlsplit
+
+import structlog
+
+from scoring.errors import NeucoError, OrganizerError
+from worker.cgroup import delegation
+from worker.challenge import read_challenge
+from worker.configuration import Configuration, load
+from worker.daemon import logs
+from worker.daemon.lock import only_daemon
+from worker.daemon.metrics import StateCollector
+from worker.daemon.worker import Worker, make_client
+from worker.evalai import token_expiry
+from worker.rounds import publisher_settings
+from worker.secrets import read_challenge_secret
+from worker.sharing import worker_name
+from worker.state import Store
+from worker.status import Status, read_status
+
+
+def utc_now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+@contextmanager
+def started(
+    path: Path, *, wake: Callable[[], None], checkpoint: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[Configuration, Worker]]:
+    """Load everything, take the lock, and yield a worker; what it has open is closed at the end.
+
+    Raises:
+        OrganizerError: If configuration, credentials or tasks are wrong.
+        InfrastructureError: If another daemon runs on the state.
+    """
+    configuration = load(path)
+    client = make_client(configuration)
+    logs.set_up(secrets=_secrets(configuration))
+    with (
+        nullcontext() if configuration.shared_state else only_daemon(configuration.state_dir),
+        closing(Store(configuration.database_url, checkpoint=checkpoint)) as store,
+    ):
+        worker = Worker(
+            configuration,
+            read_challenge(configuration, store),
+            store,
+            client,
+            now=utc_now(),
+            random=SystemRandom(),
+            name=worker_name() if configuration.shared_state else f"{socket.gethostname()}:{os.getpid()}",
+            wake=wake,
+            checkpoint=checkpoint,
+            fresh_client=make_client,
+            cgroup=delegation(),
+        )
+        try:
+            yield configuration, worker
+        finally:
+            worker.stop(utc_now())
+
+
+def reload(path: Path, worker: Worker) -> None:
+    """Take up a changed configuration; a bad one is refused and the old one kept."""
+    log = structlog.get_logger("neuco_worker")
+    old = worker.context.configuration
+    try:
+        configuration = load(path)
+        phases = read_challenge(configuration, worker.context.store)
+        logs.set_up(secrets=_secrets(configuration))
+        make_client(configuration).close()
+        publisher_settings(configuration)
+        if _place(configuration) != _place(old):
+            raise OrganizerError(
+                "The state or the EvalAI challenge of a running worker cannot change.",
+                cure="Stop the worker and start it again.",
+                code="reload.needs_restart",
+            )
+    except NeucoError as error:
+        log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
+        return
+    try:
+        worker.reload(configuration, phases, now=utc_now())
+    except OrganizerError as error:
+        log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
+        return
+    log.info("The configuration was read again.", event_key="reload.done")
+
+
+def _place(configuration: Configuration) -> tuple[object, ...]:
+    """Return what a worker cannot change while it runs: where its state is, and whose submissions that state knows."""
+    evalai = configuration.evalai
+    return configuration.database_url, evalai.server, evalai.challenge, evalai.queue
+
+
+def collector(worker: Worker) -> StateCollector:
+    """Return what turns this worker's state into metrics."""
+    store, configuration = worker.context.store, worker.context.configuration
+    token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
+
+    def status() -> Status:
+        return read_status(
+            store, now=utc_now(), token_expires=token_expiry(token), free_bytes=worker.files.free_bytes()
+        )
+
+    return StateCollector(store, status, utc_now)
+
+
+def _secrets(configuration: Configuration) -> list[str]:
+    """Collect the values that must never be logged.
+
+    Raises:
+        OrganizerError: If one of them is missing or cannot be one.
+    """
+    secret = configuration.path(configuration.challenge.secret)
+    read_challenge_secret(secret)
+    references = [
+        (configuration.evalai.token, "evalai.token"),
+        (configuration.leaderboard.token, "leaderboard.token"),
+        (configuration.alerts.webhook, "alerts.webhook"),
+    ]
+    values = [
+        configuration.secret(reference, key).get_secret_value() for reference, key in references if reference
+    ]
+    if configuration.shared_state and (password := urlsplit(configuration.state).password):
+        values += [password, unquote(password)]
+    values.append(secret.read_text(encoding="utf-8").strip())
+    return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -14,7 +15,7 @@ import sqlalchemy as sa
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.scorecard import TaskScore
 from tests.worker.postgres_server import Server, binaries, server
-from worker.state import Store, servers
+from worker.state import Deposed, Store, leader_lock, lock, servers
 from worker.states import Attempt, Errand, Outcome, State
 
 pytestmark = [
@@ -268,27 +269,33 @@ def test_a_reader_on_the_server_cannot_write(postgres: Server) -> None:
     store.close()
 
 
-def test_one_holds_a_post_until_its_session_ends(postgres: Server) -> None:
-    """A post has one holder; the server frees it when the holder's session is gone, and the holder learns of it."""
-    name = postgres.fresh()
-    stores = [Store(postgres.url(name)), Store(postgres.url(name))]
-    here, there = (store.post("courier") for store in stores)
+def test_one_leads_until_its_session_ends(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader's lock has one holder, who can be named; the server frees it with the session, and the holder learns of it."""
+    monkeypatch.setattr(lock, "LOOK_S", 0.0)
+    name, other = postgres.fresh(), postgres.fresh()
+    here, there, elsewhere = (leader_lock(postgres.url(at), Path("/")) for at in (name, name, other))
+    assert there.holder() is None
     assert here.take()
     assert here.take()
     assert not there.take()
-    assert stores[1].post("publisher").take()
+    assert elsewhere.take()
+    for one in (here, there):
+        assert f"process {os.getpid()} " in (one.holder() or "")
     with postgres.connect(name) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid ="
-            " (SELECT objid FROM pg_locks WHERE locktype = 'advisory' LIMIT 1)"
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory'"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
         )
-        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-    assert not here.take()
     assert there.take()
-    there.leave()
+    assert not here.held()
+    with pytest.raises(Deposed) as lost:
+        here.check()
+    assert lost.value.code == "leader.lock_lost"
+    assert not here.take()
+    there.close()
     assert here.take()
-    for store in stores:
-        store.close()
+    for one in (here, elsewhere):
+        one.close()
 
 
 def test_a_lost_connection_is_made_again(postgres: Server) -> None:

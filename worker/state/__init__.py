@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from worker.state.cycles import Completed
+from worker.state.leadership import Deposed, Leader
+from worker.state.lock import LeaderLock, leader_lock
 from worker.state.notices import LOG_UNSEEN, PROMISED, RESTORED, REVEALED
 from worker.state.records import Alert, Owed, Tracked
 from worker.state.store import Store, Transaction
@@ -12,8 +15,13 @@ __all__ = [
     "RESTORED",
     "REVEALED",
     "Alert",
+    "Completed",
+    "Deposed",
+    "Leader",
+    "LeaderLock",
     "Owed",
     "Store",
     "Tracked",
     "Transaction",
+    "leader_lock",
 ]

@@ -22,6 +22,7 @@ DEAD_AFTER_S = (
     20  # a connection whose other end does not answer: a machine without power gives its posts back so soon
 )
 WRITE_LOCK = 0x6E6575637772  # "neucwr"
+LEADER_LOCK = 0x6E6575636C64  # "neucld"
 READING: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 """Execution options of a transaction that sees one state of the database and changes nothing."""
 
@@ -40,6 +41,7 @@ def make_engine(url: str, *, busy_timeout_s: float) -> sa.Engine:
         "keepalives_idle": DEAD_AFTER_S // 2,
         "keepalives_interval": DEAD_AFTER_S // 4,
         "keepalives_count": 2,
+        "tcp_user_timeout": 1000 * DEAD_AFTER_S,
     }
     try:
         engine = sa.create_engine(
@@ -67,6 +69,7 @@ def make_engine(url: str, *, busy_timeout_s: float) -> sa.Engine:
         "tcp_keepalives_idle": str(DEAD_AFTER_S // 2),
         "tcp_keepalives_interval": str(DEAD_AFTER_S // 4),
         "tcp_keepalives_count": "2",
+        "tcp_user_timeout": f"{DEAD_AFTER_S}s",
         "timezone": "UTC",
     }
 

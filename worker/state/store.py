@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from worker.state import servers
 from worker.state.attempts import Attempts
 from worker.state.boards import Boards
 from worker.state.cells import Cells
+from worker.state.cycles import Cycles
+from worker.state.leadership import Leadership
 from worker.state.migrations import bring_up_to_date
 from worker.state.notices import Notices
 from worker.state.outbox import Outbox
@@ -33,7 +36,7 @@ BUSY_TIMEOUT_S = 15
 DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
-class Transaction(Submissions, Attempts, Cells, Outbox, Boards, Notices, Promises):
+class Transaction(Submissions, Attempts, Cells, Outbox, Boards, Leadership, Cycles, Notices, Promises):
     """The verbs of the store, inside one transaction."""
 
 
@@ -65,9 +68,10 @@ class Store:
         else:
             self._engine = servers.make_engine(url, busy_timeout_s=BUSY_TIMEOUT_S)
             self._reading = servers.READING
+        self._epoch: int | None = None
         self._posts: list[servers.Post] = []
         try:
-            with _typed(self._file):
+            with typed(self._file):
                 if self.shared:
                     servers.check_version(self._engine)
                 bring_up_to_date(self._engine)
@@ -87,18 +91,36 @@ class Store:
         return post
 
     @contextmanager
+    def lead(self, now: datetime) -> Iterator[Transaction]:
+        """Open the transaction in which this process, which holds the leader's lock, becomes the leader.
+
+        From then on each of its writes looks first whether somebody else has become the leader since, until :meth:`resign`.
+        """
+        with self.write() as tx:
+            epoch = tx.begin_epoch(now)
+            yield tx
+        self._epoch = epoch
+
+    def resign(self) -> None:
+        """Write like a command again, without being the leader."""
+        self._epoch = None
+
+    @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Open a transaction that holds the write lock from its first moment and commits at the end.
 
         Raises:
+            Deposed: If this process was the leader, and another one is now.
             InfrastructureError: If the database is locked, full or damaged.
         """
         with (
-            _typed(self._file),
+            typed(self._file),
             self._engine.connect().execution_options(neuco_write=True) as connection,
             connection.begin(),
         ):
             transaction = Transaction(connection)
+            if self._epoch is not None:
+                transaction.check_epoch(self._epoch)
             yield transaction
             for move in transaction.moves:
                 self._checkpoint(f"before {move}")
@@ -109,7 +131,7 @@ class Store:
     def read(self) -> Iterator[Transaction]:
         """Open a transaction that sees one state of the database and changes nothing."""
         with (
-            _typed(self._file),
+            typed(self._file),
             self._engine.connect().execution_options(**self._reading) as connection,
             connection.begin(),
         ):
@@ -130,7 +152,8 @@ def _make_private(path: Path) -> None:
 
 
 @contextmanager
-def _typed(file: Path | None) -> Iterator[None]:
+def typed(file: Path | None) -> Iterator[None]:
+    """Turn what the database's driver raises into errors of ours; ``file`` is None for a server."""
     try:
         yield
     except OperationalError as error:

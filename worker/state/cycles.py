@@ -1,0 +1,103 @@
+"""Publish cycles: each brings everything that was decided before it began; who waits for one counts them.
+
+A decision raises the requested generation. The cycle that begins next runs for all generations that were requested by then, and when its
+push has ended they are completed, or have failed. So what is requested while a cycle runs is brought by another one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from worker.state.notices import Notices
+
+_REQUESTED = "publish_requested"
+_AWAITED = "publish_awaited"
+_COMPLETED = "publish_completed"
+_FAILED = "publish_failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """The last cycle, if it could not be pushed."""
+
+    generation: int
+    organizer: bool
+    code: str
+    sentence: str
+    cure: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """The last cycle that was pushed.
+
+    Attributes:
+        generation: All up to this one are in the repository.
+        commit: On which they stand.
+        changed: Whether the cycle changed anything there.
+    """
+
+    generation: int = 0
+    commit: str = ""
+    changed: bool = False
+
+
+class Cycles(Notices):
+    """The verbs of publish cycles."""
+
+    def request_publish(self, *, awaited: bool = False) -> int:
+        """Ask for a cycle that begins after this moment; return its generation.
+
+        Args:
+            awaited: Whether somebody waits for it, so that it comes at once.
+        """
+        generation = self.requested_publish() + 1
+        self.set_fact(_REQUESTED, str(generation))
+        if awaited:
+            self.set_fact(_AWAITED, str(generation))
+        return generation
+
+    def requested_publish(self) -> int:
+        """Return the generation that was requested last."""
+        return int(self.fact(_REQUESTED) or 0)
+
+    def completed_publish(self) -> Completed:
+        """Return the generation that was completed last."""
+        found = self.fact(_COMPLETED)
+        return Completed() if found is None else Completed(**json.loads(found))
+
+    def publish_awaited(self) -> bool:
+        """Tell whether somebody waits for a cycle that has neither been completed nor failed."""
+        failed = self._failed()
+        ended = max(self.completed_publish().generation, 0 if failed is None else failed.generation)
+        return int(self.fact(_AWAITED) or 0) > ended
+
+    def complete_publish(self, completed: Completed) -> None:
+        """Record that a cycle has been pushed."""
+        self.set_fact(_COMPLETED, json.dumps(asdict(completed)))
+        self.set_fact(_FAILED, None)
+
+    def fail_publish(self, generation: int, error: NeucoError) -> None:
+        """Record why a cycle could not be pushed; it is made again."""
+        failed = Failed(
+            generation=generation,
+            organizer=isinstance(error, OrganizerError),
+            code=error.code,
+            sentence=error.sentence,
+            cure=error.cure,
+        )
+        self.set_fact(_FAILED, json.dumps(asdict(failed)))
+
+    def publish_failure(self, generation: int) -> NeucoError | None:
+        """Return why the cycle of a generation, or a later one, could not be pushed; None as long as none has failed."""
+        failed = self._failed()
+        if failed is None or failed.generation < generation:
+            return None
+        kind = OrganizerError if failed.organizer else InfrastructureError
+        return kind(failed.sentence, cure=failed.cure, code=failed.code)
+
+    def _failed(self) -> Failed | None:
+        found = self.fact(_FAILED)
+        return None if found is None else Failed(**json.loads(found))

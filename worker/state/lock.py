@@ -1,0 +1,208 @@
+"""The leader's lock: one process at a time calls EvalAI, pushes, and decides what comes next.
+
+On SQLite it is the lock of a file in the state directory, which the kernel gives back with the process, however that ends; children do not
+inherit it. On PostgreSQL it is an advisory lock of a session of its own, which the server gives back with the connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from leaderboard.file_lock import taken_within
+from scoring.errors import InfrastructureError
+from worker.state import servers
+from worker.state.leadership import Deposed
+from worker.state.store import typed
+
+PATIENCE_S = (
+    2.0  # a process that is just being started holds a file's lock until it has begun its own program
+)
+LOOK_S = 1.0  # between two looks at a session that should still be there
+CONNECT_WITHIN_S = 15.0
+LONGEST_NAME = 63  # of a PostgreSQL session
+
+
+class LeaderLock(ABC):
+    """A lock that one process at a time holds."""
+
+    @abstractmethod
+    def take(self) -> bool:
+        """Take the lock, or keep it; tell whether it is ours.
+
+        Raises:
+            InfrastructureError: If the server cannot be asked.
+        """
+
+    @abstractmethod
+    def held(self) -> bool:
+        """Tell whether it is still ours."""
+
+    @abstractmethod
+    def holder(self) -> str | None:
+        """Say who holds it, None if nobody does."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the lock back, if it is ours."""
+
+    def check(self) -> None:
+        """Check that the lock is still ours.
+
+        Raises:
+            Deposed: If it is not.
+        """
+        if not self.held():
+            raise Deposed(
+                "The connection that held the leader's lock has ended: another worker may lead from now on.",
+                cure="Nothing is to be done if the database is there: started again, this worker leads or stands by.",
+                code="leader.lock_lost",
+            )
+
+    def refused(self) -> InfrastructureError:
+        """Return what to tell whoever wanted it in vain."""
+        return InfrastructureError(
+            f"Another worker runs on this state: {self.holder() or 'an unknown process'}.",
+            cure="Stop it first, or wait until it ends.",
+            code="state.locked",
+        )
+
+
+def leader_lock(url: str, folder: Path) -> LeaderLock:
+    """Return the lock of a state.
+
+    Args:
+        url: SQLAlchemy URL of the state.
+        folder: The state directory.
+
+    Raises:
+        OrganizerError: If the URL is wrong.
+    """
+    return FileLock(folder) if url.startswith("sqlite") else SessionLock(url)
+
+
+def _name() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+class FileLock(LeaderLock):
+    """The lock of a SQLite state.
+
+    Args:
+        folder: The state directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "worker.lock"
+        self._handle: int | None = None
+
+    def take(self) -> bool:
+        """Try it for a moment."""
+        if self._handle is not None:
+            return True
+        handle = self._open()
+        if not taken_within(PATIENCE_S, handle):
+            os.close(handle)
+            return False
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{_name()}\n".encode(), 0)
+        self._handle = handle
+        return True
+
+    def held(self) -> bool:
+        """Tell whether it was taken: the kernel takes it from nobody."""
+        return self._handle is not None
+
+    def holder(self) -> str | None:
+        """Read what the holder wrote; whoever can share the lock for a moment has found no holder."""
+        if self._handle is not None:
+            return _name()
+        handle = self._open()
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "an unknown process"
+        finally:
+            os.close(handle)
+        return None
+
+    def close(self) -> None:
+        """Close the file, and with it end the lock."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with contextlib.suppress(OSError):
+                os.close(handle)
+
+    def _open(self) -> int:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+class SessionLock(LeaderLock):
+    """The lock of a state on PostgreSQL.
+
+    Args:
+        url: Of the server.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = servers.make_engine(url, busy_timeout_s=CONNECT_WITHIN_S)
+        self._connection: sa.Connection | None = None
+        self._looked_at_s = 0.0
+
+    def take(self) -> bool:
+        """Try it once, in a session that bears our name while it holds the lock."""
+        if self._connection is not None:
+            return self.held()
+        with typed(None):
+            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            if not connection.execute(sa.select(sa.func.pg_try_advisory_lock(servers.LEADER_LOCK))).scalar():
+                connection.close()
+                return False
+            name = _name()[:LONGEST_NAME]
+            connection.execute(sa.select(sa.func.set_config("application_name", name, False)))
+        self._connection, self._looked_at_s = connection, time.monotonic()
+        return True
+
+    def held(self) -> bool:
+        """Tell whether the session is still there; asked at every step, it looks about once a second."""
+        if self._connection is None or time.monotonic() - self._looked_at_s < LOOK_S:
+            return self._connection is not None
+        try:
+            self._connection.exec_driver_sql("SELECT 1")
+        except DBAPIError:
+            self._end_session()
+            return False
+        self._looked_at_s = time.monotonic()
+        return True
+
+    def holder(self) -> str | None:
+        """Ask the server whose session has the lock."""
+        key = servers.LEADER_LOCK
+        query = sa.text(
+            "SELECT activity.application_name FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)"
+            " WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid = :high AND objid = :low"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        with typed(None), self._engine.connect() as connection:
+            row = connection.execute(query, {"high": key >> 32, "low": key & 0xFFFFFFFF}).first()
+        return None if row is None else str(row[0] or "an unknown process")
+
+    def close(self) -> None:
+        """End the session, and with it the lock."""
+        self._end_session()
+        self._engine.dispose()
+
+    def _end_session(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()

@@ -1,9 +1,7 @@
-"""What the sandbox does beyond the recorded story: limits, queue manners, partial evaluation, lists, edits, faults."""
+"""What the sandbox does beyond the recorded story: limits, queue manners, lists, edits, faults."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import random
@@ -241,7 +239,7 @@ def test_participants_can_edit_what_they_should_not(sandbox: Sandbox, web: Web) 
 
 def test_hosts_are_told_by_name_and_submit_as_a_team(sandbox: Sandbox, web: Web) -> None:
     """The challenge names its host team; that its members; a listing joins their names with the numbers of their submissions."""
-    pk = web("GET", f"/api/challenges/challenge/{sandbox.challenge}/").json()["creator"]["id"]
+    pk = web("GET", f"/api/challenges/challenge/queues/{sandbox.queue}/").json()["creator"]["id"]
     team = web("GET", f"/api/hosts/challenge_host_team/{pk}").json()
     assert {member["user"] for member in team["members"]} == {"host", "cohost"}
     assert {member["team_name"] for member in team["members"]} == {team["id"]} == {pk}
@@ -261,18 +259,6 @@ def test_hosts_are_told_by_name_and_submit_as_a_team(sandbox: Sandbox, web: Web)
     assert web("GET", f"/api/hosts/challenge_host_team/{pk}").status_code == 404
 
 
-def test_resume_keeps_the_pk_and_only_failed_ones_resume(sandbox: Sandbox, web: Web) -> None:
-    """Resuming brings a failed submission back under its pk with a message of integers."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    path = f"/api/jobs/submissions/{pk}/resume/"
-    assert web("POST", path).status_code == 400
-    sandbox.edit(pk, status="failed")
-    assert web("POST", path, "alice").status_code == 403
-    assert web("POST", path).status_code == 200
-    assert sandbox.submission(pk)["status"] == "resuming"
-    assert sandbox.world.queue.bodies()[-1]["phase_pk"] == sandbox.phase_pk("dev")
-
-
 def test_deleted_submissions_cannot_be_run_again(sandbox: Sandbox, web: Web) -> None:
     """Soft-deleted submissions are refused for re-runs; their message stays."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
@@ -281,28 +267,12 @@ def test_deleted_submissions_cannot_be_run_again(sandbox: Sandbox, web: Web) -> 
     assert sandbox.queue_length() == 1
 
 
-def test_login_gives_the_digits_and_renews_old_ones(sandbox: Sandbox) -> None:
-    """The login gives the user's hex token, and a new one when the old one has expired."""
-    url = sandbox.url + "/api/auth/login"
-    body = {"username": "alice", "password": "alice-password"}
-    assert requests.post(url, json=body, timeout=60).json() == {"token": sandbox.hex_token("alice")}
-    old = sandbox.hex_token("alice")
-    sandbox.age_hex_token("alice", 366)
-    assert requests.post(url, json=body, timeout=60).json()["token"] != old
-    assert requests.post(url, json=body | {"password": "no"}, timeout=60).status_code == 400
-
-
-def test_the_profile_token_works_and_dies_when_refreshed(
-    sandbox: Sandbox, web: Web, clock: ManualClock
-) -> None:
-    """A token from the profile opens doors for 365 days, or until it is refreshed."""
+def test_a_token_works_for_a_year_and_dies_when_refreshed(sandbox: Sandbox, clock: ManualClock) -> None:
+    """A token opens doors for 365 days, or until it is refreshed."""
     path = f"/api/challenges/challenge/queues/{sandbox.queue}/"
-    answer = web("GET", "/api/accounts/user/get_auth_token").json()
-    header = {"Authorization": f"Bearer {answer['token']}"}
-    assert requests.get(sandbox.url + path, headers=header, timeout=60).status_code == 200
-    assert answer["expires_at"] == "2027-01-01T12:00:00Z"
     old = {"Authorization": f"Bearer {sandbox.token()}"}
-    sandbox.refresh_token()
+    header = {"Authorization": f"Bearer {sandbox.refresh_token()}"}
+    assert requests.get(sandbox.url + path, headers=header, timeout=60).status_code == 200
     refused = requests.get(sandbox.url + path, headers=old, timeout=60)
     assert refused.json()["messages"][0]["message"] == "Token is blacklisted"
     clock.advance(timedelta(days=365).total_seconds())
@@ -313,7 +283,7 @@ def test_the_profile_token_works_and_dies_when_refreshed(
 
 
 def test_listing_by_time_and_status(sandbox: Sandbox, web: Web, clock: ManualClock) -> None:
-    """The listing of a challenge filters by status and by full date-times, and is open to staff."""
+    """The listing of a challenge filters by status and by full date-times."""
     first = sandbox.submit("Team Alice", "dev", CSV)
     clock.advance(60)
     second = sandbox.submit("Team Alice", "eval", CSV)
@@ -335,58 +305,6 @@ def test_phase_list_has_150_per_page(sandbox: Sandbox, web: Web) -> None:
     assert first["next"].endswith("?page=2")
     assert second["next"] is None
     assert web("GET", path + "?participant_team__team_name=zoe").json()["count"] == 1
-
-
-def test_csv_listing_and_its_fall(sandbox: Sandbox, web: Web) -> None:
-    """The table has one row per submission, chosen columns on POST, and falls over odd metadata."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    path = (
-        f"/api/challenges/{sandbox.challenge}/phase/{sandbox.phase_pk('dev')}/download_all_submissions/csv/"
-    )
-    rows = list(csv.DictReader(io.StringIO(web("GET", path).text)))
-    assert [(row["id"], row["Team Name"], row["Status"]) for row in rows] == [
-        (str(pk), "Team Alice", "submitted")
-    ]
-    assert "is_public" not in rows[0]
-    assert web("POST", path, json=["id", "status"]).text.splitlines() == ["id,Status", f"{pk},submitted"]
-    assert web("POST", path, json=["nope"]).status_code == 500
-    assert web("GET", path, "alice").status_code == 403
-    sandbox.edit(pk, submission_metadata={"a": 1})
-    assert web("GET", path).status_code == 500
-
-
-def test_partial_evaluation_merges_metrics(clock: ManualClock) -> None:
-    """PUT creates a partial row, PATCH merges into it, PATCH before PUT is refused, and the row shows only where enabled."""
-    phase = PhaseSettings(codename="dev", metrics=("q_mean", "other"), partial_evaluation=True)
-    with Sandbox(SandboxSettings(phases=(phase,), teams=QUIET.teams), clock=clock.clock()) as server:
-        web, pk = Web(server), server.submit("Team Alice", "dev", CSV)
-        path = f"/api/jobs/challenges/{server.challenge}/update_partially_evaluated_submission/"
-        other = json.dumps([{"split": "dev_split", "accuracies": {"other": 2.0}}])
-        body = finished(server, pk, submission_status="partially_evaluated")
-        early = web("PATCH", path, json=body)
-        assert early.status_code == 400
-        assert "Leaderboard Data does not exist" in early.json()["error"]
-        assert web("PUT", path, json=body).status_code == 200
-        assert server.submission(pk)["status"] == "partially_evaluated"
-        assert server.leaderboard("dev")[0]["result"] == [1.5, "#"]
-        assert (
-            web("PATCH", path, json=body | {"submission_status": "finished", "result": other}).status_code
-            == 200
-        )
-        assert server.leaderboard("dev")[0]["result"] == [1.5, 2.0]
-        assert server.journal.posts() == {}
-
-
-def test_rows_can_be_corrected_without_touching_the_submission(sandbox: Sandbox, web: Web) -> None:
-    """A host may correct one row with exactly the labels of the schema."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    web("PUT", f"/api/jobs/challenge/{sandbox.challenge}/update_submission/", json=finished(sandbox, pk))
-    row = sandbox.leaderboard("dev")[0]["id"]
-    path = f"/api/jobs/leaderboard_data/{row}/"
-    assert web("PATCH", path, json={"leaderboard_data": '{"q_mean": 0.25}'}).status_code == 200
-    assert sandbox.leaderboard("dev")[0]["result"] == [0.25]
-    assert web("PATCH", path, json={"leaderboard_data": '{"zzz": 1}'}).status_code == 400
-    assert web("PATCH", path, "alice", json={"leaderboard_data": '{"q_mean": 1}'}).status_code == 400
 
 
 def test_hidden_leaderboards_are_for_hosts(clock: ManualClock) -> None:

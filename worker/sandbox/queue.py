@@ -46,7 +46,6 @@ class Queue:
         visibility_timeout_s: float,
         retention_s: float,
         fifo: bool = False,
-        stale_handles_delete: bool = False,
         seed: int = 0,
         faults: QueueFaults | None = None,
         rng: random.Random | None = None,
@@ -55,7 +54,6 @@ class Queue:
         self.faults = faults or QueueFaults()
         self._retention_s = retention_s
         self._fifo = fifo
-        self._stale_handles_delete = stale_handles_delete
         self._seed = seed
         self._rng = rng or random.Random(seed)  # noqa: S311 - decides about faults, not about secrets
         self._messages: dict[int, Message] = {}
@@ -103,7 +101,7 @@ class Queue:
             return "unknown"
         if message.deleted:
             return "deleted"
-        if message.handles[-1] != handle and not self._stale_handles_delete:
+        if message.handles[-1] != handle:
             return "unknown" if self._fifo else "ignored"
         message.deleted = True
         self._messages.pop(message.number, None)

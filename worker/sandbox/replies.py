@@ -1,30 +1,25 @@
-"""What a view answers: JSON as Django REST framework words it, or the HTML pages that EvalAI shows for 404 and 500."""
+"""What views raise: refusals in the JSON of Django REST framework, and the HTML pages that EvalAI shows for 404 and 500."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from flask import Response
+from werkzeug.exceptions import HTTPException
 
 CHALLENGE_HEADER = {"WWW-Authenticate": 'Bearer realm="api"'}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """An answer: ``body`` is sent as JSON unless ``content_type`` says otherwise."""
-
-    body: Any = None
-    status: int = 200
-    content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-class Refusal(Exception):
+class Refusal(HTTPException):
     """The server says no, in JSON."""
 
     def __init__(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(f"{status} {body}")
-        self.reply = Reply(status=status, body=body, headers=headers or {})
+        text = json.dumps(body, ensure_ascii=False)
+        self.answer = Response(text, status, headers, content_type="application/json")
+        super().__init__(text, self.answer)
+        self.code = status
 
 
 class Breakdown(Exception):
@@ -41,11 +36,17 @@ def detail(status: int, text: str) -> Refusal:
     return Refusal(status, {"detail": text})
 
 
-def page(status: int, title: str) -> Reply:
+def page(status: int, title: str) -> Response:
     """Build one of the HTML pages that a program does not expect."""
     html = f"<!DOCTYPE html>\n<html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>\n"
-    return Reply(status=status, body=html, content_type="text/html")
+    return Response(html, status, content_type="text/html")
 
 
-SERVER_ERROR = page(500, "Error 500 - Internal Server Error")
-NOT_FOUND = page(404, "Error 404 - Page Not Found")
+def server_error() -> Response:
+    """Build the page of an unhandled exception."""
+    return page(500, "Error 500 - Internal Server Error")
+
+
+def not_found() -> Response:
+    """Build the page of an unknown address."""
+    return page(404, "Error 404 - Page Not Found")

@@ -16,7 +16,7 @@ from worker.sandbox.clock import Clock, system_clock
 from worker.sandbox.faults import FaultPlan, FaultSource
 from worker.sandbox.journal import Journal
 from worker.sandbox.serialization import submission_json
-from worker.sandbox.server import Listener, build_api, build_media
+from worker.sandbox.server import Api, Listener, Media
 from worker.sandbox.settings import SandboxSettings
 from worker.sandbox.state import Submission, Team, World
 from worker.sandbox.views.leaderboard import board
@@ -63,10 +63,10 @@ class Sandbox:
     def start(self) -> Self:
         """Listen on two ports of loopback."""
         host = self.settings.host
-        media = Listener(build_media(self.world, self.faults), host, self.settings.media_port)
+        media = Listener(Media(self.world, self.faults), host, self.settings.media_port)
         self._listeners.append(media)
         self.media_url = self.world.media_url = media.url
-        api = Listener(build_api(self.world, self.tokens, self.faults), host, self.settings.port)
+        api = Listener(Api(self.world, self.tokens, self.faults), host, self.settings.port)
         self._listeners.append(api)
         self.url = api.url
         return self

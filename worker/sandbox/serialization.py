@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
+
+from flask import request
 
 from worker.sandbox.replies import detail
 from worker.sandbox.state import Phase, Submission, User, World
@@ -120,10 +121,10 @@ def challenge_json(world: World) -> dict[str, Any]:
         "is_static_dataset_code_upload": False,
         "slug": f"sandbox-{settings.challenge}",
         "remote_evaluation": settings.remote_evaluation,
-        "allow_resuming_submissions": settings.allow_resuming,
+        "allow_resuming_submissions": True,
         "allow_host_cancel_submissions": False,
         "allow_cancel_running_submissions": False,
-        "allow_participants_resubmissions": settings.participants_may_re_run,
+        "allow_participants_resubmissions": False,
         "use_fifo_sqs": settings.fifo,
         "sqs_retention_period": int(settings.retention_s),
         "evaluation_script": f"{world.media_url}/media/evaluation_scripts/script.zip",
@@ -195,7 +196,7 @@ def phase_split_json(phase: Phase) -> dict[str, Any]:
         "dataset_split_name": split_name(phase),
         "visibility": settings.visibility,
         "leaderboard_decimal_precision": 2,
-        "is_leaderboard_order_descending": settings.descending,
+        "is_leaderboard_order_descending": True,
         "show_leaderboard_by_latest_submission": settings.by_latest,
         "show_execution_time": settings.show_execution_time,
         "leaderboard_schema": schema(phase),
@@ -209,16 +210,17 @@ def schema(phase: Phase) -> dict[str, Any]:
 
 def split_name(phase: Phase) -> str:
     """Return the dataset split's name as people see it."""
-    return phase.settings.split_name or phase.settings.split_codename.replace("_", " ")
+    return phase.settings.split_codename.replace("_", " ")
 
 
-def paged(items: Sequence[Any], *, number: str | None, size: int, address: str) -> dict[str, Any]:
-    """Cut one page out of a list.
+def paged(items: Sequence[Any], *, size: int) -> dict[str, Any]:
+    """Cut the page out of a list that the request asks for.
 
     Raises:
         Refusal: 404, the page does not exist.
     """
     last = max(1, -(-len(items) // size))
+    number = request.args.get("page")
     try:
         page = last if number == "last" else int(number or 1)
     except ValueError:
@@ -229,7 +231,7 @@ def paged(items: Sequence[Any], *, number: str | None, size: int, address: str) 
     def link(target: int) -> str | None:
         if not 1 <= target <= last:
             return None
-        return address if target == 1 else f"{address}?{urlencode({'page': target})}"
+        return request.base_url if target == 1 else f"{request.base_url}?page={target}"
 
     return {
         "count": len(items),

@@ -2,192 +2,176 @@
 
 from __future__ import annotations
 
-import json
 import mimetypes
 import socket
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
-from flask import Flask, Request, Response, request
-from werkzeug.exceptions import HTTPException
+from flask import Flask, Request, Response, g, request
+from flask.json.provider import DefaultJSONProvider
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import RequestRedirect
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from scoring.errors import InfrastructureError
 from worker.sandbox import uploads
 from worker.sandbox.authentication import Tokens
+from worker.sandbox.call import Call
 from worker.sandbox.faults import Fault, FaultSource
-from worker.sandbox.replies import NOT_FOUND, SERVER_ERROR, Breakdown, Reply, detail, page
-from worker.sandbox.routing import FORM_TYPES, Route, answer
+from worker.sandbox.replies import CHALLENGE_HEADER, Breakdown, Refusal, detail, not_found, page, server_error
 from worker.sandbox.state import World
-from worker.sandbox.views import ROUTES
+from worker.sandbox.views import ANONYMOUS, BLUEPRINTS, UNTHROTTLED
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 SUMMARY = 200  # characters of a body field that the journal keeps
 
 
-def build_api(world: World, tokens: Tokens, faults: FaultSource) -> Flask:
-    """Build the web application with EvalAI's addresses."""
-    app = Flask("evalai-sandbox", static_folder=None)
-    app.config["PROPAGATE_EXCEPTIONS"] = True  # a dropped connection must reach the server below
+class _Json(DefaultJSONProvider):
+    ensure_ascii = False
+    sort_keys = False
 
-    @app.before_request
-    def wrong_address() -> Response | None:
+
+class Origin(Flask):
+    """A web application whose answers may be spoilt; it answers one request after the other and writes each into the journal."""
+
+    json_provider_class = _Json
+
+    def __init__(self, name: str, world: World, faults: FaultSource) -> None:
+        super().__init__(f"evalai-sandbox-{name}", static_folder=None)
+        self.config["PROPAGATE_EXCEPTIONS"] = True  # a dropped connection must reach the server below
+        self.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+        self.origin = name
+        self.world = world
+        self.faults = faults
+
+    def full_dispatch_request(self) -> Response:
+        """Answer a request unless a fault comes before that; then spoil the answer if a fault comes after."""
+        request.get_data(parse_form_data=True)  # read the body before the lock is taken
         problem = request.routing_exception
-        if problem is None:
-            return None
-        if isinstance(problem, RequestRedirect):
-            query = f"?{request.query_string.decode()}" if request.query_string else ""
-            reply = page(301, "")
-            answered = Response(b"", status=301, content_type=reply.content_type)
-            answered.autocorrect_location_header = False  # a path without host, as Django sends it
-            answered.headers["Location"] = f"{request.path}/{query}"
-        elif problem.code == 404:
-            answered = _response(NOT_FOUND)
-        else:
-            answered = _response(page(problem.code or 405, "Error"))
-        _log_request(world, answered.status_code, user=None, fault=None)
-        return answered
-
-    for route in ROUTES:
-        app.add_url_rule(
-            route.path,
-            endpoint=route.path,
-            view_func=_view(route, world, tokens, faults),
-            methods=METHODS,
-            provide_automatic_options=False,
-        )
-    return app
-
-
-def _view(route: Route, world: World, tokens: Tokens, faults: FaultSource) -> Any:
-    def view(**arguments: Any) -> Response:
-        if request.mimetype in FORM_TYPES:  # read the body before the lock is taken
-            request.files.keys()
-        else:
-            request.get_data()
-        fault = faults.draw("api")
+        known = problem is None or isinstance(problem, MethodNotAllowed)
+        fault = self.faults.draw(self.origin) if known else None
         if fault in (Fault.ERROR_BEFORE, Fault.RESET_BEFORE, Fault.STORM):
-            status = {Fault.RESET_BEFORE: 0, Fault.STORM: 429}.get(fault, 500)
-            _log_request(world, status, user=None, fault=fault)
-            return _spoilt(fault, faults, SERVER_ERROR)
-        with world.lock:
-            try:
-                reply, user = answer(route, world, tokens, request, arguments)
-            except Breakdown as breakdown:
-                reply, user = SERVER_ERROR, None
-                world.effect("broke_down", reason=str(breakdown))
-            _log_request(world, reply.status, user=user.name if user else None, fault=fault)
-        return _response(reply) if fault is None else _spoilt(fault, faults, reply)
+            self._write_down({Fault.RESET_BEFORE: 0, Fault.STORM: 429}.get(fault, 500), fault)
+            return _spoilt(fault, self.faults, server_error())
+        with self.world.lock:
+            answer = super().full_dispatch_request()
+            self._write_down(answer.status_code, fault)
+        return answer if fault is None else _spoilt(fault, self.faults, answer)
 
-    return view
-
-
-def build_media(world: World, faults: FaultSource) -> Flask:
-    """Build the web application that serves files, to anybody who knows their names, and takes the parts of large ones."""
-    app = Flask("evalai-sandbox-media", static_folder=None)
-    app.config["PROPAGATE_EXCEPTIONS"] = True
-
-    @app.errorhandler(HTTPException)
-    def other(problem: HTTPException) -> Response:
-        return _response(page(problem.code or 404, "Error"))
-
-    def answered(name: str, act: Callable[[World, str], Reply]) -> Response:
-        request.get_data()  # read the body before the lock is taken
-        fault = faults.draw("media")
-        if fault in (Fault.ERROR_BEFORE, Fault.RESET_BEFORE):
-            _log_request(world, 0, user=None, fault=fault, origin="media")
-            return _spoilt(fault, faults, SERVER_ERROR)
-        with world.lock:
-            reply = act(world, name)
-        _log_request(world, reply.status, user=None, fault=fault, origin="media")
-        return _response(reply) if fault is None else _spoilt(fault, faults, reply)
-
-    app.add_url_rule("/media/<path:name>", "file", lambda name: answered(name, _file), methods=["GET"])
-    app.add_url_rule("/media/<path:name>", "part", lambda name: answered(name, _part), methods=["PUT"])
-    return app
-
-
-def _file(world: World, name: str) -> Reply:
-    """Serve a file, if the address has its present signature."""
-    content = world.media.get(name)
-    if request.args.get("signature", "") != str(world.signatures.get(name, "")):
-        return _refused(403, "AccessDenied")
-    if content is None:
-        return _refused(404, "NoSuchKey")
-    return Reply(body=content, content_type=mimetypes.guess_type(name)[0] or "application/octet-stream")
-
-
-def _part(world: World, name: str) -> Reply:
-    """Take a part of a large upload at the address that was given for it."""
-    upload, number = request.args.get("uploadId", ""), request.args.get("partNumber", "")
-    tag = uploads.put(world, name, upload, number, request.get_data())
-    if tag is None:
-        return _refused(403, "AccessDenied")
-    return Reply(body=b"", content_type="application/xml", headers={"ETag": tag})
-
-
-def _refused(status: int, code: str) -> Reply:
-    return Reply(status=status, body=f"<Error><Code>{code}</Code></Error>", content_type="application/xml")
-
-
-def _response(reply: Reply) -> Response:
-    if reply.content_type == "application/json" and not isinstance(reply.body, bytes):
-        body: bytes | str = json.dumps(reply.body, ensure_ascii=False)
-    else:
-        body = reply.body
-    response = Response(body, status=reply.status, content_type=reply.content_type)
-    response.headers.update(reply.headers)
-    return response
-
-
-def _spoilt(fault: Fault, faults: FaultSource, reply: Reply) -> Response:
-    if fault in (Fault.RESET_BEFORE, Fault.RESET_AFTER):
-        raise ConnectionResetError("the sandbox drops this connection on purpose")
-    if fault in (Fault.ERROR_BEFORE, Fault.ERROR_AFTER):
-        return _response(SERVER_ERROR)
-    if fault is Fault.HTML:
-        return _response(page(200, "Please stand by"))
-    if fault is Fault.STORM:
-        wait_s = max(1, round(faults.plan.storm_s))
-        refusal = detail(429, f"Request was throttled. Expected available in {wait_s} seconds.").reply
-        response = _response(refusal)
-        response.headers["Retry-After"] = str(wait_s)
-        return response
-    response = _response(reply)
-    if fault is Fault.SLOW:
-        time.sleep(faults.plan.slow_s)
-        return response
-    body = response.get_data()
-    response.set_data(body[: len(body) // 2])
-    response.headers["Content-Length"] = str(len(body))
-    return response
-
-
-def _log_request(
-    world: World, status: int, *, user: str | None, fault: Fault | None, origin: str = "api"
-) -> None:
-    at = world.clock.now()
-    path = request.full_path.rstrip("?")
-    if fault is not None:
-        fields = {"name": fault.value, "origin": origin, "method": request.method, "path": path}
-        world.journal.write("fault", at=at, **fields)
-    world.journal.write(
-        "request",
-        at=at,
-        origin=origin,
-        method=request.method,
-        path=path,
-        user=user,
-        status=status,
-        detail={
+    def _write_down(self, status: int, fault: Fault | None) -> None:
+        at, path = self.world.clock.now(), request.full_path.rstrip("?")
+        where = {"origin": self.origin, "method": request.method, "path": path}
+        if fault is not None:
+            self.world.journal.write("fault", at=at, name=fault.value, **where)
+        told = {
             "authorization": "Authorization" in request.headers,
             "user_agent": request.headers.get("User-Agent", ""),
             "body": _summary(request),
-        },
-    )
+        }
+        user = g.get("user")
+        self.world.journal.write("request", at=at, user=user, status=status, detail=told, **where)
+
+
+class Api(Origin):
+    """EvalAI's addresses."""
+
+    def __init__(self, world: World, tokens: Tokens, faults: FaultSource) -> None:
+        super().__init__("api", world, faults)
+        self.tokens = tokens
+        for blueprint in BLUEPRINTS:
+            self.register_blueprint(blueprint)
+        self.register_error_handler(Breakdown, self._break_down)
+
+    def dispatch_request(self) -> ResponseReturnValue:
+        """Run a request through address, authentication, permission, throttle, method and view, in the framework's order."""
+        problem = request.routing_exception
+        if isinstance(problem, RequestRedirect):
+            query = f"?{request.query_string.decode()}" if request.query_string else ""
+            moved = Response(b"", 301, content_type="text/html")
+            moved.autocorrect_location_header = False  # a path without host, as Django sends it
+            moved.headers["Location"] = f"{request.path}/{query}"
+            return moved
+        if problem is not None and not isinstance(problem, MethodNotAllowed):
+            return not_found()
+        user = self.tokens.authenticate(request.headers.get("Authorization"))
+        g.user = None if user is None else user.name
+        endpoint = request.endpoint or ""
+        if user is None and endpoint not in ANONYMOUS:
+            text = "Authentication credentials were not provided."
+            raise Refusal(401, {"detail": text}, CHALLENGE_HEADER)
+        if user is not None and not user.verified and endpoint not in ANONYMOUS:
+            raise detail(403, "Please verify your email!")
+        if endpoint not in UNTHROTTLED:
+            self._throttle(g.user or "")
+        if problem is not None:
+            raise detail(405, f'Method "{request.method}" not allowed.')
+        view = self.ensure_sync(self.view_functions[endpoint])
+        answer: ResponseReturnValue = view(Call(self.world, user), **(request.view_args or {}))
+        return answer
+
+    def _throttle(self, user: str) -> None:
+        wait_s = self.world.throttle.admit(user, self.world.clock.monotonic())
+        if wait_s is not None:
+            raise _throttled(wait_s)
+
+    def _break_down(self, problem: Breakdown) -> Response:
+        self.world.effect("broke_down", reason=str(problem))
+        return server_error()
+
+
+class Media(Origin):
+    """Files, for anybody who knows their names; it takes the parts of large ones too."""
+
+    def __init__(self, world: World, faults: FaultSource) -> None:
+        super().__init__("media", world, faults)
+        self.add_url_rule("/media/<path:name>", view_func=self._file, methods=["GET"])
+        self.add_url_rule("/media/<path:name>", view_func=self._part, methods=["PUT"])
+
+    def _file(self, name: str) -> Response:
+        """Serve a file, if the address has its present signature."""
+        content = self.world.media.get(name)
+        if request.args.get("signature", "") != str(self.world.signatures.get(name, "")):
+            return _refused(403, "AccessDenied")
+        if content is None:
+            return _refused(404, "NoSuchKey")
+        return Response(content, content_type=mimetypes.guess_type(name)[0] or "application/octet-stream")
+
+    def _part(self, name: str) -> Response:
+        """Take a part of a large upload at the address that was given for it."""
+        upload, number = request.args.get("uploadId", ""), request.args.get("partNumber", "")
+        tag = uploads.put(self.world, name, upload, number, request.get_data())
+        if tag is None:
+            return _refused(403, "AccessDenied")
+        return Response(b"", headers={"ETag": tag}, content_type="application/xml")
+
+
+def _throttled(wait_s: int) -> Refusal:
+    seconds = "second" if wait_s == 1 else "seconds"
+    text = f"Request was throttled. Expected available in {wait_s} {seconds}."
+    return Refusal(429, {"detail": text}, {"Retry-After": str(wait_s)})
+
+
+def _refused(status: int, code: str) -> Response:
+    return Response(f"<Error><Code>{code}</Code></Error>", status, content_type="application/xml")
+
+
+def _spoilt(fault: Fault, faults: FaultSource, answer: Response) -> Response:
+    if fault in (Fault.RESET_BEFORE, Fault.RESET_AFTER):
+        raise ConnectionResetError("the sandbox drops this connection on purpose")
+    if fault in (Fault.ERROR_BEFORE, Fault.ERROR_AFTER):
+        return server_error()
+    if fault is Fault.HTML:
+        return page(200, "Please stand by")
+    if fault is Fault.STORM:
+        return _throttled(max(1, round(faults.plan.storm_s))).answer
+    if fault is Fault.SLOW:
+        time.sleep(faults.plan.slow_s)
+        return answer
+    body = answer.get_data()
+    answer.set_data(body[: len(body) // 2])
+    answer.headers["Content-Length"] = str(len(body))
+    return answer
 
 
 def _summary(request: Request) -> dict[str, str]:

@@ -21,7 +21,6 @@ class PhaseSettings:
     codename: str
     name: str = ""
     split: str = ""
-    split_name: str = ""
     metrics: tuple[str, ...] = ("q_mean",)
     max_per_day: int = UNLIMITED
     max_per_month: int = UNLIMITED
@@ -33,7 +32,6 @@ class PhaseSettings:
     disable_logs: bool = False
     partial_evaluation: bool = False
     visibility: int = 3  # 1 host, 2 owner and host, 3 public
-    descending: bool = True
     by_latest: bool = (
         False  # what EvalAI makes of every bundle, whatever its show_leaderboard_by_latest_submission says
     )
@@ -74,16 +72,12 @@ class SandboxSettings:
     teams: tuple[TeamSettings, ...] = ()
     outsiders: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
-    staff: tuple[str, ...] = ()
     host_team: str = "Host Participant Team"
     pk_offset: int = 0
     visibility_timeout_s: float = 30.0
     retention_s: float = 4 * 86400.0
     throttle_per_minute: int = 60
     fifo: bool = False
-    stale_handles_delete: bool = False  # real SQS answers success and keeps the message
-    participants_may_re_run: bool = False
-    allow_resuming: bool = True
     remote_evaluation: bool = True
     published: bool = True
     docker_based: bool = False

@@ -27,12 +27,11 @@ MAX_PATH = 100  # characters; EvalAI's FileField cuts longer names
 
 @dataclass(kw_only=True)
 class User:
-    """An account. ``hex_token`` is None until it logged in."""
+    """An account."""
 
     pk: int
     name: str
     verified: bool = True
-    staff: bool = False
     hex_token: str
     hex_created: datetime
     blacklisted: set[str] = field(default_factory=set)
@@ -135,7 +134,6 @@ class World:
             visibility_timeout_s=settings.visibility_timeout_s,
             retention_s=settings.retention_s,
             fifo=settings.fifo,
-            stale_handles_delete=settings.stale_handles_delete,
             seed=settings.seed,
             faults=settings.faults.queue if settings.faults else QueueFaults(),
             rng=rng,
@@ -166,7 +164,7 @@ class World:
         self.tells_hosts = True  # whether the server answers who is in the host team
         self.add_user("otherhost")
         self.add_team(settings.host_team, ("host",))
-        for name in (*settings.outsiders, *settings.unverified, *settings.staff):
+        for name in (*settings.outsiders, *settings.unverified):
             self.add_user(name)
         for team in settings.teams:
             self.add_team(team.name, team.members)
@@ -183,7 +181,6 @@ class World:
             pk=self.settings.pk_offset + 501 + len(self.users),
             name=name,
             verified=name not in self.settings.unverified,
-            staff=name in self.settings.staff,
             hex_token=token,
             hex_created=self.clock.now(),
         )

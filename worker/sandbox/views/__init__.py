@@ -13,15 +13,13 @@ from worker.sandbox.views import (
     upload,
 )
 
-ROUTES = (
-    *account.ROUTES,
-    *queue.ROUTES,
-    *challenge.ROUTES,
-    *submission.ROUTES,
-    *upload.ROUTES,
-    *listing.ROUTES,
-    *evaluation.ROUTES,
-    *leaderboard.ROUTES,
+BLUEPRINTS = tuple(
+    module.views
+    for module in (account, challenge, evaluation, leaderboard, listing, queue, submission, upload)
 )
+ANONYMOUS = frozenset({"leaderboard.public", "challenge.one_phase", "challenge.phase_splits"})
+"""Endpoints that need no token; a bad one is refused all the same."""
+UNTHROTTLED = frozenset({"leaderboard.all_entries", "challenge.one_phase", "challenge.phase_splits"})
+"""Endpoints that do not count against the minute."""
 
-__all__ = ["ROUTES"]
+__all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED"]

@@ -1,54 +1,28 @@
-"""Tokens: the login that gives 40 hexadecimal digits, the profile that gives a JSON web token."""
+"""Who is who: one's own account, and the team of the challenge's hosts."""
 
 from __future__ import annotations
 
-import hashlib
+from typing import Any
 
-from worker.sandbox.replies import Refusal, Reply
-from worker.sandbox.routing import Call, Route
-from worker.sandbox.serialization import moment
-from worker.sandbox.state import World
+from flask import Blueprint, Response
 
+from worker.sandbox.call import Call
+from worker.sandbox.replies import error, not_found
+from worker.sandbox.serialization import host_team_json
 
-def password(name: str) -> str:
-    """Return the password of a user of the sandbox."""
-    return f"{name}-password"
+views = Blueprint("account", __name__)
 
 
-def log_in(call: Call) -> Reply:
-    """Give the user's 40 hexadecimal digits, fresh ones when the old ones ran out."""
-    name, secret = call.data.get("username"), call.data.get("password")
-    world = call.world
-    for user in world.users.values():
-        if user.name == name and secret == password(user.name):
-            renew_hex(world, user.name)
-            return Reply(body={"token": user.hex_token})
-    raise Refusal(400, {"non_field_errors": ["Unable to log in with provided credentials."]})
-
-
-def renew_hex(world: World, name: str) -> None:
-    """Replace a user's hex token when it is a year old."""
-    user = world.user(name)
-    if (world.clock.now() - user.hex_created).days >= 365:
-        user.hex_token = hashlib.sha1(user.hex_token.encode(), usedforsecurity=False).hexdigest()
-        user.hex_created = world.clock.now()
-
-
-def auth_token(call: Call) -> Reply:
-    """Give the token that the profile shows."""
-    token = call.tokens.issue(call.known_user)
-    return Reply(body={"token": token, "expires_at": moment(call.tokens.expiry(token))})
-
-
-def own_account(call: Call) -> Reply:
+@views.get("/api/auth/user/")
+def own_account(call: Call) -> dict[str, Any]:
     """Tell users their own account; [src]."""
     user = call.known_user
-    body = {"pk": user.pk, "username": user.name, "email": user.email, "first_name": "", "last_name": ""}
-    return Reply(body=body)
+    return {"pk": user.pk, "username": user.name, "email": user.email, "first_name": "", "last_name": ""}
 
 
-ROUTES = (
-    Route(path="/api/auth/login", views={"POST": log_in}, public=True),
-    Route(path="/api/accounts/user/get_auth_token", views={"GET": auth_token}),
-    Route(path="/api/auth/user/", views={"GET": own_account}),
-)
+@views.get("/api/hosts/challenge_host_team/<int:team>")
+def host_team(call: Call, team: int) -> dict[str, Any] | Response:
+    """Return the team of the challenge's hosts; [src]: that its address has no slash, and what a missing one answers."""
+    if team != call.world.host_team_pk:
+        raise error(406, "ChallengeHostTeam does not exist")
+    return host_team_json(call.world) if call.world.tells_hosts else not_found()

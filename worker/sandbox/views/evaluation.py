@@ -6,120 +6,68 @@ import json
 import math
 from typing import Any
 
-from worker.sandbox.replies import Breakdown, Refusal, Reply, error
-from worker.sandbox.routing import Call, Route
+from flask import Blueprint
+
+from worker.sandbox.call import Call
+from worker.sandbox.replies import Breakdown, Refusal, error
 from worker.sandbox.serialization import submission_json
 from worker.sandbox.state import Phase, Submission, World
 
-NOT_AUTHORIZED = "Sorry, you are not authorized to make this request!"
 BAD_STATUS = "Sorry, submission status is invalid"
-UPDATED = {"success": "Submission result has been successfully updated"}
+ADDRESS = "/api/jobs/challenge/<int:challenge>/update_submission/"
 Entry = tuple[Phase, dict[str, Any], bool]  # phase of the split, accuracies, show_to_participant
 
+views = Blueprint("evaluation", __name__)
 
-def put(call: Call, challenge: int) -> Reply:
+
+@views.put(ADDRESS)
+def put(call: Call, challenge: int) -> dict[str, Any]:
     """End a submission: finished with a result, failed or cancelled. There is no state machine behind it."""
-    return _put(call, challenge, ("failed", "cancelled", "finished"))
-
-
-def patch(call: Call, challenge: int) -> Reply:
-    """Set a submission to running or queued; every call resets its start."""
-    _require_host(call, challenge)
-    submission = call.world.submission(call.data.get("submission"))
-    status = call.text("submission_status").lower()
-    if status not in ("running", "queued"):
-        raise error(400, BAD_STATUS)
-    return _set_running(call, submission, status)
-
-
-def put_partial(call: Call, challenge: int) -> Reply:
-    """End a submission as ``put`` does, or create the first part of its result."""
-    return _put(call, challenge, ("failed", "cancelled", "finished", "partially_evaluated"))
-
-
-def patch_partial(call: Call, challenge: int) -> Reply:
-    """Set a submission to running, or merge further metrics into its rows."""
-    _require_host(call, challenge)
-    world = call.world
-    submission = world.submission(call.data.get("submission"))
-    status = call.text("submission_status").lower()
-    if status == "running":
-        return _set_running(call, submission, status)
-    if status not in ("partially_evaluated", "finished"):
+    world, submission, status = _addressed(call, challenge)
+    if status not in ("failed", "cancelled", "finished"):
         raise error(400, BAD_STATUS)
     phase_pk = call.data.get("challenge_phase")
-    entries = _entries(call, phase_pk, partial=True)
-    for phase, _, _ in entries:
-        if world.row(submission.pk, phase.split_pk) is None:
-            raise error(
-                400,
-                f"Leaderboard Data does not exist with phase_id: {phase_pk} "
-                f"andsubmission id: {call.data.get('submission')}",
-            )
-    texts = _texts(call)
-    for phase, accuracies, _ in entries:
-        row = world.row(submission.pk, phase.split_pk)
-        if row is not None:
-            row.result.update(accuracies)
-    _end(call, submission, status, entries, texts)
-    world.effect("partially_posted", submission.pk, status=status, result=call.data.get("result", ""))
-    return Reply(body=UPDATED)
-
-
-def _put(call: Call, challenge: int, allowed: tuple[str, ...]) -> Reply:
-    _require_host(call, challenge)
-    world = call.world
-    submission = world.submission(call.data.get("submission"))
-    status = call.text("submission_status").lower()
-    if status not in allowed:
-        raise error(400, BAD_STATUS)
-    phase_pk = call.data.get("challenge_phase")
-    partial = "partially_evaluated" in allowed
-    entries: list[Entry] = []
-    if status in ("finished", "partially_evaluated"):
-        entries = _entries(call, phase_pk, partial=partial)
-    texts = _texts(call)
+    entries = _entries(call, phase_pk) if status == "finished" else []
+    # A null among the logs breaks EvalAI before anything is written.
+    texts = {name: call.text(name) for name in ("stdout", "stderr", "environment_log")}
+    texts["metadata"] = str(call.data.get("metadata", ""))
     for phase, accuracies, _ in entries:
         world.write_row(submission.pk, phase.split_pk, accuracies)
     before = submission.status
-    _end(call, submission, status, entries, texts)
+    _end(world, submission, status, entries, texts)
+    result = call.data.get("result", "") if status == "finished" else ""
     world.effect(
-        "partially_posted" if status == "partially_evaluated" else "posted",
-        submission.pk,
-        status=status,
-        phase=phase_pk,
-        result=call.data.get("result", "") if entries or status == "finished" else "",
-        before=before,
-        **texts,
+        "posted", submission.pk, status=status, phase=phase_pk, result=result, before=before, **texts
     )
-    return Reply(body=UPDATED)
+    return {"success": "Submission result has been successfully updated"}
 
 
-def _set_running(call: Call, submission: Submission, status: str) -> Reply:
+@views.patch(ADDRESS)
+def patch(call: Call, challenge: int) -> dict[str, Any]:
+    """Set a submission to running or queued; every call resets its start."""
+    world, submission, status = _addressed(call, challenge)
+    if status not in ("running", "queued"):
+        raise error(400, BAD_STATUS)
     job = call.text("job_name").lower()
     if job:
         submission.job_name.append(job)
     submission.status = status
-    submission.started_at = call.world.clock.now()
-    call.world.effect(status, submission.pk)
-    return Reply(body=submission_json(call.world, submission, call.user))
+    submission.started_at = world.clock.now()
+    world.effect(status, submission.pk)
+    return submission_json(world, submission, call.user)
 
 
-def _require_host(call: Call, challenge: int) -> None:
+def _addressed(call: Call, challenge: int) -> tuple[World, Submission, str]:
+    """Return the submission that a host writes to, and the status that it shall have."""
     if not call.is_host or challenge != call.world.settings.challenge:
-        raise error(400, NOT_AUTHORIZED)
-
-
-def _texts(call: Call) -> dict[str, str]:
-    """Read what becomes files; a null among the logs breaks EvalAI before anything is written."""
-    texts = {name: call.text(name) for name in ("stdout", "stderr", "environment_log")}
-    return texts | {"metadata": str(call.data.get("metadata", ""))}
+        raise error(400, "Sorry, you are not authorized to make this request!")
+    submission = call.world.submission(call.data.get("submission"))
+    return call.world, submission, call.text("submission_status").lower()
 
 
 def _end(
-    call: Call, submission: Submission, status: str, entries: list[Entry], texts: dict[str, str]
+    world: World, submission: Submission, status: str, entries: list[Entry], texts: dict[str, str]
 ) -> None:
-    world = call.world
     submission.status = status
     submission.completed_at = world.clock.now()
     shown = str([accuracies for _, accuracies, show in entries if show])
@@ -137,11 +85,10 @@ def _end(
         setattr(submission, name, world.store(submission.phase, submission.pk, number, suffix, content))
 
 
-def _entries(call: Call, phase_pk: Any, *, partial: bool) -> list[Entry]:
+def _entries(call: Call, phase_pk: Any) -> list[Entry]:
     """Read ``result`` as EvalAI does, with its omissions: booleans pass, absent labels pass, an empty list passes."""
-    raw = call.data.get("result", "")
     try:
-        results = json.loads(raw)
+        results = json.loads(call.data.get("result", ""))
     except (ValueError, TypeError) as problem:
         raise error(
             400,
@@ -149,10 +96,10 @@ def _entries(call: Call, phase_pk: Any, *, partial: bool) -> list[Entry]:
         ) from problem
     if not isinstance(results, list) or not all(isinstance(entry, dict) for entry in results):
         raise Breakdown("result is not a list of objects")
-    return [_entry(call.world, entry, phase_pk, partial=partial) for entry in results]
+    return [_entry(call.world, entry, phase_pk) for entry in results]
 
 
-def _entry(world: World, entry: dict[str, Any], phase_pk: Any, *, partial: bool) -> Entry:
+def _entry(world: World, entry: dict[str, Any], phase_pk: Any) -> Entry:
     codename, accuracies = entry.get("split"), entry.get("accuracies")
     try:
         phase = world.phases.get(-1 if phase_pk is None else int(phase_pk))
@@ -166,21 +113,11 @@ def _entry(world: World, entry: dict[str, Any], phase_pk: Any, *, partial: bool)
     if not isinstance(accuracies, dict):
         raise Breakdown("an entry has no accuracies")
     missing = [metric for metric in accuracies if metric not in phase.settings.metrics]
-    if missing and not (partial and phase.settings.partial_evaluation):
-        text = f"Following metrics are missing in theleaderboard data: {missing}"
-        raise error(400, text + (f" of challenge phase: {phase_pk}" if partial else ""))
+    if missing:
+        raise error(400, f"Following metrics are missing in theleaderboard data: {missing}")
     malformed = [(metric, type(v)) for metric, v in accuracies.items() if not isinstance(v, int | float)]
     if malformed:
         raise error(400, f"Values for following metrics are not offloat/int: {malformed}")
     if not all(math.isfinite(value) for value in accuracies.values()):
         raise Refusal(400, {"result": ["Value must be valid JSON."]})
     return phase, dict(accuracies), bool(entry.get("show_to_participant", False))
-
-
-ROUTES = (
-    Route(path="/api/jobs/challenge/<int:challenge>/update_submission/", views={"PUT": put, "PATCH": patch}),
-    Route(
-        path="/api/jobs/challenges/<int:challenge>/update_partially_evaluated_submission/",
-        views={"PUT": put_partial, "PATCH": patch_partial},
-    ),
-)

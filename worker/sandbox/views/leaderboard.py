@@ -1,65 +1,36 @@
-"""EvalAI's own leaderboards, and the correction of one row."""
+"""EvalAI's own leaderboards."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from worker.sandbox.replies import Breakdown, Reply, detail, error
-from worker.sandbox.routing import Call, Route
+from flask import Blueprint
+
+from worker.sandbox.call import Call
+from worker.sandbox.replies import Breakdown, error
 from worker.sandbox.serialization import moment, paged, schema
 from worker.sandbox.state import Phase, Row, World
 
 PAGE_SIZE = 100
-NOT_AUTHORIZED = "Sorry, you are not authorized to make this request!"
+
+views = Blueprint("leaderboard", __name__)
 
 
-def public(call: Call, split: int) -> Reply:
+@views.get("/api/jobs/challenge_phase_split/<int:split>/leaderboard/")
+def public(call: Call, split: int) -> dict[str, Any]:
     """Show the public entries, one per team, best first."""
-    phase = _phase(call, split)
+    phase = call.phase_of_split(split)
     if phase.settings.visibility != 3 and not call.is_host:
         raise error(400, "Sorry, the leaderboard is not public!")
-    rows = board(call.world, phase, public_only=phase.settings.visibility == 3)
-    return Reply(body=paged(rows, number=call.query.get("page"), size=PAGE_SIZE, address=call.address))
+    return paged(board(call.world, phase, public_only=phase.settings.visibility == 3), size=PAGE_SIZE)
 
 
-def all_entries(call: Call, split: int) -> Reply:
+@views.get("/api/jobs/phase_split/<int:split>/public_leaderboard_all_entries/")
+def all_entries(call: Call, split: int) -> dict[str, Any]:
     """Show private entries too, still one per team, to hosts."""
-    phase = _phase(call, split)
-    call.require_host(400, NOT_AUTHORIZED)
-    rows = board(call.world, phase, public_only=False)
-    return Reply(body=paged(rows, number=call.query.get("page"), size=PAGE_SIZE, address=call.address))
-
-
-def correct_row(call: Call, row: int) -> Reply:
-    """Overwrite the result of one row without touching its submission."""
-    world = call.world
-    found = world.rows.get(row)
-    if found is None:
-        raise error(404, "Leaderboard data does not exist")
-    call.require_host(400, NOT_AUTHORIZED)
-    raw = call.data.get("leaderboard_data")
-    if raw is None:
-        raise error(400, "leaderboard_data can't be blank")
-    try:
-        data = json.loads(raw)
-    except (ValueError, TypeError) as problem:
-        text = f"`leaderboard_data` key contains invalid data with error {problem}."
-        raise error(400, text + "Please try again with correct format.") from problem
-    phase = world.phase_of_split(found.split)
-    if phase is None or not isinstance(data, dict):
-        raise Breakdown("leaderboard_data is no object")
-    missing = [label for label in phase.settings.metrics if label not in data]
-    extra = [label for label in data if label not in phase.settings.metrics]
-    malformed = [(label, type(v)) for label, v in data.items() if not isinstance(v, int | float)]
-    if missing or extra:
-        problems = f"missing {missing}, invalid {extra}"
-        raise error(400, f"Following metrics are {problems} in the leaderboard data")
-    if malformed:
-        raise error(400, f"Values for following metrics are not offloat/int: {malformed}")
-    found.result = data
-    world.effect("row_corrected", found.submission, result=raw)
-    return Reply(body={"id": found.pk, "challenge_phase_split": found.split, "result": data, "error": None})
+    phase = call.phase_of_split(split)
+    call.require_host(400, "Sorry, you are not authorized to make this request!")
+    return paged(board(call.world, phase, public_only=False), size=PAGE_SIZE)
 
 
 def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, Any]]:
@@ -72,9 +43,8 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
     if public_only:
         shown = [row for row in shown if world.submissions[row.submission].is_public]
     shapes = [_shape(world, phase, row) for row in sorted(shown, key=lambda row: -row.pk)]
-    sign = -1 if phase.settings.descending else 1
     if not phase.settings.by_latest:
-        shapes.sort(key=lambda shape: sign * shape["filtering_score"])
+        shapes.sort(key=lambda shape: -shape["filtering_score"])
     ranked: list[dict[str, Any]] = []
     seen: set[str] = set()
     for shape in shapes:
@@ -89,10 +59,9 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
 
 def _counts(world: World, phase: Phase, row: Row) -> bool:
     submission = world.submissions[row.submission]
-    ended = ("finished", "partially_evaluated") if phase.settings.partial_evaluation else ("finished",)
     by_host = submission.created_by in world.hosts and phase.settings.is_public
     return (
-        submission.status in ended
+        submission.status == "finished"
         and not submission.is_flagged
         and not (by_host and not submission.is_baseline)
     )
@@ -122,25 +91,3 @@ def _shape(world: World, phase: Phase, row: Row) -> dict[str, Any]:
         "submission__submission_metadata": submission.submission_metadata,
         "submission__is_verified_by_host": submission.is_verified_by_host,
     }
-
-
-def _phase(call: Call, split: int) -> Phase:
-    phase = call.world.phase_of_split(split)
-    if phase is None:
-        raise detail(404, f"ChallengePhaseSplit {split} does not exist")
-    return phase
-
-
-ROUTES = (
-    Route(
-        path="/api/jobs/challenge_phase_split/<int:split>/leaderboard/",
-        views={"GET": public},
-        public=True,
-    ),
-    Route(
-        path="/api/jobs/phase_split/<int:split>/public_leaderboard_all_entries/",
-        views={"GET": all_entries},
-        throttled=False,
-    ),
-    Route(path="/api/jobs/leaderboard_data/<int:row>/", views={"PATCH": correct_row}),
-)

@@ -1,55 +1,54 @@
-"""One submission: made, read, deleted, edited, run again, resumed, sent again."""
+"""One submission: made, read, deleted, edited, run again, sent again."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from flask import Blueprint, request
+
 from worker.sandbox import lifecycle
-from worker.sandbox.replies import Breakdown, Refusal, Reply, detail, error
-from worker.sandbox.routing import Call, Route
+from worker.sandbox.call import Call
+from worker.sandbox.replies import Refusal, error
 from worker.sandbox.serialization import paged, submission_json
 from worker.sandbox.state import STATUSES, Phase, Submission, World, last_suffix
 
 PAGE_SIZE = 150
-NOT_YOURS = "Sorry, you are not authorized to access this submission."
+OWN = "/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/"
+ONE = "/api/jobs/submission/<int:submission>"
+
+views = Blueprint("submission", __name__)
 
 
-def submit(call: Call, challenge: int, phase: int) -> Reply:
+@views.post(OWN)
+def submit(call: Call, challenge: int, phase: int) -> tuple[dict[str, Any], int]:
     """Take a participant's file."""
     world, user = call.world, call.known_user
     stage = _phase(call, challenge, phase)
     lifecycle.check_open(world, stage, user)
     team = call.team()
     lifecycle.check_room(world, stage, team)
-    if not call.files:
-        if call.data.get("file_url") is None:
-            raise error(400, "The file URL is missing!")
-        raise error(400, "The file URL does not exists!")
-    upload = call.files.get("input_file")
+    if not request.files:
+        missing = call.data.get("file_url") is None
+        raise error(400, "The file URL is missing!" if missing else "The file URL does not exists!")
+    upload = request.files.get("input_file")
     if upload is None:
         raise Refusal(406, {"input_file": ["No file was submitted."]})
-    wish = call.data.get("is_public")
-    try:
-        is_public = None if wish is None else bool(json.loads(wish))
-    except ValueError as problem:
-        raise Breakdown("is_public is not JSON") from problem
     submission = lifecycle.create(
         world,
         phase=stage,
         team=team,
         user=user,
-        content=upload.content,
-        file_name=upload.name,
-        is_public=is_public,
-        fields={name: str(value) for name, value in call.data.items()},
+        content=upload.read(),
+        file_name=upload.filename or "",
+        **call.described(),
     )
-    return Reply(status=201, body=submission_json(world, submission, user))
+    return submission_json(world, submission, user), 201
 
 
-def own(call: Call, challenge: int, phase: int) -> Reply:
+@views.get(OWN)
+def own(call: Call, challenge: int, phase: int) -> dict[str, Any]:
     """List the asking team's submissions to a phase, newest first, deleted ones hidden."""
     stage = _phase(call, challenge, phase)
     team = call.team()
@@ -59,34 +58,34 @@ def own(call: Call, challenge: int, phase: int) -> Reply:
         if (s.team, s.phase) == (team.pk, stage.pk) and not s.ignore_submission
     ]
     mine.sort(key=lambda s: (s.submitted_at, s.pk), reverse=True)
-    shapes = [submission_json(call.world, s, call.user) for s in mine]
-    return Reply(body=paged(shapes, number=call.query.get("page"), size=PAGE_SIZE, address=call.address))
+    return paged([submission_json(call.world, s, call.user) for s in mine], size=PAGE_SIZE)
 
 
-def read(call: Call, submission: int) -> Reply:
+@views.get(ONE)
+def read(call: Call, submission: int) -> dict[str, Any]:
     """Return a submission to its creator or to a host."""
-    found = _readable(call, submission)
-    return Reply(body=submission_json(call.world, found, call.user))
+    return submission_json(call.world, _readable(call, submission), call.user)
 
 
-def soft_delete(call: Call, submission: int) -> Reply:
+@views.delete(ONE)
+def soft_delete(call: Call, submission: int) -> dict[str, Any]:
     """Mark a submission as ignored; its status and its message stay."""
     found = _readable(call, submission)
     found.ignore_submission = True
     call.world.effect("deleted", found.pk)
-    return Reply(body=submission_json(call.world, found, call.user))
+    return submission_json(call.world, found, call.user)
 
 
-def change_visibility(call: Call, challenge: int, phase: int, submission: int) -> Reply:
+@views.patch("/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/<int:submission>")
+def change_visibility(call: Call, challenge: int, phase: int, submission: int) -> dict[str, Any]:
     """Let a team show or hide its submission; let the host's team make its own a baseline."""
     world = call.world
     call.require_challenge(challenge)
-    if phase not in world.phases:
-        raise detail(404, f"ChallengePhase {phase} does not exist")
+    stage = call.phase(phase)
     if not world.is_active:
         raise error(403, "Challenge is not active")
     if not call.is_host:
-        if not world.phases[phase].settings.is_public:
+        if not stage.settings.is_public:
             raise error(403, "Sorry, cannot accept submissions since challenge phase is not public")
         if call.data.get("is_baseline"):
             raise error(400, "Sorry, you are not authorized to make this request")
@@ -98,10 +97,11 @@ def change_visibility(call: Call, challenge: int, phase: int, submission: int) -
     if call.data.get("is_public") is True:
         changes["when_made_public"] = world.clock.now()
     lifecycle.edit(world, found, changes)
-    return Reply(body=submission_json(world, found, call.user))
+    return submission_json(world, found, call.user)
 
 
-def update_meta(call: Call, challenge: int, submission: int) -> Reply:
+@views.patch("/api/jobs/challenges/<int:challenge>/submissions/<int:submission>/update_submission_meta/")
+def update_meta(call: Call, challenge: int, submission: int) -> dict[str, Any]:
     """Write fields of a submission: a host of any, a participant of the own team's.
 
     EvalAI lets participants change status, phase, start and the input file here, in any state.
@@ -117,54 +117,35 @@ def update_meta(call: Call, challenge: int, submission: int) -> Reply:
             raise error(404, f"Submission {submission} does not exist")
         found = candidate
     changes = _changes(world, call.data)
-    if upload := call.files.get("input_file"):
-        lifecycle.replace_file(world, found, upload.content, last_suffix(upload.name))
+    if upload := request.files.get("input_file"):
+        lifecycle.replace_file(world, found, upload.read(), last_suffix(upload.filename or ""))
     lifecycle.edit(world, found, changes)
-    return Reply(body=submission_json(world, found, call.user))
+    return submission_json(world, found, call.user)
 
 
-def rerun(call: Call, submission: int) -> Reply:
+@views.post("/api/jobs/submissions/<int:submission>/re-run/")
+def rerun(call: Call, submission: int) -> dict[str, Any]:
     """Cancel a submission and send a fresh copy of it; the new primary key is only in the message."""
-    world, found = call.world, _existing(call, submission)
+    world, found = call.world, call.submission(submission)
     if found.ignore_submission:
         raise error(400, "Deleted submissions can't be re-run")
-    user = call.known_user
-    if not (call.is_host or user.staff or world.settings.participants_may_re_run):
-        raise error(403, "Only challenge hosts or admins are allowed to re-run a submission")
+    call.require_host(403, "Only challenge hosts or admins are allowed to re-run a submission")
     if not world.is_active:
         raise error(406, f"Challenge {world.settings.title} is not active")
     lifecycle.rerun(world, found)
-    return Reply(body={"success": "Submission is successfully submitted for re-running"})
+    return {"success": "Submission is successfully submitted for re-running"}
 
 
-def resume(call: Call, submission: int) -> Reply:
-    """Bring a failed submission back under its old primary key."""
-    world, found = call.world, _existing(call, submission)
-    if found.ignore_submission:
-        raise error(400, "Deleted submissions can't be resumed")
-    if found.status != "failed":
-        raise error(400, "Only failed submissions can be resumed")
-    call.require_host(403, "Only challenge hosts are allowed to resume a submission")
-    title = world.settings.title
-    if not world.is_active:
-        raise error(406, f"Challenge {title} is not active")
-    if not world.settings.allow_resuming:
-        raise error(406, f"Challenge {title} does not allow resuming submissions.")
-    lifecycle.resume(world, found)
-    return Reply(body={"success": "Submission is successfully resumed"})
-
-
-def send_again(call: Call, phase: int, submission: int) -> Reply:
+@views.post("/api/jobs/phases/<int:phase>/send_submission_message/<int:submission>/")
+def send_again(call: Call, phase: int, submission: int) -> dict[str, Any]:
     """Put another message about a submission on the queue, whatever its state."""
     world = call.world
-    if phase not in world.phases:
-        raise detail(404, f"ChallengePhase {phase} does not exist")
-    lifecycle.check_open(world, world.phases[phase], call.known_user)
+    lifecycle.check_open(world, call.phase(phase), call.known_user)
     call.team()
     found = world.submission(submission)
     body = {"submission_pk": submission, "phase_pk": phase, "challenge_pk": world.settings.challenge}
     lifecycle.send(world, found, body)
-    return Reply(body={})
+    return {}
 
 
 def _phase(call: Call, challenge: int, phase: int) -> Phase:
@@ -175,17 +156,10 @@ def _phase(call: Call, challenge: int, phase: int) -> Phase:
     return call.world.phases[phase]
 
 
-def _existing(call: Call, pk: int) -> Submission:
-    found = call.world.submissions.get(pk)
-    if found is None:
-        raise error(404, f"Submission {pk} does not exist")
-    return found
-
-
 def _readable(call: Call, pk: int) -> Submission:
-    found = _existing(call, pk)
+    found = call.submission(pk)
     if not call.is_host and found.created_by != call.known_user.pk:
-        raise error(401, NOT_YOURS)
+        raise error(401, "Sorry, you are not authorized to access this submission.")
     return found
 
 
@@ -244,25 +218,3 @@ EDITABLE: Mapping[str, Callable[[Any], Any]] = {
     "publication_url": str,
     "submission_metadata": lambda value: value,
 }
-
-ROUTES = (
-    Route(
-        path="/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/",
-        views={"POST": submit, "GET": own},
-    ),
-    Route(
-        path="/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/<int:submission>",
-        views={"PATCH": change_visibility},
-    ),
-    Route(path="/api/jobs/submission/<int:submission>", views={"GET": read, "DELETE": soft_delete}),
-    Route(
-        path="/api/jobs/challenges/<int:challenge>/submissions/<int:submission>/update_submission_meta/",
-        views={"PATCH": update_meta},
-    ),
-    Route(path="/api/jobs/submissions/<int:submission>/re-run/", views={"POST": rerun}),
-    Route(path="/api/jobs/submissions/<int:submission>/resume/", views={"POST": resume}),
-    Route(
-        path="/api/jobs/phases/<int:phase>/send_submission_message/<int:submission>/",
-        views={"POST": send_again},
-    ),
-)

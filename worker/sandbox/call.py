@@ -1,0 +1,139 @@
+"""One request on its way through a view: who asks, and what the body says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from flask import request
+
+from worker.sandbox.replies import Breakdown, detail, error
+from worker.sandbox.state import Phase, Submission, Team, User, World
+
+FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+class Call:
+    """Flask's request, and the user behind it."""
+
+    def __init__(self, world: World, user: User | None) -> None:
+        self.world = world
+        self.user = user
+
+    @property
+    def known_user(self) -> User:
+        """The user; only for views that are closed to the anonymous."""
+        if self.user is None:
+            raise Breakdown("a view that needs a user was reached without one")
+        return self.user
+
+    @cached_property
+    def content(self) -> Any:
+        """The parsed body, whatever its type.
+
+        Raises:
+            Refusal: 415 another media type, 400 broken JSON.
+        """
+        if request.mimetype in FORM_TYPES:
+            return request.form.to_dict()
+        body = request.get_data()
+        if not body:
+            return {}
+        if request.mimetype != "application/json":
+            raise detail(415, f'Unsupported media type "{request.mimetype}" in request.')
+        try:
+            return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        except ValueError as problem:
+            raise detail(400, f"JSON parse error - {problem}") from problem
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The parsed body as a mapping; EvalAI's views fall over when it is something else."""
+        if not isinstance(self.content, dict):
+            raise Breakdown("the body is no object")
+        return self.content
+
+    def text(self, name: str) -> str:
+        """Return a field of the body that EvalAI takes for a string without looking."""
+        value = self.data.get(name, "")
+        if not isinstance(value, str):
+            raise Breakdown(f"{name} is no string")
+        return value
+
+    def described(self) -> dict[str, Any]:
+        """Return what a participant says of a new submission: ``is_public``, and the other fields as text."""
+        wish = self.data.get("is_public")
+        try:
+            is_public = None if wish is None else bool(json.loads(wish))
+        except (TypeError, ValueError) as problem:
+            raise Breakdown("is_public is not JSON") from problem
+        return {"is_public": is_public, "fields": {name: str(value) for name, value in self.data.items()}}
+
+    @property
+    def is_host(self) -> bool:
+        """Whether a host or cohost asks."""
+        return self.world.is_host(self.user)
+
+    def require_host(self, status: int, text: str) -> None:
+        """Let only hosts pass.
+
+        Raises:
+            Refusal: In the code and the words of the view.
+        """
+        if not self.is_host:
+            raise error(status, text)
+
+    def require_queue(self, queue: str, verb: str = "exist") -> None:
+        """Raise 400 unless the queue is the one that lives here.
+
+        It breaks down, as EvalAI does, when two challenges have a queue of the same name.
+        """
+        if self.world.settings.shared_queue:
+            raise Breakdown(
+                "MultipleObjectsReturned: get() returned more than one Challenge -- it returned 2!"
+            )
+        if queue != self.world.settings.queue:
+            raise error(400, f"Challenge with queue name {queue} does not {verb}")
+
+    def require_challenge(self, challenge: int) -> None:
+        """Raise 404 unless the challenge is the one that lives here."""
+        if challenge != self.world.settings.challenge:
+            raise detail(404, f"Challenge {challenge} does not exist")
+
+    def phase(self, pk: int) -> Phase:
+        """Return a phase, or raise 404."""
+        if pk not in self.world.phases:
+            raise detail(404, f"ChallengePhase {pk} does not exist")
+        return self.world.phases[pk]
+
+    def phase_of_split(self, split: int) -> Phase:
+        """Return the phase of a challenge phase split, or raise 404."""
+        phase = self.world.phase_of_split(split)
+        if phase is None:
+            raise detail(404, f"ChallengePhaseSplit {split} does not exist")
+        return phase
+
+    def submission(self, pk: int) -> Submission:
+        """Return a submission, or raise 404 in the words of the reading views."""
+        found = self.world.submissions.get(pk)
+        if found is None:
+            raise error(404, f"Submission {pk} does not exist")
+        return found
+
+    def team(self) -> Team:
+        """Return the asking user's team.
+
+        Raises:
+            Refusal: 403, the user takes no part.
+        """
+        team = self.world.submitting_team(self.known_user)
+        if team is None:
+            raise error(403, "You haven't participated in the challenge")
+        return team
+
+
+def _refuse_constant(name: str) -> float:
+    value = repr(float(name))
+    raise ValueError(f"Out of range float values are not JSON compliant: {value}")

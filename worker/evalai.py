@@ -8,7 +8,7 @@ whoever calls decides.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -31,7 +31,6 @@ from worker.evalai_records import (
     Challenge,
     DatasetSplit,
     Fields,
-    LeaderboardEntry,
     Message,
     Phase,
     PhaseSplit,
@@ -42,7 +41,6 @@ from worker.evalai_records import (
     read_author,
     read_challenge,
     read_dataset_split,
-    read_entry,
     read_members,
     read_message,
     read_phase,
@@ -63,7 +61,6 @@ __all__ = [
     "Challenge",
     "Client",
     "DatasetSplit",
-    "LeaderboardEntry",
     "LinkExpired",
     "Message",
     "NotFound",
@@ -79,8 +76,6 @@ __all__ = [
     "is_loopback",
     "token_expiry",
 ]
-
-MAX_PAGES = 1000
 
 
 class Client:
@@ -253,16 +248,6 @@ class Client:
         self._labels = {(s.phase_pk, codenames[s.dataset_split_pk]): frozenset(s.labels) for s in splits}
         return dict(self._labels)
 
-    def leaderboard(self, phase_split_pk: int) -> list[LeaderboardEntry]:
-        """Read EvalAI's public leaderboard, best first. GET /api/jobs/challenge_phase_split/<s>/leaderboard/."""
-        path = f"/api/jobs/challenge_phase_split/{int(phase_split_pk)}/leaderboard/"
-        return list(self._pages("leaderboard", path))
-
-    def all_entries(self, phase_split_pk: int) -> list[LeaderboardEntry]:
-        """Read the leaderboard with private entries. GET /api/jobs/phase_split/<s>/public_leaderboard_all_entries/."""
-        path = f"/api/jobs/phase_split/{int(phase_split_pk)}/public_leaderboard_all_entries/"
-        return list(self._pages("all_entries", path))
-
     # Writing ----------------------------------------------------------------------------------
 
     def set_running(self, pk: int) -> Submission:
@@ -325,14 +310,6 @@ class Client:
     def _update(self, method: str, endpoint: str, what: str, body: Mapping[str, Any]) -> Any:
         path = f"/api/jobs/challenge/{self._challenge}/update_submission/"
         return self._call(method, endpoint, path, what, body)
-
-    def _pages(self, endpoint: str, path: str) -> Iterator[LeaderboardEntry]:
-        for number in range(1, MAX_PAGES + 1):
-            address = path if number == 1 else f"{path}?page={number}"
-            page = Fields(self._call("GET", endpoint, address, "read the leaderboard"), "page")
-            yield from (read_entry(item) for item in _items(page.raw("results")))
-            if page.raw("next") is None:
-                return
 
 
 def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = None) -> dict[str, float]:

@@ -131,19 +131,6 @@ class DatasetSplit:
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class LeaderboardEntry:
-    """One row of EvalAI's own leaderboard; a value is None where the metric is absent ("#")."""
-
-    row_pk: int
-    submission_pk: int | None
-    team_name: str
-    method_name: str
-    submitted_at: datetime | None
-    is_baseline: bool
-    values: tuple[float | None, ...]
-
-
 class Fields:
     """Typed reading of one JSON object; ``what`` names it in errors."""
 
@@ -363,19 +350,4 @@ def read_dataset_split(document: Any) -> DatasetSplit:
     fields = Fields(document, "dataset split")
     return DatasetSplit(
         pk=fields.integer("id"), codename=fields.text("codename"), name=fields.optional_text("name") or ""
-    )
-
-
-def read_entry(document: Any) -> LeaderboardEntry:
-    """Read a row of a leaderboard."""
-    fields = Fields(document, "leaderboard entry")
-    values = fields.raw("result")
-    return LeaderboardEntry(
-        row_pk=fields.integer("id"),
-        submission_pk=fields.optional_integer("submission__id"),
-        team_name=fields.optional_text("submission__participant_team__team_name") or "",
-        method_name=fields.optional_text("submission__method_name") or "",
-        submitted_at=fields.optional_moment("submission__submitted_at"),
-        is_baseline=fields.flag("submission__is_baseline"),
-        values=tuple(finite(value) for value in values) if isinstance(values, list) else (),
     )

@@ -42,8 +42,6 @@ NOT_CALLED = frozenset(
         "phase_splits",
         "dataset_split",
         "learn_labels",
-        "leaderboard",
-        "all_entries",
     }
 )
 """What the daemon does not use of the client; it changes nothing at EvalAI."""

@@ -127,7 +127,6 @@ READERS: tuple[Callable[[Any], Any], ...] = (
     evalai_records.read_phase,
     evalai_records.read_phase_split,
     evalai_records.read_dataset_split,
-    evalai_records.read_entry,
 )
 
 

@@ -200,17 +200,6 @@ def test_listing_is_the_safety_net(sandbox: Sandbox, client: Client, clock: Manu
     assert client.submissions(submitted_after=eastern) == []
 
 
-def test_leaderboards_follow_their_pages(sandbox: Sandbox, client: Client) -> None:
-    """Every page of a leaderboard is read; absent metrics are no number; private entries come with the host's one."""
-    for index in range(101):
-        pk = sandbox.submit(f"Team {index}", "dev", CSV, is_public=index != 100)
-        client.finish(pk, dev(sandbox), stdout="", result={"q_mean": float(index)}, split="dev_split")
-    public = client.leaderboard(sandbox.split_pk("dev"))
-    assert [entry.values for entry in public] == [(float(v),) for v in range(99, -1, -1)]
-    every = client.all_entries(sandbox.split_pk("dev"))
-    assert (len(every), every[0].team_name, every[-1].team_name) == (101, "Team 100", "Team 0")
-
-
 # Traps
 
 
@@ -417,7 +406,6 @@ def test_permission_is_not_the_tokens_fault(sandbox: Sandbox, connect: Callable[
             lambda c=client: c.submission(pk),
             lambda c=client: c.set_running(pk),
             lambda c=client: c.fail(pk, dev(sandbox), stderr=""),
-            lambda c=client: c.all_entries(sandbox.split_pk("dev")),
         ]
         for call in calls:
             with pytest.raises(NotPermitted):
@@ -438,7 +426,6 @@ def test_what_is_not_there_is_not_found(sandbox: Sandbox, connect: Callable[...,
     calls: list[Callable[[], object]] = [
         lambda: client.submission(99),
         lambda: client.set_running(99),
-        lambda: client.leaderboard(99),
         lambda: client.dataset_split(99),
         lost.receive,
         lost.challenge,
@@ -590,7 +577,6 @@ def test_no_json_breaks_the_readers(document: Any) -> None:
         records.read_phase,
         records.read_phase_split,
         records.read_dataset_split,
-        records.read_entry,
         records.read_account,
         records.read_author,
         records.read_members,
@@ -742,7 +728,7 @@ def test_time_outs_are_on_every_call(sandbox: Sandbox, connect: Callable[..., Cl
             sent.append((method, url.removeprefix(sandbox.url)))
             return super().request(method, url, **options)
 
-    pk, split = sandbox.submit("Team Alice", "dev", CSV), sandbox.split_pk("dev")
+    pk = sandbox.submit("Team Alice", "dev", CSV)
     client = connect(session=Watching(), timeout_s=(3.0, 4.0))
     message = client.receive()
     client.submission(pk)
@@ -751,8 +737,6 @@ def test_time_outs_are_on_every_call(sandbox: Sandbox, connect: Callable[..., Cl
     client.phases()
     client.phase_splits()
     client.dataset_split(51)
-    client.leaderboard(split)
-    client.all_entries(split)
     client.set_running(pk)
     client.finish(pk, dev(sandbox), stdout="", result={"q_mean": 1}, split="dev_split")
     client.fail(pk, dev(sandbox), stderr="")
@@ -768,8 +752,6 @@ def test_time_outs_are_on_every_call(sandbox: Sandbox, connect: Callable[..., Cl
         ("GET", "/api/challenges/7/phases/"),
         ("GET", "/api/challenges/7/challenge_phase_split"),
         ("GET", "/api/challenges/challenge/create/dataset_split/51/"),
-        ("GET", f"/api/jobs/challenge_phase_split/{split}/leaderboard/"),
-        ("GET", f"/api/jobs/phase_split/{split}/public_leaderboard_all_entries/"),
         ("PATCH", "/api/jobs/challenge/7/update_submission/"),
         ("PUT", "/api/jobs/challenge/7/update_submission/"),
         ("PUT", "/api/jobs/challenge/7/update_submission/"),

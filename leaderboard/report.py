@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -12,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard.assessment import Assessment, assess, figures
-from leaderboard.assets import templates
+from leaderboard.assessment import Assessment, assess
 from leaderboard.awards import awards
-from leaderboard.board import fingerprint
-from leaderboard.diagnostics import Duplicate, activity, diagnose_tasks, find_duplicates
-from leaderboard.figures import Private, to_document
+from leaderboard.diagnostics import Duplicate, activity, diagnose_tasks, find_duplicates, median_seconds
+from leaderboard.figures import figures, fingerprint, task_weights
+from leaderboard.names import display_name
 from leaderboard.replay import tally
-from leaderboard.snapshot import Board, Entry, PhaseSnapshot
+from leaderboard.rows import minute
+from leaderboard.snapshot import Board, PhaseSnapshot
 from leaderboard.uncertainty import REPLICATES
 from scoring.hierarchy import TaskPlace, ceiled, group_scores
 
@@ -82,7 +81,21 @@ def report(
         "history": _history(boards),
         "duplicates": [_duplicate(phase, duplicate) for duplicate in find_duplicates(phase.entries)],
         "activity": [asdict(team) | {"probing": team.probing} for team in activity(phase)],
-        "cost": _cost(phase.entries),
+        "cost": {
+            "submissions": len(phase.entries),
+            "seconds": math.fsum(entry.seconds for entry in phase.entries),
+            "median_seconds": median_seconds(phase.entries),
+            "each": [
+                {
+                    "submission": entry.submission,
+                    "team": entry.team,
+                    "submitted_at": entry.submitted_at.isoformat(),
+                    "public": entry.public,
+                    "seconds": entry.seconds,
+                }
+                for entry in sorted(phase.entries, key=lambda entry: entry.submission)
+            ],
+        },
     }
     if assessment is not None:
         document |= _assessed(phase, assessment, replicates)
@@ -96,9 +109,7 @@ def report(
 
 
 def _assessed(phase: PhaseSnapshot, assessment: Assessment, replicates: int) -> dict[str, Any]:
-    private = Private(
-        fingerprint=fingerprint(phase, assessment.contenders, replicates), figures=figures(assessment)
-    )
+    private = figures(assessment, fingerprint(phase, assessment.contenders, replicates))
     standings = [
         {
             "submission": contender.entry.submission,
@@ -120,7 +131,7 @@ def _assessed(phase: PhaseSnapshot, assessment: Assessment, replicates: int) -> 
             asdict(task) | {"separates_nobody": task.separates_nobody}
             for task in diagnose_tasks(phase, assessment)
         ],
-        "figures": to_document(private),
+        "figures": private,
         "folds": {
             task: [_spread(contender.entry.scores[task]) for contender in assessment.contenders]
             for task in assessment.tasks
@@ -180,27 +191,9 @@ def _history(boards: Sequence[Board]) -> dict[str, Any]:
             {
                 "sequence": board.sequence,
                 "made_at": board.made_at.isoformat(),
-                "weights": board.private.weights,
+                "weights": task_weights(board.private),
             }
             for board in boards
-        ],
-    }
-
-
-def _cost(entries: Sequence[Entry]) -> dict[str, Any]:
-    return {
-        "submissions": len(entries),
-        "seconds": math.fsum(entry.seconds for entry in entries),
-        "median_seconds": statistics.median([entry.seconds for entry in entries]) if entries else 0.0,
-        "each": [
-            {
-                "submission": entry.submission,
-                "team": entry.team,
-                "submitted_at": entry.submitted_at.isoformat(),
-                "public": entry.public,
-                "seconds": entry.seconds,
-            }
-            for entry in sorted(entries, key=lambda entry: entry.submission)
         ],
     }
 
@@ -217,18 +210,26 @@ def _duplicate(phase: PhaseSnapshot, duplicate: Duplicate) -> dict[str, Any]:
 
 
 def _html(document: Mapping[str, Any]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("leaderboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["name"] = display_name
+    environment.filters["minute"] = lambda stamp: minute(datetime.fromisoformat(stamp))
     rows = document["figures"].get("rows", [])
-    return (
-        templates()
-        .get_template("report.html.j2")
-        .render(
-            report=document,
-            teams={standing["submission"]: standing["team"] for standing in document["standings"]},
-            rows=[standing | row for standing, row in zip(document["standings"], rows, strict=True)],
-            heat=_heat([row["q"] for row in rows]),
-            boxes={task: _boxes(cells) for task, cells in document["folds"].items()},
-            sparks=_sparks(document["history"]["weights"]),
-        )
+    template = environment.get_template("report.html.j2")
+    return template.render(
+        report=document,
+        teams={standing["submission"]: standing["team"] for standing in document["standings"]},
+        rows=[standing | row for standing, row in zip(document["standings"], rows, strict=True)],
+        heat=_heat([row["q"] for row in rows]),
+        boxes={task: _boxes(cells) for task, cells in document["folds"].items()},
+        sparks=_sparks(document["history"]["weights"]),
     )
 
 

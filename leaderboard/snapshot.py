@@ -8,11 +8,9 @@ pure: equal values in, equal bytes out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-
-from leaderboard.figures import Private
 
 RowKey = tuple[int, str]
 """Team key and, for baselines only, the method: the identity of a row through the history."""
@@ -160,7 +158,8 @@ class Board:
         made_at: When it was made, aware UTC.
         triggers: Public submissions that became counted with this board (pks); empty if a rule, name or flag changed.
         standings: In board order.
-        private: Kept for the organizer, for replay and reveal; never rendered before.
+        private: Organizer-only figures, JSON-ready, kept for replay and reveal; never rendered before. Their shape stands in
+            :mod:`leaderboard.figures`.
     """
 
     phase: str
@@ -168,12 +167,7 @@ class Board:
     made_at: datetime
     triggers: tuple[int, ...]
     standings: tuple[Standing, ...]
-    private: Private = field(default_factory=Private)
-
-    def rules_then(self, rules: Rules) -> Rules:
-        """Return the rules by which this board was made; today's for what it did not keep."""
-        kept = self.private.rules
-        return rules if kept is None else replace(rules, **asdict(kept))
+    private: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from random import Random
 
+from worker.state.records import LONGEST_WAIT
+
 LONGEST_S = 60.0
+
+
+@dataclass(kw_only=True)
+class Retry:
+    """Tries in vain of one thing, in a row, and when the next one may come.
+
+    Attributes:
+        tries: How many.
+        not_before: When the next one may come.
+    """
+
+    tries: int = 0
+    not_before: datetime | None = None
+
+    def due(self, now: datetime) -> bool:
+        """Tell whether the next one may come now; a moment too far off is from before the clock was set back."""
+        return self.not_before is None or not now < self.not_before <= now + LONGEST_WAIT
+
+    def failed(self, not_before: datetime) -> None:
+        """Count a try in vain."""
+        self.tries += 1
+        self.not_before = not_before
+
+    def clear(self) -> None:
+        """Begin anew: it worked, or what it depends on has changed."""
+        self.tries, self.not_before = 0, None
 
 
 def backoff(tries: int, *, first_s: float, random: Random) -> timedelta:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leaderboard import board as boards
-from leaderboard.figures import Private
 from leaderboard.snapshot import Board
 from worker.state import Transaction
 
@@ -38,7 +37,8 @@ class BoardHistory:
 def _append(known: list[Board], board: Board) -> None:
     if known:
         rows = {standing.key: standing for standing in known[-1].standings}
-        known[-1] = replace(known[-1], private=Private(rules=known[-1].private.rules))
+        kept = {"rules": known[-1].private["rules"]} if "rules" in known[-1].private else {}
+        known[-1] = replace(known[-1], private=kept)
         same = (rows.get(standing.key) for standing in board.standings)
         board = replace(
             board,

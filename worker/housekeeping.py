@@ -1,21 +1,24 @@
 """Housekeeping of stored files: compress what is answered, remove what is older than `keep_days`.
 
 Files are kept for re-scoring. A plain CSV compresses to less than half, but that costs seconds, so it is done after the answer, one file at
-a time, in a thread.
+a time, while nothing else is to do.
 """
 
 from __future__ import annotations
 
 import gzip
+import secrets
 import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from scoring.errors import NeucoError
 from worker.context import Context
 from worker.files import FileStore
-from worker.lanes import Lane
+from worker.runtime import Act, Runner
+from worker.runtime.acts import Result
+from worker.state import Transaction
 from worker.states import ACTIVE
 
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1")  # gzip, zip and NPZ, Parquet
@@ -35,28 +38,49 @@ class Housekeeping:
     def __init__(self, context: Context, files: FileStore) -> None:
         self._context = context
         self._files = files
-        self._lane: Lane[Any] = Lane("housekeeping", context.wake)
+        self._runner: Runner[FileStore] = Runner(
+            "files", context.store, wake=context.wake, checkpoint=context.checkpoint
+        )
         self._looked_at: datetime | None = None
-        self._todo: list[Path] = []
+        self._stored: dict[Path, bool] = {}  # to whether it is worth compressing; nobody has sorted them yet
+        self._compressible: list[Path] = []  # and wanted
+
+    @property
+    def late(self) -> bool:
+        """Whether an act that was given up cannot be recorded as failed."""
+        return self._runner.late
 
     def step(self, now: datetime, *, idle: bool) -> bool:
-        """Take in a finished compression, or begin the next one while nothing else is to do."""
-        if self._lane.collect(now):
+        """Take in what was done; while nothing else is to do, remove what is old or begin the next act."""
+        ended = self._runner.collect(now)
+        if ended is not None:
+            if isinstance(ended.act, LookAtFiles) and ended.error is None:
+                self._stored = ended.result
             return True
-        if self._lane.busy or not idle or not self._files.keeps():
+        if self._runner.busy or not idle or not self._files.keeps():
             return False
-        if self._todo:
-            path = self._todo.pop()
-            self._lane.start(lambda: compress(path), done=lambda *_: None, failed=self._failed)
-            return True
-        if self._looked_at is not None and now - EVERY < self._looked_at <= now:
+        if self._stored:
+            self._sort(now)
+        act = self.next_act(now)
+        if act is None:
             return False
-        self._looked_at = now
-        self._look(now)
-        return False
+        if isinstance(act, CompressFile):
+            self._compressible.remove(act.path)
+        else:
+            self._looked_at = now
+        self._runner.start(act, self._files, now)
+        return True
 
-    def _look(self, now: datetime) -> None:
-        """Remove what is old, and list what is worth compressing."""
+    def next_act(self, now: datetime) -> FilesAct[Any] | None:
+        """Return what is to be done with the stored files, if anything is."""
+        if self._compressible:
+            return CompressFile(self._context, self._compressible[-1])
+        if self._looked_at is not None and now - EVERY < self._looked_at <= now:
+            return None
+        return LookAtFiles(self._context)
+
+    def _sort(self, now: datetime) -> None:
+        """Remove what is old, and keep in mind what is worth compressing."""
         horizon = now - timedelta(days=self._context.configuration.submission.keep_days)
         with self._context.store.read() as tx:
             known = tx.submissions()
@@ -64,13 +88,13 @@ class Housekeeping:
             row.file_hash for row in known if row.state in ACTIVE or (row.submitted_at or now) > horizon
         }
         busy = {row.file_hash for row in known if row.state in ACTIVE}
-        for path in list(self._files.stored()):
-            file_hash = path.name
-            if file_hash not in wanted:
+        for path, plain in self._stored.items():
+            if path.name not in wanted:
                 if not self._perhaps_new(path, now):
-                    self._files.remove(file_hash)
-            elif file_hash not in busy and worth_compressing(path):
-                self._todo.append(path)
+                    self._files.remove(path.name)
+            elif plain and path.name not in busy:
+                self._compressible.append(path)
+        self._stored = {}
 
     def _perhaps_new(self, path: Path, now: datetime) -> bool:
         """Tell whether another worker may just have stored a file that the database does not name yet."""
@@ -81,8 +105,67 @@ class Housekeeping:
         except FileNotFoundError:
             return True
 
-    def _failed(self, error: NeucoError, now: datetime) -> None:
-        self._context.trouble("files.compress", error, now=now)
+
+class FilesAct(Act[FileStore, Result]):
+    """An act on the stored files; one that fails comes again with the next look at them.
+
+    Args:
+        context: The worker's surroundings.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
+        """Tell that what was wrong is over."""
+        tx.resolve_alert(f"files.{self.name}", now=now)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell the organizer."""
+        self._context.report(tx, f"files.{self.name}", error, now=now)
+
+
+class LookAtFiles(FilesAct["dict[Path, bool]"]):
+    """List the stored files, with whether each is worth compressing."""
+
+    name = "look"
+    what: ClassVar[str] = "The look at the stored files"
+    time_out_s = 600.0
+
+    def perform(self, resource: FileStore) -> dict[Path, bool]:
+        """Look at the beginning of each."""
+        return {path: worth_compressing(path) for path in resource.stored()}
+
+
+class CompressFile(FilesAct[None]):
+    """Replace a stored file by its gzip, which reads as the same embeddings.
+
+    Args:
+        context: The worker's surroundings.
+        path: The file; its name stays the hash of what was downloaded.
+    """
+
+    name = "compress"
+    what: ClassVar[str] = "The compression of a stored file"
+    time_out_s = 600.0
+
+    def __init__(self, context: Context, path: Path) -> None:
+        super().__init__(context)
+        self.path = path
+
+    def perform(self, resource: FileStore) -> None:
+        """Write it to a place of its own, as an earlier try may hang on, and put it where the file was."""
+        folder = resource.temporary(f"compress-{secrets.token_hex(4)}")
+        folder.mkdir(mode=0o700)
+        try:
+            with (
+                self.path.open("rb") as source,
+                gzip.open(folder / "file", "wb", compresslevel=LEVEL) as target,
+            ):
+                shutil.copyfileobj(source, target, 1 << 20)
+            (folder / "file").replace(self.path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def worth_compressing(path: Path) -> bool:
@@ -92,14 +175,3 @@ def worth_compressing(path: Path) -> bool:
             return not file.read(4).startswith(COMPRESSED)
     except FileNotFoundError:
         return False
-
-
-def compress(path: Path) -> None:
-    """Replace a stored file by its gzip, which reads as the same embeddings; its name stays the hash of what was downloaded."""
-    temporary = path.with_suffix(".part")
-    try:
-        with path.open("rb") as source, gzip.open(temporary, "wb", compresslevel=LEVEL) as target:
-            shutil.copyfileobj(source, target, 1 << 20)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from scoring.engine import ignore, never
 from scoring.errors import OrganizerError
-from scoring.local import available_cores
 from scoring.splits import held_out
 
 TEST_SIZE = 0.1  # NeuCo-Bench's, for every probe
@@ -29,7 +28,7 @@ class TaskKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ProbeInput:
+class Exercise:
     """One task, ready to train on.
 
     Attributes:
@@ -50,12 +49,7 @@ class ProbeInput:
     @property
     def outputs(self) -> int:
         """How many numbers a probe says about a sample."""
-        return len(self.classes) if self.has_columns else 1
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether what a probe says about samples is a matrix, with a column for each class or label."""
-        return self.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}
+        return len(self.classes) if self.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL} else 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +87,7 @@ class Training:
         axis: What the histories run over.
     """
 
-    folds: Sequence[FoldResult]
+    folds: tuple[FoldResult, ...]
     hyperparameters: Mapping[str, Any]
     axis: str = "Epoch"
 
@@ -111,7 +105,7 @@ class Probe(Interface):
 
     def train(
         self,
-        data: ProbeInput,
+        exercise: Exercise,
         *,
         folds: int,
         details: bool = False,
@@ -121,7 +115,7 @@ class Probe(Interface):
         """Train and score on K random splits.
 
         Args:
-            data: The task.
+            exercise: The task.
             folds: Number K of folds.
             details: Whether losses and predictions on the training part are wanted, for plots.
             progress: Called with the number of folds finished since the last call.
@@ -155,11 +149,6 @@ class ProbeSettings:
     params: Mapping[str, Any]
     seed: int = 42
     threads: int | None = None
-
-    @property
-    def workers(self) -> int:
-        """How many folds are trained at once."""
-        return self.threads or available_cores()
 
 
 def shuffle_splits(rows: int, folds: int, seed: int) -> Iterator[NDArray[np.int32]]:

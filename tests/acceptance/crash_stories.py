@@ -5,13 +5,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-import worker
+import worker.daemon
 from tests.worker.stage import NEW, Stage, embeddings
+from tests.worker.test_alerts_and_publishing import Hook
 from worker.evalai import Client
 from worker.intake.calls import Call
+from worker.runtime import Act, UnrecordedAct
 from worker.states import TRANSITIONS, State
 
 ENOUGH = 5  # waiting submissions; no more than two are fetched ahead
@@ -52,21 +56,29 @@ def client_methods() -> set[str]:
     return {name for name, _ in inspect.getmembers(Client) if not name.startswith("_")}
 
 
-def errands() -> set[str]:
-    """Return the names of the acts on EvalAI, whoever starts them."""
-    acts, found = set(Call.__subclasses__()), set()
-    while acts:
-        act = acts.pop()
-        found.add(act.name)
-        acts |= set(act.__subclasses__())
+def acts(kind: type[Act[Any, Any]] = Act) -> set[str]:
+    """Return the names of the acts of a kind, whoever starts them; one that records nothing leaves nothing half done."""
+    kinds, found = set(kind.__subclasses__()), set()
+    while kinds:
+        act = kinds.pop()
+        if issubclass(act, UnrecordedAct):
+            continue
+        if act.__module__.startswith("worker.") and hasattr(act, "name"):
+            found.add(act.name)
+        kinds |= set(act.__subclasses__())
     return found
+
+
+def errands() -> set[str]:
+    """Return the names of the acts on EvalAI."""
+    return acts(Call)
 
 
 def kill_points() -> list[str]:
     """Generate every kill point: before and after each transition, each call, each child, each file and push."""
     moves = [f"new>{State.RECEIVED}"]
     moves += [f"{source}>{target}" for source, targets in TRANSITIONS.items() for target in targets]
-    calls = [f"call {name}" for name in sorted(errands())]
+    calls = [f"call {name}" for name in sorted(acts())]
     points = {f"{when} {what}" for when in ("before", "after") for what in (*moves, *calls)}
     for path in SOURCES:
         points |= set(re.findall(r'checkpoint\("([^"{]+)"\)', path.read_text()))
@@ -380,6 +392,24 @@ def reloaded(plot: Plot, point: str) -> None:
     plot.live(at=point, meanwhile="reload", when=lambda: listed(plot.stage, seen))
 
 
+def alerted(plot: Plot, point: str) -> None:
+    """The organizer is told something by the webhook."""
+    hook = Hook()
+    (plot.stage.folder / "hook").write_text(hook.url)
+    plot.stage.configure({"alerts": {"webhook": "file:hook"}})
+    with closing(plot.stage.store()) as store, store.write() as tx:
+        tx.raise_alert(point, "queue.foreign", "Something is wrong.", now=datetime.now(UTC))
+    plot.live(at=point)
+    plot.stage.configure({"alerts": {"webhook": None}})
+    hook.close()
+
+
+def tidied(plot: Plot, point: str) -> None:
+    """A stored file is compressed when its submission is answered."""
+    plot.bring(State.POSTED, embeddings(NEW + 200 + plot.count))
+    plot.live(at=point)
+
+
 def _both(*whats: str) -> list[str]:
     return [f"{when} {what}" for what in whats for when in ("before", "after")]
 
@@ -430,5 +460,7 @@ STORIES: dict[Story, list[str]] = {
     set_back(State.PUBLISHED): _both("published>scored"),
     hidden: _both("published>posted"),
     reloaded: _both("call reconnect"),
+    alerted: _both("call alert"),
+    tidied: _both("call look", "call compress"),
 }
 """Which story leads to which points; a point may stand in several."""

@@ -176,7 +176,9 @@ def test_a_phase_closes_on_all_that_was_answered(stage: Stage) -> None:
     stage.configure({"leaderboard": {"publish_every": 3600}})
     with stage.play() as play:
         first = stage.submit("A", embeddings(1))
-        play.drive(lambda: play.states().get(first) == "published")
+        play.drive(lambda: play.states().get(first) == "posted")
+        play.clock.advance(3600)
+        play.drive(lambda: play.state(first) is State.PUBLISHED)
         second = stage.submit("B", embeddings(2))
         play.drive(lambda: play.states().get(second) == "posted")
         assert stage.teams() == ["A"]

@@ -140,7 +140,7 @@ def test_an_alert_is_news_once_until_it_is_over(store: Store) -> None:
         assert tx.raise_alert("k", "code", "text", now=NOW)
         assert not tx.raise_alert("k", "code", "text", now=NOW)
         assert tx.alerts()[0].count == 2
-        tx.alert_sent("k", now=NOW)
+        tx.alert_sent(tx.alerts()[0], now=NOW)
         assert tx.alerts(unsent_only=True) == []
         tx.resolve_alert("k", now=NOW)
         assert tx.alerts() == []

@@ -14,11 +14,11 @@ from typing import Any
 
 from scoring.errors import NeucoError, OrganizerError
 from worker import storage
-from worker.alerts import Alerting
 from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup, is_overtaken, load_phase, tasks_changed
 from worker.configuration import Configuration
 from worker.context import Context
+from worker.daemon.alerts import Alerting
 from worker.endings import give_back
 from worker.evalai import Client
 from worker.evaluation import Evaluation
@@ -157,6 +157,11 @@ class Worker:
     def busy(self) -> bool:
         """Whether something slow is under way."""
         return self.intake.busy or self.fetching.busy or self.evaluation.busy or self.publishing.busy
+
+    @property
+    def late(self) -> bool:
+        """Whether something hangs that cannot even be given up."""
+        return any(part.late for part in (self.intake, self.alerting, self.housekeeping))
 
     def reload(
         self, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime

@@ -35,6 +35,8 @@ class Call(Act[Client, Result]):
         ahead: How many calls must be able to follow it at once: a reading that grows old before `running` may leave is wasted.
     """
 
+    what: ClassVar[str] = "A call to EvalAI"
+    time_out_s = 75.0  # in all; connecting and each read have time-outs of their own
     pk: int | None = None
     answer: bool = False
     ahead: int = 0
@@ -83,6 +85,7 @@ class CallRunner:
         self._tries: dict[str, int] = {}
         self._not_before: dict[str, datetime] = {}
         self._reloaded = False
+        self._hung = False  # a thread that was given up may still use the client
         self._calls_before = 0  # of the client, when the call under way began
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
@@ -96,6 +99,11 @@ class CallRunner:
     def busy(self) -> bool:
         """Whether a call is under way."""
         return self._runner.busy
+
+    @property
+    def late(self) -> bool:
+        """Whether a call that was given up cannot be recorded as failed."""
+        return self._runner.late
 
     def due(self, name: str, now: datetime) -> bool:
         """Tell whether a call's back-off is over; a moment too far off is from before the clock was set back."""
@@ -112,8 +120,8 @@ class CallRunner:
         keep = self._budget.reserve + call.ahead
         if not self._budget.allows(now, answer=call.answer, keep=keep) or not self.due(ALL, now):
             return False
-        if self._reloaded or self._tries.get(ALL):
-            self._reloaded = False
+        if self._reloaded or self._hung or self._tries.get(ALL):
+            self._reloaded = self._hung = False
             self._renew_client()
         self._budget.spend(now)
         self._calls_before = self._client.calls
@@ -122,7 +130,7 @@ class CallRunner:
 
     def collect(self, now: datetime) -> bool:
         """Take in a finished call."""
-        ended = self._runner.ended
+        ended = self._runner.look(now)
         if ended is None:
             return False
         call = ended.act
@@ -133,6 +141,7 @@ class CallRunner:
             self._runner.record(now)
         except OrganizerError as error:
             self.fatal = error
+        self._hung |= ended.given_up
         # What a call of several requests has sent beyond its first; how many, only EvalAI's answers tell.
         if (more := self._client.calls - self._calls_before - 1) > 0:
             self._budget.spend(now, more)

@@ -102,6 +102,11 @@ class Intake:
         """Whether a call is under way."""
         return self._runner.busy
 
+    @property
+    def late(self) -> bool:
+        """Whether a call that was given up cannot be recorded as failed."""
+        return self._runner.late
+
     def reload(self) -> None:
         """Take up a changed configuration: its token, and phases that EvalAI may have got meanwhile."""
         self.session.outdated = True

@@ -21,16 +21,20 @@ class Act(ABC, Generic[Resource, Result]):
 
     Attributes:
         name: For the log, the back-off and the points at which tests kill the process.
+        what: The subject of a sentence about it, for people.
+        time_out_s: After so long it is given up; libraries have time-outs of their own, and this one is longer.
     """
 
     name: ClassVar[str]
+    what: ClassVar[str]
+    time_out_s: float
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Record what is about to happen, so that a death in the middle of it is understood."""
 
     @abstractmethod
     def perform(self, resource: Resource) -> Result:
-        """Do it: in a thread of its own, without touching any state of ours.
+        """Do it: in a thread of its own, without changing any state of ours.
 
         Raises:
             NeucoError: If it fails.
@@ -49,3 +53,16 @@ class Act(ABC, Generic[Resource, Result]):
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
         """Take note of an error in memory, once it is recorded."""
+
+    def give_up(self, resource: Resource) -> None:
+        """End what hangs, as far as that can be done from another thread; what is performed later all the same counts for nothing."""
+
+
+class UnrecordedAct(Act[Resource, Result]):
+    """An act that must be possible while the database cannot be written: nothing is recorded before or after it."""
+
+    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
+        """Never called."""
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Never called."""

@@ -9,8 +9,11 @@ from datetime import datetime
 from typing import Any, Generic
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.runtime.acts import Act, Resource
+from worker.runtime.acts import Act, Resource, UnrecordedAct
 from worker.state import Store
+
+LOOK_S = 5.0
+"""The most that counts between two looks at an act: a clock that jumps, or a machine that slept, is not the act's fault."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +24,25 @@ class Ended(Generic[Resource]):
         act: Which.
         result: What it gave; None also after an error.
         error: Why it failed, if it did.
+        given_up: Whether it hung; its thread may still be using the resource.
     """
 
     act: Act[Resource, Any]
-    result: Any
-    error: NeucoError | None
+    result: Any = None
+    error: NeucoError | None = None
+    given_up: bool = False
+
+
+@dataclass(kw_only=True)
+class _Performance(Generic[Resource]):
+    """One performance of an act; its thread writes here, also when nobody looks any more."""
+
+    act: Act[Resource, Any]
+    resource: Resource
+    looked_at: datetime
+    spent_s: float = 0.0
+    thread: threading.Thread | None = None
+    ended: Ended[Resource] | None = None
 
 
 class Runner(Generic[Resource]):
@@ -45,13 +62,18 @@ class Runner(Generic[Resource]):
         self._store = store
         self._wake = wake
         self._checkpoint = checkpoint
-        self._thread: threading.Thread | None = None
-        self._ended: Ended[Resource] | None = None
+        self._performance: _Performance[Resource] | None = None
 
     @property
     def busy(self) -> bool:
         """Whether an act is under way, or its outcome waits to be recorded."""
-        return self._thread is not None
+        return self._performance is not None
+
+    @property
+    def late(self) -> bool:
+        """Whether an act that was given up keeps the next one waiting, because its failure cannot be recorded."""
+        performance = self._performance
+        return performance is not None and performance.ended is not None and performance.ended.given_up
 
     def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> None:
         """Record an act's intent and begin it.
@@ -61,65 +83,105 @@ class Runner(Generic[Resource]):
         """
         if self.busy:
             raise RuntimeError(f"runner {self._name} is busy")
-        with self._store.write() as tx:
-            act.intent(tx, now)
-        self._ended = None
-        # A daemon thread: a call that hangs must not keep the process from ending.
-        self._thread = threading.Thread(
-            target=self._run, args=(act, resource), name=f"runner-{self._name}", daemon=True
+        if not isinstance(act, UnrecordedAct):
+            with self._store.write() as tx:
+                act.intent(tx, now)
+        performance = _Performance(act=act, resource=resource, looked_at=now)
+        # A daemon thread: an act that hangs must not keep the process from ending.
+        performance.thread = threading.Thread(
+            target=self._perform, args=(performance,), name=f"runner-{self._name}", daemon=True
         )
-        self._thread.start()
+        self._performance = performance
+        performance.thread.start()
 
-    def _run(self, act: Act[Resource, Any], resource: Resource) -> None:
-        result, error = None, None
+    def _perform(self, performance: _Performance[Resource]) -> None:
+        act = performance.act
         try:
             self._checkpoint(f"before call {act.name}")
-            result = act.perform(resource)
+            result = act.perform(performance.resource)
             self._checkpoint(f"after call {act.name}")
-        except NeucoError as problem:
-            error = problem
+            performance.ended = Ended(act=act, result=result)
+        except NeucoError as error:
+            performance.ended = Ended(act=act, error=error)
         except Exception as problem:  # noqa: BLE001 - converted: an unknown exception is infrastructure
-            error = InfrastructureError(
-                f"Unexpected {type(problem).__name__} in {self._name}.",
-                cure="It is tried again; if it stays, the log of this moment tells the maintainers what happened.",
-                code="unexpected",
-            )
-            error.__cause__ = problem
-        self._ended = Ended(act=act, result=result, error=error)
+            performance.ended = Ended(act=act, error=self._unexpected(problem))
         self._wake()
 
-    @property
-    def ended(self) -> Ended[Resource] | None:
-        """The act that has ended, if one has; its outcome is still to be recorded."""
-        return self._ended
+    def _unexpected(self, problem: Exception) -> InfrastructureError:
+        error = InfrastructureError(
+            f"Unexpected {type(problem).__name__} in {self._name}.",
+            cure="It is tried again; if it stays, the log of this moment tells the maintainers what happened.",
+            code="unexpected",
+        )
+        error.__cause__ = problem
+        return error
+
+    def look(self, now: datetime) -> Ended[Resource] | None:
+        """Return the act that is over, if one is: its outcome is still to be recorded. One that hangs is given up."""
+        performance = self._performance
+        if performance is None:
+            return None
+        performance.spent_s += min(max((now - performance.looked_at).total_seconds(), 0.0), LOOK_S)
+        performance.looked_at = now
+        if performance.ended is None and performance.spent_s > performance.act.time_out_s:
+            self._give_up(performance)
+        return self._performance.ended if self._performance is not None else None
+
+    def _give_up(self, performance: _Performance[Resource]) -> None:
+        """Leave the thread to itself, with a performance that nobody looks at any more."""
+        act = performance.act
+        error = InfrastructureError(
+            f"{act.what} did not end within {act.time_out_s:.0f} seconds and was given up.",
+            cure="It is tried again; if this goes on, look at the other side and at the way there.",
+            code="act.timed_out",
+        )
+        self._performance = _Performance(
+            act=act,
+            resource=performance.resource,
+            looked_at=performance.looked_at,
+            ended=Ended(act=act, error=error, given_up=True),
+        )
+        act.give_up(performance.resource)
 
     def record(self, now: datetime) -> None:
-        """Record what came of the act that has ended, and be free for the next one.
+        """Record what came of the act that is over, and be free for the next one.
 
         As long as it cannot be recorded, because the database cannot be written, the act stays: nothing that was done outside is forgotten.
 
         Raises:
             NeucoError: As the act or the database refuses it; an organizer's error is the act's own, and ends it.
         """
-        ended = self._ended
-        if self._thread is None or ended is None:
+        ended = None if self._performance is None else self._performance.ended
+        if ended is None:
             raise RuntimeError(f"runner {self._name} has nothing to record")
-        try:
-            with self._store.write() as tx:
-                if ended.error is None:
-                    ended.act.outcome(tx, ended.result, now)
-                else:
-                    ended.act.failure(tx, ended.error, now)
-        except OrganizerError:
-            self._free()
-            raise
+        if not isinstance(ended.act, UnrecordedAct):
+            try:
+                with self._store.write() as tx:
+                    if ended.error is None:
+                        ended.act.outcome(tx, ended.result, now)
+                    else:
+                        ended.act.failure(tx, ended.error, now)
+            except OrganizerError:
+                self._free()
+                raise
         self._free()
         if ended.error is None:
             ended.act.recorded(ended.result, now)
         else:
             ended.act.failure_recorded(ended.error, now)
 
+    def collect(self, now: datetime) -> Ended[Resource] | None:
+        """Look, and record what came of an act that is over; return it.
+
+        Raises:
+            NeucoError: As :meth:`record`.
+        """
+        ended = self.look(now)
+        if ended is not None:
+            self.record(now)
+        return ended
+
     def _free(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-        self._thread, self._ended = None, None
+        if self._performance is not None and self._performance.thread is not None:
+            self._performance.thread.join()
+        self._performance = None

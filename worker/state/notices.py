@@ -54,9 +54,11 @@ class Notices(Tables):
             query = query.where(table.c.sent_at.is_(None))
         return [Alert(**row._mapping) for row in self._connection.execute(query)]
 
-    def alert_sent(self, key: str, *, now: datetime) -> None:
-        """Record that the organizer was told."""
-        self._connection.execute(schema.alerts.update().where(schema.alerts.c.key == key).values(sent_at=now))
+    def alert_sent(self, alert: Alert, *, now: datetime) -> None:
+        """Record that the organizer was told, unless it was over meanwhile and is raised anew."""
+        table = schema.alerts
+        same = (table.c.key == alert.key) & (table.c.raised_at == alert.raised_at)
+        self._connection.execute(table.update().where(same).values(sent_at=now))
 
     def log(
         self, action: str, *, actor: str, now: datetime, submission: int | None = None, **detail: Any

@@ -1,0 +1,208 @@
+"""Alerts: telling the organizer what needs a person, once.
+
+An alert is raised with a key; while it is raised it is told once. It goes to the log, to `status`, and to a Slack-compatible webhook.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+import requests
+
+from scoring.errors import InfrastructureError, NeucoError
+from worker.backoff import Retry
+from worker.context import Context
+from worker.runtime import Act, Runner, UnrecordedAct
+from worker.sharing import COURIER
+from worker.state import Alert, Transaction
+from worker.user_agent import USER_AGENT
+
+TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
+GIVEN_UP_S = 20.0  # in all
+PATIENCE = timedelta(minutes=1)  # with a state that fails for another reason than its disk: a lock passes
+
+
+class Alerting:
+    """Sends unsent alerts to the webhook, one at a time; and tells of a state that fails, though that cannot be recorded.
+
+    Args:
+        context: The worker's surroundings.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        wake, checkpoint = context.wake, context.checkpoint
+        self._runner: Runner[str] = Runner("alerts", context.store, wake=wake, checkpoint=checkpoint)
+        # An alert that was sent waits for the database to take that down; what is wrong with it must not wait behind.
+        self._emergency: Runner[str] = Runner("emergency", context.store, wake=wake, checkpoint=checkpoint)
+        self._retry = Retry()
+        self._trouble: Trouble | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether an alert is on its way."""
+        return self._runner.busy or self._emergency.busy
+
+    @property
+    def late(self) -> bool:
+        """Whether an alert that was given up cannot be recorded as such."""
+        return self._runner.late
+
+    def step(self, now: datetime) -> bool:
+        """Take in that an alert was sent, or send the next one."""
+        self._emergency.collect(now)
+        if self._runner.collect(now) is not None:
+            return True
+        if self._runner.busy or not self._context.sharing.leads(COURIER, now):
+            return False
+        act = self.next_act(now)
+        if act is None:
+            return False
+        self._runner.start(act, self._url(), now)
+        return True
+
+    def next_act(self, now: datetime) -> SendAlert | None:
+        """Return the sending of the oldest alert that is still to be told, if there is one and the webhook may be tried."""
+        if self._context.configuration.alerts.webhook is None or not self._retry.due(now):
+            return None
+        with self._context.store.read() as tx:
+            unsent = tx.alerts(unsent_only=True)
+        return SendAlert(self._context, self._retry, unsent[0]) if unsent else None
+
+    def emergency(self, error: NeucoError, now: datetime) -> None:
+        """Tell of what cannot be recorded because the state itself fails: once, until :meth:`calm`."""
+        self._emergency.collect(now)
+        trouble = self._trouble = self._trouble or Trouble(since=now)
+        passes = not error.code.startswith("disk.") and now - trouble.since < PATIENCE
+        if passes or trouble.told == error.code or self._emergency.busy:
+            return
+        if self._context.configuration.alerts.webhook is not None and self._retry.due(now):
+            self._emergency.start(TellTrouble(self._context, self._retry, trouble, error), self._url(), now)
+
+    def calm(self) -> None:
+        """Take note that the state can be written to again."""
+        self._trouble = None
+
+    def _url(self) -> str:
+        configuration = self._context.configuration
+        return configuration.secret(configuration.alerts.webhook or "", "alerts.webhook").get_secret_value()
+
+
+@dataclass(kw_only=True)
+class Trouble:
+    """A time in which the state fails.
+
+    Attributes:
+        since: When it began.
+        told: The code that the webhook has heard of it.
+    """
+
+    since: datetime
+    told: str | None = None
+
+
+class SendAlert(Act[str, None]):
+    """Send an alert to the webhook, whose address is the resource.
+
+    Args:
+        context: The worker's surroundings.
+        retry: Of the webhook.
+        alert: Which.
+    """
+
+    name = "alert"
+    what: ClassVar[str] = "A call to the alert webhook"
+    time_out_s = GIVEN_UP_S
+
+    def __init__(self, context: Context, retry: Retry, alert: Alert) -> None:
+        self._context = context
+        self._retry = retry
+        self._alert = alert
+
+    def perform(self, resource: str) -> None:
+        """Post it."""
+        send(resource, titled(self._context, self._alert.text, self._alert.code))
+
+    def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
+        """Record that it was told."""
+        tx.alert_sent(self._alert, now=now)
+
+    def recorded(self, result: None, now: datetime) -> None:
+        """Note that the webhook works."""
+        self._retry.clear()
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Leave it to be told."""
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
+        """Try again later."""
+        put_off(self._context, self._retry, error, now)
+
+
+class TellTrouble(UnrecordedAct[str, None]):
+    """Tell the webhook that the state itself fails.
+
+    Args:
+        context: The worker's surroundings.
+        retry: Of the webhook.
+        trouble: Since when, and what was told.
+        error: How it fails.
+    """
+
+    name = "emergency"
+    what: ClassVar[str] = "A call to the alert webhook"
+    time_out_s = GIVEN_UP_S
+
+    def __init__(self, context: Context, retry: Retry, trouble: Trouble, error: NeucoError) -> None:
+        self._context = context
+        self._retry = retry
+        self._trouble = trouble
+        self._error = error
+
+    def perform(self, resource: str) -> None:
+        """Post it."""
+        send(resource, titled(self._context, self._error.message, self._error.code))
+
+    def recorded(self, result: None, now: datetime) -> None:
+        """Tell it once; when it has ended meanwhile, the next time is news."""
+        self._retry.clear()
+        self._trouble.told = self._error.code
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
+        """Try again later."""
+        put_off(self._context, self._retry, error, now)
+
+
+def put_off(context: Context, retry: Retry, error: NeucoError, now: datetime) -> None:
+    """Let the webhook be tried again later: of what it refuses, only the log can tell."""
+    retry.failed(context.retry_at(now, retry.tries))
+    context.log.warning(error.sentence, event_key=error.code)
+
+
+def titled(context: Context, text: str, code: str) -> str:
+    """Say of which challenge an alert is."""
+    return f"[{context.configuration.challenge.title}] {text} ({code})"
+
+
+def send(url: str, text: str) -> None:
+    """Post one alert as Slack-compatible JSON.
+
+    Raises:
+        InfrastructureError: If it did not arrive. The URL, itself a secret, is in no message.
+    """
+    try:
+        answer = requests.post(
+            url,
+            json={"text": text},
+            headers={"User-Agent": USER_AGENT},
+            timeout=TIMEOUT_S,
+            allow_redirects=False,
+        )
+    except requests.RequestException as error:
+        raise InfrastructureError(
+            f"The alert webhook cannot be reached ({type(error).__name__}).", code="alerts.unreachable"
+        ) from None
+    if not 200 <= answer.status_code < 300:
+        raise InfrastructureError(f"The alert webhook answered {answer.status_code}.", code="alerts.refused")

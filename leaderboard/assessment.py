@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.quality import quality_matrix
+from leaderboard.figures import Figures, Flips, RowFigures
 from leaderboard.ranking import Ranking, rank
-from leaderboard.selection import Contender, counted
+from leaderboard.selection import Contender, counted, quality_scores
 from leaderboard.snapshot import PhaseSnapshot
 from leaderboard.stability import LeftOut, View, leave_one_out, views
 from leaderboard.uncertainty import REPLICATES, FoldTable, Uncertainty, bootstrap, tie_groups
 from scoring.errors import OrganizerError
+
+DIGITS = 6  # of resampled figures; more would be noise of the resampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,52 @@ def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment 
     )
 
 
+def figures(assessment: Assessment) -> Figures:
+    """Return what a board keeps for its organizer."""
+    pks = [contender.entry.submission for contender in assessment.contenders]
+    return Figures(
+        tasks=assessment.tasks,
+        weights=dict(zip(assessment.tasks, assessment.ranking.weights, strict=True)),
+        replicates=assessment.uncertainty.replicates,
+        rows=tuple(_row(assessment, index) for index in range(len(pks))),
+        tau={view.name: view.tau for view in assessment.views},
+        leave_one_out=tuple(
+            Flips(
+                submission=pks[left.entry],
+                flips=tuple((pks[ahead], pks[behind]) for ahead, behind in left.flips),
+            )
+            for left in assessment.left_out
+            if left.flips
+        ),
+    )
+
+
+def _row(assessment: Assessment, index: int) -> RowFigures:
+    tasks, ranking, luck = assessment.tasks, assessment.ranking, assessment.uncertainty
+    contender = assessment.contenders[index]
+    team_key, method = contender.key
+    interval = luck.q_intervals[index]
+    last = index + 1 == len(assessment.contenders)
+    scores = {view.name: view.scores[index] for view in assessment.views}
+    return RowFigures(
+        submission=contender.entry.submission,
+        team_key=team_key,
+        method=method,
+        q=dict(zip(tasks, assessment.quality[index].tolist(), strict=True)),
+        weighted_rank=ranking.weighted_ranks[index],
+        task_ranks=dict(zip(tasks, ranking.task_ranks[index], strict=True)),
+        q_interval=None if interval is None else (round(interval[0], DIGITS), round(interval[1], DIGITS)),
+        rank_interval=luck.rank_intervals[index],
+        p_first=luck.p_first[index],
+        p_top3=luck.p_top3[index],
+        swap_with_next=None if last else float(luck.beats[index + 1, index]),
+        mean_rank=scores["mean_rank"],
+        borda=scores["borda"],
+        iqm=scores["iqm"],
+        rank_by={view.name: view.ranks[index] for view in assessment.views},
+    )
+
+
 def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[Contender]) -> FoldTable:
     """Arrange the contenders' fold scores for the bootstrap.
 
@@ -106,7 +154,10 @@ def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[
 def _ranked(
     phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[Contender]
 ) -> tuple[NDArray[np.float64], Ranking]:
-    quality = quality_matrix([contender.entry for contender in contenders], tasks, phase.rules.epsilon)
+    epsilon = phase.rules.epsilon
+    quality = np.array(
+        [quality_scores(contender.entry, tasks, epsilon) for contender in contenders], np.float64
+    )
     ranking = rank(
         quality,
         weighs=np.array([contender.weighs(phase.rules) for contender in contenders]),

@@ -7,7 +7,9 @@ board before and is no content itself: otherwise each change would be followed b
 
 from __future__ import annotations
 
+import hashlib
 import json
+import struct
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -15,9 +17,10 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from leaderboard.assessment import Assessment, assess
-from leaderboard.figures import figures, fingerprint, kept_rules, quality_scores
-from leaderboard.selection import counted
+from leaderboard.assessment import Assessment, assess, figures
+from leaderboard.figures import SCHEMA as FIGURES_SCHEMA
+from leaderboard.figures import KeptRules, Private, from_document, to_document
+from leaderboard.selection import Contender, counted
 from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Standing
 from leaderboard.uncertainty import REPLICATES
 
@@ -46,7 +49,7 @@ def next_board(
         raise ValueError("a board is made at an aware time")
     before = history[-1] if history else None
     content = fingerprint(phase, counted(phase), replicates)
-    if before is not None and before.private.get("fingerprint") == content:
+    if before is not None and before.private.fingerprint == content:
         return None
     assessment = assess(phase, replicates=replicates)
     standings = () if assessment is None else _standings(assessment, before)
@@ -60,14 +63,21 @@ def next_board(
         made_at=at,
         triggers=tuple(sorted({standing.submission for standing in standings} - known)),
         standings=standings,
-        private=({"fingerprint": content} if assessment is None else figures(assessment, content))
-        | {"rules": kept_rules(phase.rules)},
+        private=Private(
+            fingerprint=content,
+            rules=KeptRules(
+                baselines_weigh=phase.rules.baselines_weigh,
+                decimals=phase.rules.decimals,
+                ghost_task=phase.rules.ghost_task,
+            ),
+            figures=None if assessment is None else figures(assessment),
+        ),
     )
 
 
 def _standings(assessment: Assessment, before: Board | None) -> tuple[Standing, ...]:
     old = {} if before is None else {standing.key: standing for standing in before.standings}
-    old_quality = {} if before is None else quality_scores(before.private)
+    old_quality = {} if before is None else before.private.quality
     standings = []
     for index, contender in enumerate(assessment.contenders):
         entry, ranking = contender.entry, assessment.ranking
@@ -140,6 +150,35 @@ def _content(standings: Sequence[Standing], decimals: int) -> tuple[object, ...]
     )
 
 
+def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replicates: int) -> str:
+    """Hash everything that decides a board, so that an unchanged phase is recognised without being ranked again."""
+    digest = hashlib.sha256()
+
+    def add(*values: object) -> None:
+        text = repr(values).encode("utf-8", "backslashreplace")
+        digest.update(len(text).to_bytes(8, "big") + text)
+
+    rules = phase.rules
+    add(
+        FIGURES_SCHEMA,
+        phase.codename,
+        replicates,
+        rules.epsilon,
+        rules.baselines_weigh,
+        rules.ghost_task,
+        rules.decimals,
+    )
+    add(sorted(phase.row_sets.items()))
+    for contender in contenders:
+        entry = contender.entry
+        add(contender.key, contender.name, entry.submission, entry.baseline, entry.eligible)
+        add(contender.submissions, contender.last_submitted_at.timestamp(), entry.submitted_at.timestamp())
+        for task in sorted(phase.row_sets):
+            folds = entry.scores[task]
+            digest.update(struct.pack(f"<q{len(folds)}d", len(folds), *folds))
+    return digest.hexdigest()
+
+
 def to_json(board: Board) -> str:
     """Write a board as one line of JSON with sorted keys; floats come back exactly."""
     document = {
@@ -149,7 +188,7 @@ def to_json(board: Board) -> str:
         "made_at": board.made_at.isoformat(),
         "triggers": list(board.triggers),
         "standings": [_standing_to_json(standing) for standing in board.standings],
-        "private": dict(board.private),
+        "private": to_document(board.private),
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -169,7 +208,7 @@ def from_json(text: str) -> Board:
         made_at=datetime.fromisoformat(document["made_at"]),
         triggers=tuple(document["triggers"]),
         standings=tuple(_standing_from_json(standing) for standing in document["standings"]),
-        private=document["private"],
+        private=from_document(document["private"]),
     )
 
 

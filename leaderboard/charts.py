@@ -11,29 +11,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cache
 from itertools import pairwise
 from unicodedata import east_asian_width
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from leaderboard.rows import Row, latest, public_rows
-from leaderboard.snapshot import Board, MoveKind, PhaseSite, RowKey
+from leaderboard.assets import templates
+from leaderboard.rows import Row
+from leaderboard.snapshot import Board, MoveKind, RowKey
 
 LANES = 20  # entries drawn; more lines cannot be told apart
 COLUMNS = 90  # states drawn; a longer history is thinned, and its moves kept
-COLOURS = (
-    7  # entries from the top that have a colour of their own; the others are grey, and every line is labelled
-)
+# Entries from the top that have a colour of their own; the others are grey, and every line is labelled.
+COLOURS = 7
 LABEL = 23  # half-width characters of a name beside its line
 
-_WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = (
-    960,
-    34,
-    226,
-    27,
-    26,
-)  # whole numbers: short paths, figures that compress well
+# Whole numbers: short paths, figures that compress well.
+_WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 34, 226, 27, 26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,57 +100,45 @@ class Submissions:
     span: str
 
 
-@cache
-def templates() -> Environment:
-    """Return the environment of all templates: everything is escaped, nothing may be undefined."""
-    return Environment(
-        loader=PackageLoader("leaderboard"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def evolution_figures(phase: PhaseSite) -> tuple[bytes, bytes]:
-    """Return the bump chart for README.md in light and in dark colours."""
-    template, chart = templates().get_template("evolution.svg.j2"), evolution(phase)
-    light, dark = (
-        template.render(chart=chart, dark=dark, title=phase.title).encode() for dark in (False, True)
-    )
+def evolution_figures(title: str, chart: Evolution) -> tuple[bytes, bytes]:
+    """Return a phase's bump chart for README.md in light and in dark colours."""
+    template = templates().get_template("evolution.svg.j2")
+    light, dark = (template.render(chart=chart, dark=dark, title=title).encode() for dark in (False, True))
     return light, dark
 
 
-def evolution(phase: PhaseSite) -> Evolution:
-    """Return the bump chart of a phase with a board.
+def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
+    """Return the bump chart of a phase's boards, the last of which has these rows.
 
     Lanes are places on the board, so entries that share a rank do not hide each other.
     """
-    board = latest(phase)
-    if board is None:
-        raise ValueError("a phase without a board has no evolution")
-    rows = public_rows(board, phase.rules)
-    columns = _thinned(phase.history)
+    columns = _thinned(history)
     width = _WIDTH - _LEFT - _RIGHT
     xs = [_LEFT + round(width * place / max(len(columns) - 1, 1)) for place in range(len(columns))]
     deepest = max(column.places.get(row.key, 1) for column in columns for row in rows[:LANES])
     lowest = min(deepest, LANES + 1)  # who came from further down rises from the last lane
-    lanes = [_lane(number, row, columns, xs, lowest) for number, row in enumerate(rows[:LANES])]
-    competing = [lane.number for lane in lanes if not lane.baseline][:COLOURS]
-    coloured = tuple(
-        Lane(**{**lane.__dict__, "colour": competing.index(lane.number) if lane.number in competing else -1})
-        for lane in lanes
+    competing = [number for number, row in enumerate(rows[:LANES]) if not row.baseline][:COLOURS]
+    lanes = tuple(
+        _lane(
+            number,
+            row,
+            columns,
+            xs,
+            lowest=lowest,
+            colour=competing.index(number) if number in competing else -1,
+        )
+        for number, row in enumerate(rows[:LANES])
     )
     days = [(x, column.board.made_at.date()) for x, column in zip(xs, columns, strict=True)]
     return Evolution(
         width=_WIDTH,
         height=_TOP + lowest * _STEP_Y + 24,
         right=_WIDTH - _RIGHT,
-        lanes=coloured,
+        lanes=lanes,
         ticks=_day_ticks(days),
-        shown=len(coloured),
+        shown=len(lanes),
         total=len(rows),
-        updates=len(phase.history),
+        updates=len(history),
     )
 
 
@@ -195,7 +175,9 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
     return columns
 
 
-def _lane(number: int, row: Row, columns: Sequence[_Column], xs: list[int], lowest: int) -> Lane:
+def _lane(
+    number: int, row: Row, columns: Sequence[_Column], xs: list[int], *, lowest: int, colour: int
+) -> Lane:
     """Draw one row's way; places below the lowest lane are drawn on it."""
     track = [min(column.places[row.key], lowest) if row.key in column.places else None for column in columns]
     run: list[str] = []
@@ -224,7 +206,7 @@ def _lane(number: int, row: Row, columns: Sequence[_Column], xs: list[int], lowe
         run.append(f"M{xs[start]} {_y(last)}H{_WIDTH - _RIGHT + 8}")
     return Lane(
         number=number,
-        colour=-1,
+        colour=colour,
         team=row.team,
         label=_label(row.team),
         rank=row.rank,
@@ -262,11 +244,11 @@ def _day_ticks(days: Sequence[tuple[float, date]]) -> tuple[tuple[float, str], .
     return tuple(ticks)
 
 
-def submissions(phase: PhaseSite) -> Submissions | None:
+def submissions(history: Sequence[Board]) -> Submissions | None:
     """Return how many scored public submissions each day (or week) brought; None if the boards say nothing about it."""
     per_day: Counter[date] = Counter()
     known: dict[RowKey, int] = {}
-    for board in phase.history:
+    for board in history:
         for standing in board.standings:
             more = standing.submissions - known.get(standing.key, 0)
             if more > 0:

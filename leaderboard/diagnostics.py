@@ -6,7 +6,6 @@ Signs, not verdicts: each finding says what was seen and leaves the judgement to
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +14,8 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from leaderboard.assessment import Assessment, fold_table
-from leaderboard.quality import mean_quality
 from leaderboard.ranking import task_weights
-from leaderboard.selection import complete
+from leaderboard.selection import complete, mean_quality
 from leaderboard.snapshot import Entry, PhaseSnapshot
 from leaderboard.uncertainty import FoldTable, standard_errors
 
@@ -209,8 +207,3 @@ def _error_of_mean(phase: PhaseSnapshot, entry: Entry, tasks: Sequence[str]) -> 
 
 def _moment(entry: Entry) -> tuple[datetime, int]:
     return (entry.submitted_at, entry.submission)
-
-
-def median_seconds(entries: Sequence[Entry]) -> float:
-    """Return the median cost of scoring one submission; 0 without submissions."""
-    return statistics.median([entry.seconds for entry in entries]) if entries else 0.0

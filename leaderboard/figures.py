@@ -1,134 +1,165 @@
-"""The organizer-only figures that a board keeps, and their shape.
+"""The organizer-only figures that a board keeps.
 
-``Board.private`` is this JSON-ready document::
-
-    {"rules": {"baselines_weigh", "decimals", "ghost_task"},
-     "schema": 1, "fingerprint": hex, "tasks": [task], "weights": {task: w}, "replicates": R,
-     "rows": [{"submission", "team_key", "method", "q": {task: Q}, "weighted_rank", "task_ranks": {task: rank},
-               "q_interval": [low, high] | null, "rank_interval": [low, high], "p_first", "p_top3",
-               "swap_with_next": share | null,
-               "mean_rank", "borda", "iqm", "rank_by": {"mean_rank", "borda", "iqm"}}],   in board order
-     "tau": {"mean_rank": tau | null, "borda", "iqm"},
-     "leave_one_out": [{"submission": left out, "flips": [[ahead, behind]]}]}     submissions' pks; only those that flip something
-
-Anything in it may tell how many tasks there are, so nothing of it leaves before the reveal, except what the organizer releases early.
+Anything in them may tell how many tasks there are, so nothing of them leaves before the reveal, except what the organizer releases early.
 ``intervals``: q_interval, rank_interval, p_first, p_top3 and swap_with_next. ``stable_views``: mean_rank, borda and iqm with their
 ranks, tau and leave_one_out (a mean rank such as 3.25 gives the number of tasks away, which ``doctor`` says).
+
+Their JSON is stored with every board and published by the reveal, so its keys are promises: the fields' names, all in one object.
 """
 
 from __future__ import annotations
 
-import hashlib
-import struct
 from collections.abc import Mapping
-from dataclasses import replace
-
-from leaderboard.assessment import Assessment
-from leaderboard.selection import Contender
-from leaderboard.snapshot import PhaseSnapshot, RowKey, Rules
+from dataclasses import dataclass
+from typing import Any
 
 SCHEMA = 1
-KEPT_RULES = ("baselines_weigh", "decimals", "ghost_task")
-DIGITS = 6  # of resampled figures; more would be noise of the resampling
 
 
-def figures(assessment: Assessment, fingerprint: str) -> dict[str, object]:
-    """Return a board's private figures."""
-    tasks, ranking, views = assessment.tasks, assessment.ranking, assessment.views
-    pks = [contender.entry.submission for contender in assessment.contenders]
-    return {
-        "schema": SCHEMA,
-        "fingerprint": fingerprint,
-        "tasks": list(tasks),
-        "weights": dict(zip(tasks, ranking.weights, strict=True)),
-        "replicates": assessment.uncertainty.replicates,
-        "rows": [_row(assessment, index) for index in range(len(pks))],
-        "tau": {view.name: view.tau for view in views},
-        "leave_one_out": [
-            {
-                "submission": pks[left.entry],
-                "flips": [[pks[ahead], pks[behind]] for ahead, behind in left.flips],
-            }
-            for left in assessment.left_out
-            if left.flips
-        ],
-    }
+@dataclass(frozen=True, kw_only=True)
+class RowFigures:
+    """What is known of one row of a board.
+
+    Attributes:
+        q: Task to quality score.
+        task_ranks: Task to rank.
+        q_interval: Ends of the 95 % interval of mean Q; None with too few folds to tell.
+        swap_with_next: Share of replicates in which the row below is ahead; None for the last row.
+        rank_by: Stable view to rank.
+    """
+
+    submission: int
+    team_key: int
+    method: str
+    q: Mapping[str, float]
+    weighted_rank: float
+    task_ranks: Mapping[str, int]
+    q_interval: tuple[float, float] | None
+    rank_interval: tuple[int, int]
+    p_first: float
+    p_top3: float
+    swap_with_next: float | None
+    mean_rank: float
+    borda: float
+    iqm: float
+    rank_by: Mapping[str, int]
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """The row's identity through the history."""
+        return (self.team_key, self.method)
 
 
-def kept_rules(rules: Rules) -> dict[str, object]:
-    """Return what a board keeps of the rules that it was made by: they may be changed while a challenge runs."""
-    return {name: getattr(rules, name) for name in KEPT_RULES}
+@dataclass(frozen=True, kw_only=True)
+class Flips:
+    """The pairs (ahead, behind) of submissions that change places when one submission is left out of weights and task ranks."""
+
+    submission: int
+    flips: tuple[tuple[int, int], ...]
 
 
-def rules_then(private: Mapping[str, object], rules: Rules) -> Rules:
-    """Return the rules by which a board was made; today's for what it did not keep."""
-    kept = private.get("rules")
-    if not isinstance(kept, Mapping):
-        return rules
-    return replace(rules, **{name: kept[name] for name in KEPT_RULES if name in kept})
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What is known of a board.
+
+    Attributes:
+        tasks: Sorted identifiers.
+        weights: Task to weight.
+        replicates: Of the bootstrap.
+        rows: In board order.
+        tau: Stable view to its agreement with the official order.
+        leave_one_out: Only submissions that flip something.
+    """
+
+    tasks: tuple[str, ...]
+    weights: Mapping[str, float]
+    replicates: int
+    rows: tuple[RowFigures, ...]
+    tau: Mapping[str, float | None]
+    leave_one_out: tuple[Flips, ...]
 
 
-def _row(assessment: Assessment, index: int) -> dict[str, object]:
-    tasks, ranking, luck = assessment.tasks, assessment.ranking, assessment.uncertainty
-    contender = assessment.contenders[index]
-    team_key, method = contender.key
-    interval = luck.q_intervals[index]
-    last = index + 1 == len(assessment.contenders)
-    return {
-        "submission": contender.entry.submission,
-        "team_key": team_key,
-        "method": method,
-        "q": dict(zip(tasks, assessment.quality[index].tolist(), strict=True)),
-        "weighted_rank": ranking.weighted_ranks[index],
-        "task_ranks": dict(zip(tasks, ranking.task_ranks[index], strict=True)),
-        "q_interval": None if interval is None else [round(end, DIGITS) for end in interval],
-        "rank_interval": list(luck.rank_intervals[index]),
-        "p_first": luck.p_first[index],
-        "p_top3": luck.p_top3[index],
-        "swap_with_next": None if last else float(luck.beats[index + 1, index]),
-        **{view.name: view.scores[index] for view in assessment.views},
-        "rank_by": {view.name: view.ranks[index] for view in assessment.views},
-    }
+@dataclass(frozen=True, kw_only=True)
+class KeptRules:
+    """What a board keeps of the rules that it was made by: they may be changed while a challenge runs."""
+
+    baselines_weigh: bool
+    decimals: int
+    ghost_task: float
 
 
-def quality_scores(private: Mapping[str, object]) -> dict[RowKey, dict[str, float]]:
-    """Read each row's per-task quality scores back from a board's private figures; empty if it has none."""
-    rows = private.get("rows")
-    if not isinstance(rows, list):
-        return {}
-    return {(int(row["team_key"]), str(row["method"])): dict(row["q"]) for row in rows}
+@dataclass(frozen=True, kw_only=True)
+class Private:
+    """What a board keeps for its organizer.
+
+    Attributes:
+        fingerprint: Hash of everything that decided the board.
+        rules: None on boards from before rules were kept.
+        figures: None on boards without rows, and where only the rules were read.
+    """
+
+    fingerprint: str | None = None
+    rules: KeptRules | None = None
+    figures: Figures | None = None
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Task to weight; empty without figures."""
+        return self.figures.weights if self.figures else {}
+
+    @property
+    def quality(self) -> dict[tuple[int, str], Mapping[str, float]]:
+        """Each row's quality scores by task; empty without figures."""
+        return {row.key: row.q for row in self.figures.rows} if self.figures else {}
 
 
-def task_weights(private: Mapping[str, object]) -> dict[str, float]:
-    """Read the task weights back from a board's private figures; empty if it has none."""
-    weights = private.get("weights")
-    return dict(weights) if isinstance(weights, dict) else {}
+def to_document(private: Private) -> dict[str, object]:
+    """Return the JSON-ready document of what a board keeps."""
+    document: dict[str, object] = {} if private.figures is None else {"schema": SCHEMA}
+    if private.fingerprint is not None:
+        document["fingerprint"] = private.fingerprint
+    if private.figures is not None:
+        document |= vars(private.figures) | {
+            "rows": [vars(row) for row in private.figures.rows],
+            "leave_one_out": [vars(left) for left in private.figures.leave_one_out],
+        }
+    return document if private.rules is None else document | {"rules": vars(private.rules)}
 
 
-def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replicates: int) -> str:
-    """Hash everything that decides a board, so that an unchanged phase is recognised without being ranked again."""
-    digest = hashlib.sha256()
+def from_document(document: Mapping[str, Any]) -> Private:
+    """Read what :func:`to_document` made.
 
-    def add(*values: object) -> None:
-        text = repr(values).encode("utf-8", "backslashreplace")
-        digest.update(len(text).to_bytes(8, "big") + text)
-
-    rules = phase.rules
-    add(
-        SCHEMA,
-        phase.codename,
-        replicates,
-        rules.epsilon,
-        rules.baselines_weigh,
-        rules.ghost_task,
-        rules.decimals,
+    Raises:
+        KeyError, TypeError, ValueError: If it is something else.
+    """
+    rules = document.get("rules")
+    return Private(
+        fingerprint=document.get("fingerprint"),
+        rules=None if rules is None else KeptRules(**rules),
+        figures=_figures(document) if document.keys() - {"fingerprint", "rules"} else None,
     )
-    add(sorted(phase.row_sets.items()))
-    for contender in contenders:
-        entry = contender.entry
-        add(contender.key, contender.name, entry.submission, entry.baseline, entry.eligible)
-        add(contender.submissions, contender.last_submitted_at.timestamp(), entry.submitted_at.timestamp())
-        for task in sorted(phase.row_sets):
-            folds = entry.scores[task]
-            digest.update(struct.pack(f"<q{len(folds)}d", len(folds), *folds))
-    return digest.hexdigest()
+
+
+def _figures(document: Mapping[str, Any]) -> Figures:
+    return Figures(
+        tasks=tuple(document["tasks"]),
+        weights=dict(document["weights"]),
+        replicates=document["replicates"],
+        rows=tuple(
+            RowFigures(
+                **row
+                | {
+                    "q_interval": None if row["q_interval"] is None else tuple(row["q_interval"]),
+                    "rank_interval": tuple(row["rank_interval"]),
+                }
+            )
+            for row in document["rows"]
+        ),
+        tau=dict(document["tau"]),
+        leave_one_out=tuple(
+            Flips(
+                submission=left["submission"], flips=tuple((ahead, behind) for ahead, behind in left["flips"])
+            )
+            for left in document["leave_one_out"]
+        ),
+    )

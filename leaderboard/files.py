@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 
+from leaderboard.assets import SCHEMA_NAME, SCHEMA_VERSION, schema_bytes
 from leaderboard.charts import evolution_figures
 from leaderboard.history import update_history
 from leaderboard.names import csv_cell, display_name
 from leaderboard.page import render_page
 from leaderboard.readme import update_readme
-from leaderboard.rows import Row, file_stems, latest, minute, public_rows, stamp
-from leaderboard.schema import SCHEMA_NAME, SCHEMA_VERSION, schema_bytes
-from leaderboard.snapshot import PhaseSite, Site
-from leaderboard.unlocked import unlocked, unlocked_json
+from leaderboard.rows import Row, minute, stamp
+from leaderboard.shown import ShownPhase, shown_phases
+from leaderboard.snapshot import Site
+from leaderboard.unlocked import unlocked_json
 
 CSV_COLUMNS = (
     "position",
@@ -45,38 +47,34 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
         readme: README.md as it stands in the branch, so that the text around our block stays; None if there is none.
         history: leaderboard/history.jsonl as it stands in the branch, so that it is only appended to; None starts it anew.
     """
-    stems = file_stems(site)
+    phases = shown_phases(site)
     files = {
-        "README.md": update_readme(readme, site, stems),
-        "index.html": render_page(site, stems),
+        "README.md": update_readme(readme, site.title, phases),
+        "index.html": render_page(site, phases),
         "leaderboard/history.jsonl": update_history(history, site),
-        "leaderboard/badge.json": _badge(site),
+        "leaderboard/badge.json": _badge(phases),
         f"leaderboard/schema/{SCHEMA_NAME}": schema_bytes(),
     }
-    for phase in site.phases:
-        stem = stems[phase.codename]
-        board = latest(phase)
-        rows = public_rows(board, phase.rules) if board else ()
-        files[f"leaderboard/{stem}.json"] = _json(site, phase, stem, rows)
-        files[f"leaderboard/{stem}.csv"] = _csv(rows)
-        if board:
-            light, dark = evolution_figures(phase)
-            files[f"leaderboard/{stem}-evolution-light.svg"] = light
-            files[f"leaderboard/{stem}-evolution-dark.svg"] = dark
+    for phase in phases:
+        files[f"leaderboard/{phase.stem}.json"] = _json(site, phase)
+        files[f"leaderboard/{phase.stem}.csv"] = _csv(phase.rows)
+        if phase.evolution:
+            light, dark = evolution_figures(phase.site.title, phase.evolution)
+            files[f"leaderboard/{phase.stem}-evolution-light.svg"] = light
+            files[f"leaderboard/{phase.stem}-evolution-dark.svg"] = dark
     return dict(sorted(files.items()))
 
 
-def _json(site: Site, phase: PhaseSite, stem: str, rows: tuple[Row, ...]) -> bytes:
-    board = latest(phase)
-    rules = phase.rules
+def _json(site: Site, phase: ShownPhase) -> bytes:
+    board, rules, frozen_at = phase.board, phase.site.rules, phase.site.frozen_at
     document: dict[str, object] = {
         "$schema": f"schema/{SCHEMA_NAME}",
         "version": SCHEMA_VERSION,
         "challenge": site.title,
         "link": site.link,
-        "phase": stem,
-        "title": phase.title,
-        "frozen_at": stamp(phase.frozen_at) if phase.frozen_at else None,
+        "phase": phase.stem,
+        "title": phase.site.title,
+        "frozen_at": stamp(frozen_at) if frozen_at else None,
         "made_at": stamp(board.made_at) if board else None,
         "sequence": board.sequence if board else 0,
         "triggers": list(board.triggers) if board else [],
@@ -88,9 +86,9 @@ def _json(site: Site, phase: PhaseSite, stem: str, rows: tuple[Row, ...]) -> byt
             "decimals": rules.decimals,
             "eligible_if_scored_in": rules.eligible_if_scored_in,
         },
-        "entries": [_entry(row) for row in rows],
+        "entries": [_entry(row) for row in phase.rows],
     }
-    document |= unlocked_json(unlocked(site, phase))
+    document |= unlocked_json(phase.unlocked)
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
 
 
@@ -143,17 +141,17 @@ def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _badge(site: Site) -> bytes:
+def _badge(phases: Sequence[ShownPhase]) -> bytes:
     """Return what shields.io's endpoint badge reads: who leads the last phase that has begun."""
     message, colour = "no entries yet", "lightgrey"
-    for phase in site.phases:
-        board = latest(phase)
-        if board is None:
+    for phase in phases:
+        if phase.board is None:
             continue
-        competing = [row for row in public_rows(board, phase.rules) if row.rank is not None]
-        colour = "inactive" if phase.frozen_at else "blue"
-        message = f"{display_name(phase.title)}: {len(board.standings)} entries, {minute(board.made_at)[:10]}"
+        title = display_name(phase.site.title)
+        competing = [row for row in phase.rows if row.rank is not None]
+        colour = "inactive" if phase.site.frozen_at else "blue"
+        message = f"{title}: {len(phase.rows)} entries, {minute(phase.board.made_at)[:10]}"
         if competing:
-            message = f"{display_name(phase.title)}: {competing[0].team[:32]} {competing[0].q_text}"
+            message = f"{title}: {competing[0].team[:32]} {competing[0].q_text}"
     badge = {"schemaVersion": 1, "label": "leaderboard", "message": message, "color": colour}
     return (json.dumps(badge, ensure_ascii=False, indent=1) + "\n").encode()

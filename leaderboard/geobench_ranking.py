@@ -21,6 +21,7 @@ from leaderboard.files import render
 from leaderboard.geobench import Result
 from leaderboard.names import markdown
 from leaderboard.snapshot import Entry, PhaseSite, PhaseSnapshot, Rules, Site
+from leaderboard.stability import middle_half
 from leaderboard.table import Table, rank_table
 from scoring.errors import OrganizerError
 
@@ -175,9 +176,8 @@ def normalized(
 
 
 def interquartile_mean(values: NDArray[np.float64]) -> float:
-    """Return the mean of the middle half: a quarter of the values, rounded down, is cut at each end."""
-    cut = len(values) // 4
-    return float(np.sort(values)[cut : len(values) - cut].mean())
+    """Return the mean of the middle half."""
+    return float(middle_half(values).mean())
 
 
 def bootstrap_interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
@@ -186,9 +186,7 @@ def bootstrap_interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, fl
     drawn = np.concatenate(
         [group[generator.integers(0, len(group), (REPLICATES, len(group)))] for group in groups], axis=1
     )
-    cut = drawn.shape[1] // 4
-    middles = np.sort(drawn, axis=1)[:, cut : drawn.shape[1] - cut].mean(axis=1)
-    low, high = np.quantile(middles, [0.025, 0.975])
+    low, high = np.quantile(middle_half(drawn).mean(axis=1), [0.025, 0.975])
     return float(low), float(high)
 
 

@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from leaderboard.figures import rules_then
-from leaderboard.rows import Row, file_stems, public_rows, stamp
+from leaderboard.rows import Row, public_rows, stamp
+from leaderboard.shown import file_stems
 from leaderboard.snapshot import Board, PhaseSite, Rules, Site
 
 VERSION = 1
@@ -61,7 +61,7 @@ def _lines(phase: PhaseSite, stem: str, known: set[tuple[str, int, str]]) -> Ite
     for place, board in enumerate(phase.history):
         if (stem, board.sequence, stamp(board.made_at)) in known:
             continue
-        rules = rules_then(board.private, phase.rules)
+        rules = board.rules_then(phase.rules)
         before = _table(phase.history[place - 1], rules) if place else {}
         now = _table(board, rules)
         line = {

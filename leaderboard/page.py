@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
-from leaderboard.charts import Evolution, Submissions, evolution, submissions, templates
+from leaderboard.assets import asset, templates
+from leaderboard.charts import Evolution, Submissions, submissions
 from leaderboard.names import display_name
-from leaderboard.rows import Row, causes_of, latest, minute, movement, public_rows, rule_lines, stamp
-from leaderboard.snapshot import Board, MoveKind, PhaseSite, Rules, Site
-from leaderboard.unlocked import Interval, Unlocked, unlocked
+from leaderboard.rows import Row, minute, movement, public_rows, stamp
+from leaderboard.shown import ShownPhase
+from leaderboard.snapshot import Board, MoveKind, Site
+from leaderboard.unlocked import Interval, Unlocked
 
 CHANGES = 15  # newest updates told in words
 MOVES = 12  # of each of them
@@ -71,49 +72,40 @@ class Section:
     widest: float
 
 
-def render_page(site: Site, stems: dict[str, str]) -> bytes:
+def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
     """Return the page; equal sites give equal bytes."""
-    sections = [_section(site, phase, stems[phase.codename]) for phase in site.phases]
+    sections = [_section(phase) for phase in phases]
     begun = [section.stem for section in sections if section.lines]
-    style, script = _asset("page.css"), _asset("page.js")
-    text = (
-        templates()
-        .get_template("page.html.j2")
-        .render(
-            site=site,
-            link=site.link if site.link.startswith(("https://", "http://")) else "",
-            sections=sections,
-            first=begun[-1] if begun else (sections[0].stem if sections else ""),
-            style=style,
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            show=display_name,
-        )
-    )
-    return text.encode()
+    script = asset("page.js")
+    page = templates().get_template("page.html.j2")
+    return page.render(
+        site=site,
+        link=site.link if site.link.startswith(("https://", "http://")) else "",
+        sections=sections,
+        first=begun[-1] if begun else (sections[0].stem if sections else ""),
+        style=asset("page.css"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        show=display_name,
+    ).encode()
 
 
-@cache
-def _asset(name: str) -> str:
-    return files("leaderboard").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _section(site: Site, phase: PhaseSite, stem: str) -> Section:
-    board = latest(phase)
-    rows = public_rows(board, phase.rules) if board else ()
-    shown = unlocked(site, phase)
+def _section(phase: ShownPhase) -> Section:
+    site, board, shown = phase.site, phase.board, phase.unlocked
+    told = site.history[-CHANGES:] if board else ()
     return Section(
-        stem=stem,
-        title=phase.title,
+        stem=phase.stem,
+        title=site.title,
         made_at=minute(board.made_at) if board else "",
-        frozen_at=minute(phase.frozen_at) if phase.frozen_at else "",
-        lines=_lines(rows),
-        changes=tuple(_change(past, phase.rules) for past in reversed(phase.history[-CHANGES:]))
-        if board
-        else (),
-        evolution=evolution(phase) if board else None,
-        submissions=submissions(phase) if board else None,
-        rules=rule_lines(phase),
+        frozen_at=minute(site.frozen_at) if site.frozen_at else "",
+        lines=_lines(phase.rows),
+        changes=tuple(
+            _change(past, phase.rows if past is board else public_rows(past, site.rules))
+            for past in reversed(told)
+        ),
+        evolution=phase.evolution,
+        submissions=submissions(site.history) if board else None,
+        rules=phase.rules,
         unlocked=shown,
         whiskers=_whiskers(shown.intervals),
         heat=_heat(shown),
@@ -140,12 +132,12 @@ def _lines(rows: tuple[Row, ...]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _change(board: Board, rules: Rules) -> Change:
-    rows = public_rows(board, rules)
+def _change(board: Board, rows: Sequence[Row]) -> Change:
+    triggers = frozenset(board.triggers)
     moves = [row for row in rows if row.kind is MoveKind.NEW or row.move]
     return Change(
         at=minute(board.made_at),
-        who=tuple(row.team for row in causes_of(board, rows)),
+        who=tuple(row.team for row in rows if row.submission in triggers),
         moves=tuple(moves[:MOVES]),
         more=len(moves[MOVES:]),
     )

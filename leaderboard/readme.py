@@ -7,10 +7,11 @@ GitHub-flavoured Markdown, with a ``<picture>`` for the light and the dark figur
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from leaderboard.names import markdown
-from leaderboard.rows import Row, latest, minute, movement, public_rows, rule_lines
-from leaderboard.snapshot import PhaseSite, Site
+from leaderboard.rows import Row, minute, movement
+from leaderboard.shown import ShownPhase
 
 BEGIN = "<!-- neuco-worker:begin -->"
 END = "<!-- neuco-worker:end -->"
@@ -30,15 +31,15 @@ ALIGNMENT = ("---:", ":---", ":---", "---:", "---:", "---:", "---:", ":---", ":-
 _MARKER = re.compile(rb"^[ \t]*<!-- neuco-worker:(begin|end) -->[ \t]*\r?$", re.MULTILINE)
 
 
-def update_readme(existing: bytes | None, site: Site, stems: dict[str, str]) -> bytes:
+def update_readme(existing: bytes | None, title: str, phases: Sequence[ShownPhase]) -> bytes:
     """Return README.md with our block in its place.
 
     Without a file one is made with the challenge's title; without markers the block is appended; the first closed pair of markers is
     ours. A marker counts only on a line of its own, and an opening one without its end is left alone.
     """
-    block = render_block(site, stems)
+    block = render_block(phases)
     if existing is None or not existing.strip():
-        return f"# {markdown(site.title)}\n\n{block}\n".encode()
+        return f"# {markdown(title)}\n\n{block}\n".encode()
     newline = "\r\n" if b"\r\n" in existing.split(b"\n", 1)[0] + b"\n" else "\n"
     ours = block.replace("\n", newline).encode()
     start = None
@@ -52,33 +53,31 @@ def update_readme(existing: bytes | None, site: Site, stems: dict[str, str]) -> 
     return existing + gap.encode() + ours + newline.encode()
 
 
-def render_block(site: Site, stems: dict[str, str]) -> str:
+def render_block(phases: Sequence[ShownPhase]) -> str:
     """Return the block with its markers, without a final newline."""
     parts = [BEGIN]
-    shared = {rule_lines(phase) for phase in site.phases}
-    for phase in site.phases:
-        parts += ["", *_phase(phase, stems[phase.codename])]
+    shared = {phase.rules for phase in phases}
+    for phase in phases:
+        parts += ["", *_phase(phase)]
         if len(shared) > 1:
-            parts += ["", f"**How the board of {markdown(phase.title)} is made**", "", *_rules(phase)]
+            parts += ["", f"**How the board of {markdown(phase.site.title)} is made**", "", *_rules(phase)]
     if len(shared) == 1:
-        parts += ["", "**How this board is made**", "", *_rules(site.phases[0])]
+        parts += ["", "**How this board is made**", "", *_rules(phases[0])]
     page = "The same with search, history and the reason of every move: [index.html](index.html)."
     parts += ["", page, "", END]
     return "\n".join(parts)
 
 
-def _rules(phase: PhaseSite) -> list[str]:
-    return [f"- {line}" for line in rule_lines(phase)]
+def _rules(phase: ShownPhase) -> list[str]:
+    return [f"- {line}" for line in phase.rules]
 
 
-def _phase(phase: PhaseSite, stem: str) -> list[str]:
-    title = markdown(phase.title)
-    heading = f"## {title}" if phase.title == phase.codename else f"## {title} (`{stem}`)"
-    board = latest(phase)
+def _phase(phase: ShownPhase) -> list[str]:
+    site, stem, board, rows = phase.site, phase.stem, phase.board, phase.rows
+    title = markdown(site.title)
+    heading = f"## {title}" if site.title == site.codename else f"## {title} (`{stem}`)"
     closed = (
-        f"This phase is closed since {minute(phase.frozen_at)}; its board is final."
-        if phase.frozen_at
-        else ""
+        f"This phase is closed since {minute(site.frozen_at)}; its board is final." if site.frozen_at else ""
     )
     if board is None:
         return [
@@ -86,7 +85,6 @@ def _phase(phase: PhaseSite, stem: str) -> list[str]:
             "",
             " ".join(filter(None, ("No submission has been scored in this phase yet.", closed))),
         ]
-    rows = public_rows(board, phase.rules)
     said = f"{len(rows)} {'entry' if len(rows) == 1 else 'entries'}, last change {minute(board.made_at)}."
     files = f"Data: [JSON](leaderboard/{stem}.json), [CSV](leaderboard/{stem}.csv), [history](leaderboard/history.jsonl)."
     lines = [heading, "", " ".join(filter(None, (said, closed, files))), ""]

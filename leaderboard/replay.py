@@ -15,7 +15,6 @@ from datetime import datetime
 from itertools import combinations, pairwise
 
 from leaderboard.board import next_board
-from leaderboard.figures import quality_scores, task_weights
 from leaderboard.names import csv_cell, display_name
 from leaderboard.selection import counts
 from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, RowKey
@@ -109,7 +108,7 @@ def replay_json(boards: Sequence[Board]) -> str:
                 "sequence": board.sequence,
                 "made_at": board.made_at.isoformat(),
                 "triggers": list(board.triggers),
-                "weights": task_weights(board.private),
+                "weights": board.private.weights,
                 "rows": [
                     {
                         "rank": standing.rank,
@@ -141,7 +140,7 @@ def _swaps(before: Board, after: Board) -> int:
 
 def _scores(board: Board) -> dict[RowKey, object]:
     """Return what tells whether a row's scores changed: its Q per task, or its submission if the board has no private figures."""
-    quality = quality_scores(board.private)
+    quality = board.private.quality
     return {
         standing.key: tuple(sorted(quality[standing.key].items()))
         if standing.key in quality
@@ -150,9 +149,9 @@ def _scores(board: Board) -> dict[RowKey, object]:
     }
 
 
-def _weighted_ranks(board: Board) -> dict[int, object]:
-    rows = board.private.get("rows")
-    return {row["submission"]: row["weighted_rank"] for row in rows} if isinstance(rows, list) else {}
+def _weighted_ranks(board: Board) -> dict[int, float]:
+    figures = board.private.figures
+    return {row.submission: row.weighted_rank for row in figures.rows} if figures else {}
 
 
 def _csv(header: Sequence[str], lines: Sequence[Sequence[object]]) -> str:

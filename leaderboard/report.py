@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -11,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard.assessment import Assessment, assess
+from leaderboard.assessment import Assessment, assess, figures
+from leaderboard.assets import templates
 from leaderboard.awards import awards
-from leaderboard.diagnostics import Duplicate, activity, diagnose_tasks, find_duplicates, median_seconds
-from leaderboard.figures import figures, fingerprint, task_weights
-from leaderboard.names import display_name
+from leaderboard.board import fingerprint
+from leaderboard.diagnostics import Duplicate, activity, diagnose_tasks, find_duplicates
+from leaderboard.figures import Private, to_document
 from leaderboard.replay import tally
-from leaderboard.rows import minute
-from leaderboard.snapshot import Board, PhaseSnapshot
+from leaderboard.snapshot import Board, Entry, PhaseSnapshot
 from leaderboard.uncertainty import REPLICATES
 from scoring.hierarchy import TaskPlace, ceiled, group_scores
 
@@ -81,21 +82,7 @@ def report(
         "history": _history(boards),
         "duplicates": [_duplicate(phase, duplicate) for duplicate in find_duplicates(phase.entries)],
         "activity": [asdict(team) | {"probing": team.probing} for team in activity(phase)],
-        "cost": {
-            "submissions": len(phase.entries),
-            "seconds": math.fsum(entry.seconds for entry in phase.entries),
-            "median_seconds": median_seconds(phase.entries),
-            "each": [
-                {
-                    "submission": entry.submission,
-                    "team": entry.team,
-                    "submitted_at": entry.submitted_at.isoformat(),
-                    "public": entry.public,
-                    "seconds": entry.seconds,
-                }
-                for entry in sorted(phase.entries, key=lambda entry: entry.submission)
-            ],
-        },
+        "cost": _cost(phase.entries),
     }
     if assessment is not None:
         document |= _assessed(phase, assessment, replicates)
@@ -109,7 +96,9 @@ def report(
 
 
 def _assessed(phase: PhaseSnapshot, assessment: Assessment, replicates: int) -> dict[str, Any]:
-    private = figures(assessment, fingerprint(phase, assessment.contenders, replicates))
+    private = Private(
+        fingerprint=fingerprint(phase, assessment.contenders, replicates), figures=figures(assessment)
+    )
     standings = [
         {
             "submission": contender.entry.submission,
@@ -131,7 +120,7 @@ def _assessed(phase: PhaseSnapshot, assessment: Assessment, replicates: int) -> 
             asdict(task) | {"separates_nobody": task.separates_nobody}
             for task in diagnose_tasks(phase, assessment)
         ],
-        "figures": private,
+        "figures": to_document(private),
         "folds": {
             task: [_spread(contender.entry.scores[task]) for contender in assessment.contenders]
             for task in assessment.tasks
@@ -191,9 +180,27 @@ def _history(boards: Sequence[Board]) -> dict[str, Any]:
             {
                 "sequence": board.sequence,
                 "made_at": board.made_at.isoformat(),
-                "weights": task_weights(board.private),
+                "weights": board.private.weights,
             }
             for board in boards
+        ],
+    }
+
+
+def _cost(entries: Sequence[Entry]) -> dict[str, Any]:
+    return {
+        "submissions": len(entries),
+        "seconds": math.fsum(entry.seconds for entry in entries),
+        "median_seconds": statistics.median([entry.seconds for entry in entries]) if entries else 0.0,
+        "each": [
+            {
+                "submission": entry.submission,
+                "team": entry.team,
+                "submitted_at": entry.submitted_at.isoformat(),
+                "public": entry.public,
+                "seconds": entry.seconds,
+            }
+            for entry in sorted(entries, key=lambda entry: entry.submission)
         ],
     }
 
@@ -210,26 +217,18 @@ def _duplicate(phase: PhaseSnapshot, duplicate: Duplicate) -> dict[str, Any]:
 
 
 def _html(document: Mapping[str, Any]) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("leaderboard"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["name"] = display_name
-    environment.filters["minute"] = lambda stamp: minute(datetime.fromisoformat(stamp))
     rows = document["figures"].get("rows", [])
-    template = environment.get_template("report.html.j2")
-    return template.render(
-        report=document,
-        teams={standing["submission"]: standing["team"] for standing in document["standings"]},
-        rows=[standing | row for standing, row in zip(document["standings"], rows, strict=True)],
-        heat=_heat([row["q"] for row in rows]),
-        boxes={task: _boxes(cells) for task, cells in document["folds"].items()},
-        sparks=_sparks(document["history"]["weights"]),
+    return (
+        templates()
+        .get_template("report.html.j2")
+        .render(
+            report=document,
+            teams={standing["submission"]: standing["team"] for standing in document["standings"]},
+            rows=[standing | row for standing, row in zip(document["standings"], rows, strict=True)],
+            heat=_heat([row["q"] for row in rows]),
+            boxes={task: _boxes(cells) for task, cells in document["folds"].items()},
+            sparks=_sparks(document["history"]["weights"]),
+        )
     )
 
 

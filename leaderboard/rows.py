@@ -6,17 +6,11 @@ read here at all.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from leaderboard.names import distinct_names
-from leaderboard.snapshot import Board, MoveKind, PhaseSite, RowKey, Rules, Selection, Site
-
-RESERVED_STEMS = frozenset(
-    {"badge", "history", "schema", "index"}
-)  # files of the folder that belong to no phase
+from leaderboard.snapshot import Board, MoveKind, RowKey, Rules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,21 +111,6 @@ def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
     return f"Moved {places} because of the submission{'s' if len(causes) > 1 else ''} of {shown}; its own scores did not change."
 
 
-def file_stems(site: Site) -> dict[str, str]:
-    """Return phase codename → the stem of its file names, all different even where case does not count."""
-    stems: dict[str, str] = {}
-    taken: set[str] = set()
-    for phase in site.phases:
-        stem = re.sub(r"[^0-9A-Za-z_-]+", "-", phase.codename).strip("-") or "phase"
-        candidate, number = stem, 1
-        while candidate.lower() in taken | RESERVED_STEMS:
-            number += 1
-            candidate = f"{stem}-{number}"
-        taken.add(candidate.lower())
-        stems[phase.codename] = candidate
-    return stems
-
-
 def minute(moment: datetime) -> str:
     """Return a moment for people: UTC, to the minute."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -142,48 +121,6 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
-    """Return the five sentences that say how this phase's board is made; plain text, without names."""
-    rules = phase.rules
-    counted = {
-        Selection.LAST: "A team's last scored public submission counts",
-        Selection.BEST: "A team's scored public submission with the highest mean Q counts",
-        Selection.CHOSEN: "For each team the scored public submission named by the organizers counts",
-    }[rules.selection]
-    visible = {
-        "at_submission": "whether it is public is what its author chose when submitting",
-        "current": "whether it is public is what its author chooses now",
-    }.get(rules.visibility, "the organizers decide which ones are public")
-    elsewhere = rules.eligible_if_scored_in
-    eligible = (
-        f" Teams without a score in the phase {elsewhere} are shown out of competition." if elsewhere else ""
-    )
-    weigh = (
-        "take part in the task ranks and weights"
-        if rules.baselines_weigh
-        else "change neither ranks nor weights"
-    )
-    shown = (
-        "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
-        if phase.revealed
-        else "Until the organizers reveal the hidden tasks, only what this table shows is published; "
-        "the tasks, their weights and the scores on them follow at the end."
-    )
-    return (
-        "The dynamic rank decides (column Rank), not mean Q; the standing by mean Q (column By mean Q) stands beside it.",
-        (
-            "On every hidden task the entries are ranked by their quality score Q; the board orders them by the weighted mean of these "
-            f"ranks, and a task weighs more the more the entries differ on it. Baselines {weigh}."
-        ),
-        f"{counted}; {visible}.{eligible}",
-        (
-            "An own move follows a team's new submission; a passive move comes from other teams' submissions, which change task ranks and "
-            "weights. Entries of one group cannot be told apart with confidence. A mean Q below zero is unreliable."
-        ),
-        shown,
-    )
-
-
 def movement(row: Row) -> str:
     """Return a row's movement in a few characters and one word."""
     if row.kind is MoveKind.NEW:
@@ -191,14 +128,3 @@ def movement(row: Row) -> str:
     if row.move == 0:
         return "–"
     return f"{'▲' if row.move > 0 else '▼'} {abs(row.move)} {row.kind.value}"
-
-
-def latest(phase: PhaseSite) -> Board | None:
-    """Return the phase's newest board, if it has one with anybody on it."""
-    return phase.history[-1] if phase.history and phase.history[-1].standings else None
-
-
-def causes_of(board: Board, rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Return the rows whose counted submission made this board."""
-    triggers = frozenset(board.triggers)
-    return tuple(row for row in rows if row.submission in triggers)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from leaderboard.quality import mean_quality
+import scoring.quality
 from leaderboard.snapshot import Entry, PhaseSnapshot, RowKey, Rules, Selection
 
 
@@ -62,6 +62,16 @@ def complete(entry: Entry, phase: PhaseSnapshot) -> bool:
     return bool(phase.row_sets) and all(
         any(math.isfinite(score) for score in entry.scores.get(task, ())) for task in phase.row_sets
     )
+
+
+def quality_scores(entry: Entry, tasks: Sequence[str], epsilon: float) -> list[float]:
+    """Return an entry's quality score in each task (paper Eq. 1)."""
+    return [scoring.quality.quality(entry.scores[task], epsilon).q for task in tasks]
+
+
+def mean_quality(entry: Entry, tasks: Sequence[str], epsilon: float) -> float:
+    """Return an entry's unrounded mean Q over the phase's tasks."""
+    return scoring.quality.mean_quality(quality_scores(entry, tasks, epsilon))
 
 
 def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:

@@ -8,9 +8,11 @@ pure: equal values in, equal bytes out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+
+from leaderboard.figures import Private
 
 RowKey = tuple[int, str]
 """Team key and, for baselines only, the method: the identity of a row through the history."""
@@ -158,8 +160,7 @@ class Board:
         made_at: When it was made, aware UTC.
         triggers: Public submissions that became counted with this board (pks); empty if a rule, name or flag changed.
         standings: In board order.
-        private: Organizer-only figures, JSON-ready, kept for replay and reveal; never rendered before. Their shape stands in
-            :mod:`leaderboard.figures`.
+        private: Kept for the organizer, for replay and reveal; never rendered before.
     """
 
     phase: str
@@ -167,7 +168,12 @@ class Board:
     made_at: datetime
     triggers: tuple[int, ...]
     standings: tuple[Standing, ...]
-    private: Mapping[str, object] = field(default_factory=dict)
+    private: Private = field(default_factory=Private)
+
+    def rules_then(self, rules: Rules) -> Rules:
+        """Return the rules by which this board was made; today's for what it did not keep."""
+        kept = self.private.rules
+        return rules if kept is None else replace(rules, **asdict(kept))
 
 
 @dataclass(frozen=True, kw_only=True)

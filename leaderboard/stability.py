@@ -82,14 +82,17 @@ def borda(quality: Floats, weighs: Flags) -> Floats:
 
 
 def iqm(quality: Floats) -> Floats:
-    """Average the middle half of an entry's quality scores: a quarter of the tasks (rounded down) is cut at either end.
+    """Average the middle half of an entry's quality scores."""
+    return np.array([math.fsum(row) / len(row) for row in middle_half(quality).tolist()])
+
+
+def middle_half(values: Floats) -> Floats:
+    """Return what an interquartile mean averages: the sorted last axis, a quarter of it (rounded down) cut off at either end.
 
     Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
     """
-    tasks = quality.shape[1]
-    cut = tasks // 4
-    kept = np.sort(quality, axis=1)[:, cut : tasks - cut]
-    return np.array([math.fsum(row) / len(row) for row in kept.tolist()])
+    number = values.shape[-1]
+    return np.sort(values, axis=-1)[..., number // 4 : number - number // 4]
 
 
 def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -7,12 +7,13 @@ opens everything; an early release opens intervals or stable views, of the latte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from leaderboard.rows import Row, latest, public_rows, rounded
-from leaderboard.snapshot import PhaseSite, Site
+from leaderboard.assessment import assess, figures
+from leaderboard.figures import Figures, RowFigures
+from leaderboard.rows import Row, rounded
+from leaderboard.snapshot import Board, PhaseSite
 
 INTERVALS, STABLE_VIEWS = "intervals", "stable_views"  # what ``leaderboard.publish`` may name
 VIEW_TITLES = {"mean_rank": "Mean rank", "borda": "Borda count", "iqm": "Interquartile mean of Q"}
@@ -76,92 +77,83 @@ class Unlocked:
     weighted_ranks: tuple[float, ...] = ()
 
 
-def unlocked(site: Site, phase: PhaseSite) -> Unlocked:
-    """Return what may be shown of a phase beyond its board."""
-    board = latest(phase)
-    wanted = {INTERVALS, STABLE_VIEWS} if phase.revealed else set(site.publish) & {INTERVALS, STABLE_VIEWS}
-    if board is None or not wanted:
+def unlocked(phase: PhaseSite, board: Board, rows: tuple[Row, ...], publish: frozenset[str]) -> Unlocked:
+    """Return what may be shown of a phase beyond its newest board and that board's rows."""
+    wanted = {INTERVALS, STABLE_VIEWS} if phase.revealed else publish & {INTERVALS, STABLE_VIEWS}
+    if not wanted:
         return Unlocked()
-    figures = _figures(phase, board.private)
-    rows = public_rows(board, phase.rules)
-    by_key = {(int(said["team_key"]), str(said["method"])): said for said in figures.get("rows", ())}
-    if any(row.key not in by_key for row in rows):
+    figured = _figures(phase, board)
+    known = {row.key: row for row in figured.rows} if figured else {}
+    if figured is None or any(row.key not in known for row in rows):
         return Unlocked(rows=rows)  # a board from before these figures were kept
-    said = [by_key[row.key] for row in rows]
+    ordered = [known[row.key] for row in rows]
     decimals = phase.rules.decimals
+    views = STABLE_VIEWS in wanted
     return Unlocked(
         rows=rows,
-        replicates=int(figures["replicates"]),
-        intervals=tuple(_interval(row, line, decimals) for row, line in zip(rows, said, strict=True))
+        replicates=figured.replicates,
+        intervals=tuple(_interval(row, known[row.key], decimals) for row in rows)
         if INTERVALS in wanted
         else (),
-        views=tuple(_view(name, figures, rows, said, phase.revealed) for name in VIEW_TITLES)
-        if STABLE_VIEWS in wanted
+        views=tuple(_view(name, figured, rows, ordered, phase.revealed) for name in VIEW_TITLES)
+        if views
         else (),
-        flips=_flips(figures, rows) if STABLE_VIEWS in wanted else (),
-        tasks=_tasks(figures, said) if phase.revealed else (),
-        weighted_ranks=tuple(float(line["weighted_rank"]) for line in said) if phase.revealed else (),
+        flips=_flips(figured, rows) if views else (),
+        tasks=_tasks(figured, ordered) if phase.revealed else (),
+        weighted_ranks=tuple(row.weighted_rank for row in ordered) if phase.revealed else (),
     )
 
 
-def _figures(phase: PhaseSite, private: Mapping[str, object]) -> Mapping[str, Any]:
-    """Return the newest board's figures, made again from the snapshot if the board does not carry them."""
-    if "rows" in private or phase.snapshot is None:
-        return private
-    from leaderboard.assessment import assess
-    from leaderboard.figures import figures
-
+def _figures(phase: PhaseSite, board: Board) -> Figures | None:
+    """Return the board's figures, made again from the snapshot if the board does not carry them."""
+    if board.private.figures is not None or phase.snapshot is None:
+        return board.private.figures
     assessment = assess(phase.snapshot)
-    return {} if assessment is None else figures(assessment, "")
+    return None if assessment is None else figures(assessment)
 
 
-def _interval(row: Row, said: Mapping[str, Any], decimals: int) -> Interval:
-    q, rank = said["q_interval"], said["rank_interval"]
+def _interval(row: Row, known: RowFigures, decimals: int) -> Interval:
+    q = known.q_interval
     return Interval(
         row=row,
         q=None if q is None else (rounded(q[0], decimals), rounded(q[1], decimals)),
-        rank=(int(rank[0]), int(rank[1])),
-        p_first=float(said["p_first"]),
-        p_top3=float(said["p_top3"]),
-        swap_with_next=None if said["swap_with_next"] is None else float(said["swap_with_next"]),
+        rank=known.rank_interval,
+        p_first=known.p_first,
+        p_top3=known.p_top3,
+        swap_with_next=known.swap_with_next,
     )
 
 
 def _view(
-    name: str,
-    figures: Mapping[str, Any],
-    rows: tuple[Row, ...],
-    said: list[Mapping[str, Any]],
-    revealed: bool,
+    name: str, figured: Figures, rows: Sequence[Row], ordered: Sequence[RowFigures], revealed: bool
 ) -> View:
-    tau = figures["tau"].get(name)
+    scores = tuple({"mean_rank": row.mean_rank, "borda": row.borda, "iqm": row.iqm}[name] for row in ordered)
     return View(
         name=name,
         title=VIEW_TITLES[name],
-        tau=None if tau is None else float(tau),
+        tau=figured.tau.get(name),
         ranks=tuple(
-            None if row.rank is None else int(line["rank_by"][name])
-            for row, line in zip(rows, said, strict=True)
+            None if row.rank is None else known.rank_by[name]
+            for row, known in zip(rows, ordered, strict=True)
         ),
-        scores=tuple(float(line[name]) for line in said) if revealed else (),
+        scores=scores if revealed else (),
     )
 
 
-def _flips(figures: Mapping[str, Any], rows: tuple[Row, ...]) -> tuple[tuple[str, str, str], ...]:
+def _flips(figured: Figures, rows: Sequence[Row]) -> tuple[tuple[str, str, str], ...]:
     names = {row.submission: row.team for row in rows}
     return tuple(
-        (names[left["submission"]], names[ahead], names[behind])
-        for left in figures["leave_one_out"]
-        for ahead, behind in left["flips"]
-        if {left["submission"], ahead, behind} <= names.keys()
+        (names[left.submission], names[ahead], names[behind])
+        for left in figured.leave_one_out
+        for ahead, behind in left.flips
+        if {left.submission, ahead, behind} <= names.keys()
     )
 
 
-def _tasks(figures: Mapping[str, Any], said: list[Mapping[str, Any]]) -> tuple[Task, ...]:
-    weights = figures["weights"]
+def _tasks(figured: Figures, ordered: Sequence[RowFigures]) -> tuple[Task, ...]:
     tasks = (
-        Task(name=name, weight=float(weights[name]), quality=tuple(float(line["q"][name]) for line in said))
-        for name in figures["tasks"]
+        Task(name=name, weight=figured.weights[name], quality=tuple(row.q[name] for row in ordered))
+        for name in figured.tasks
     )
     return tuple(sorted(tasks, key=lambda task: (-task.weight, task.name)))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from scoring.probes.probe import Exercise, Probe
+    from scoring.probes.probe import Probe, ProbeInput
 
 FLOAT32_BYTES = 4
 
@@ -48,21 +48,21 @@ def sparsity(matrix: NDArray[np.float32]) -> float:
 
 
 def complexity(
-    matrix: NDArray[np.float32], probe: Probe, exercise: Exercise, seconds: float, folds: int
+    matrix: NDArray[np.float32], probe: Probe, data: ProbeInput, seconds: float, folds: int
 ) -> Complexity:
     """Measure one task of a standalone run.
 
     Args:
         matrix: Embeddings as they were handed in, before standardisation.
         probe: What was trained.
-        exercise: The task.
+        data: The task.
         seconds: Wall time of all folds.
         folds: Their number.
     """
     return probe_complexity(
         matrix,
-        parameters=probe.parameters(matrix.shape[1], exercise.outputs),
-        multiply_accumulates=probe.multiply_accumulates(matrix.shape[1], exercise.outputs),
+        parameters=probe.parameters(matrix.shape[1], data.outputs),
+        multiply_accumulates=probe.multiply_accumulates(matrix.shape[1], data.outputs),
         linear=probe.name in {"linear", "ridge"},
         seconds_per_fold=seconds / folds,
     )

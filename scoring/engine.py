@@ -13,6 +13,7 @@ from typing import Protocol as Interface
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 
 
@@ -35,6 +36,20 @@ class Unit:
     split_seeds: NDArray[np.uint32]
     training_seeds: NDArray[np.uint32]
     recipe: Recipe
+
+
+def require_linear(unit: Unit) -> None:
+    """Refuse a unit of another probe.
+
+    Raises:
+        OrganizerError: If the recipe's probe is not linear.
+    """
+    if unit.recipe.probe != "linear":
+        raise OrganizerError(
+            f"This engine trains linear probes, not {unit.recipe.probe!r}.",
+            cure="Set scoring.probe to linear.",
+            code="engine.probe",
+        )
 
 
 def ignore(probes: int) -> None:

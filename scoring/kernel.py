@@ -49,15 +49,22 @@ def train_epoch(
     gradients: NDArray[np.float32],
     first: NDArray[np.float32],
     second: NDArray[np.float32],
+    losses: NDArray[np.float64],
     stop: NDArray[np.uint8],
 ) -> int:
-    """Go once through the training rows in ``order``; return the number of AdamW steps so far, or -1 if stopped."""
+    """Go once through the training rows in ``order``; return the number of AdamW steps so far, or -1 if stopped.
+
+    ``losses`` receives each task's mean over the batches' losses as they were trained on; it is empty if nobody wants them.
+    """
     tasks = len(classification)
     per_task = width + LANES
     block = np.empty(BLOCK, np.int64)
     following = np.empty(BLOCK, np.int64)
     outputs = np.empty(BLOCK * tasks, np.float32)
     trained = len(order)
+    batch_losses = np.zeros(len(losses), np.float64)
+    losses[:] = 0.0
+    batches = 0
     for batch in range(0, trained, batch_size):
         if stop[0] != 0:
             return -1
@@ -77,11 +84,9 @@ def train_epoch(
                     if begin + row < end:
                         output = outputs[row * tasks + task]
                         target = targets[task, order[begin + row]]
-                        if classification[task]:
-                            probability = np.float32(1.0) / (np.float32(1.0) + math.exp(-output))
-                            coefficient = (probability - target) / size
-                        else:
-                            coefficient = np.float32(2.0) * (output - target) / size
+                        coefficient = _slope(output, target, classification[task]) / size
+                        if len(losses) > 0:
+                            batch_losses[task] += _loss(output, target, classification[task])
                     outputs[row * tasks + task] = coefficient
                     bias += coefficient
                 gradients[task * per_task + width] = bias
@@ -91,7 +96,54 @@ def train_epoch(
                 accumulate_two(rows, width, block, following, outputs, gradients)
         step += 1
         adamw_step(weights, gradients, first, second, step, learning_rate)
+        batches += 1
+        for task in range(len(losses)):
+            losses[task] += batch_losses[task] / (end - batch)
+            batch_losses[task] = 0.0
+    losses /= batches
     return step
+
+
+@compiled
+def _slope(output: np.float32, target: np.float32, classification: bool) -> np.float32:
+    """Return the derivative of :func:`_loss` by the output, in float32."""
+    if classification:
+        return np.float32(1.0) / (np.float32(1.0) + math.exp(-output)) - target
+    return np.float32(2.0) * (output - target)
+
+
+@compiled
+def _loss(output: np.float32, target: np.float32, classification: bool) -> float:
+    """Return squared error, or binary cross entropy of a logit."""
+    wide, wanted = np.float64(output), np.float64(target)
+    if classification:
+        return max(wide, 0.0) - wide * wanted + math.log1p(math.exp(-abs(wide)))
+    return (wide - wanted) ** 2
+
+
+@compiled
+def _validation_losses(
+    predictions: NDArray[np.float32],
+    test: NDArray[np.int32],
+    order: NDArray[np.int32],
+    targets: NDArray[np.float32],
+    classification: NDArray[np.bool_],
+    batch_size: int,
+    losses: NDArray[np.float64],
+) -> None:
+    """Write each task's mean over the batches' losses, the test part being taken in ``order``."""
+    for task in range(len(losses)):
+        total = 0.0
+        batches = 0
+        for begin in range(0, len(order), batch_size):
+            end = min(begin + batch_size, len(order))
+            loss = 0.0
+            for i in range(begin, end):
+                place = order[i]
+                loss += _loss(predictions[task, place], targets[task, test[place]], classification[task])
+            total += loss / (end - begin)
+            batches += 1
+        losses[task] = total / batches
 
 
 @compiled
@@ -162,9 +214,13 @@ def train_fold(
     batch_size: int,
     learning_rate: float,
     stop: NDArray[np.uint8],
-    best: NDArray[np.float64],
+    history: NDArray[np.float64],
+    train_losses: NDArray[np.float64],
+    test_losses: NDArray[np.float64],
+    kept: NDArray[np.float32],
+    kept_predictions: NDArray[np.float32],
 ) -> bool:
-    """Train and score one or two tasks on one fold.
+    """Train and score one or two tasks on one fold, and write down how it went.
 
     Args:
         rows: Flat, n x width; ``width`` is a multiple of ``LANES``, values from ``dim`` on are zero.
@@ -179,10 +235,14 @@ def train_fold(
         batch_size: Rows per AdamW step.
         learning_rate: AdamW's.
         stop: One byte; anything but zero asks to stop.
-        best: Receives per task the best finite score over the epochs, NaN if there is none.
+        history: Receives the metric after each epoch, epochs x T.
+        train_losses: Receives the mean over the batches' losses, epochs x T; epochs x 0 if nobody wants losses.
+        test_losses: Receives the same of the test part.
+        kept: Receives the weights of each task's best epoch, the bias at ``width``, T x (width + ``LANES``); 0 rows if nobody wants them.
+        kept_predictions: Receives their outputs on the test part, in the order of ``split``, T x ``tested``; likewise.
 
     Returns:
-        False if it was stopped; then ``best`` says nothing.
+        False if it was stopped; then what was written says nothing.
     """
     tasks = len(classification)
     per_task = width + LANES
@@ -195,28 +255,32 @@ def train_fold(
     test = split[:tested]
     train = split[tested:]
     order = np.empty(len(train), np.int32)
+    places = np.arange(tested).astype(np.int32)
+    test_order = np.empty(tested, np.int32)
     predictions = np.empty((tasks, tested), np.float32)
-    scores = np.empty(tasks, np.float64)
-    for task in range(tasks):
-        best[task] = -np.inf
+    best = np.full(tasks, -np.inf)
     step = 0
-    for _ in range(epochs):
+    for epoch in range(epochs):
         skip(stream, 2)  # a DataLoader's base seed
         shuffle(stream, train, order)
         step = train_epoch(
             rows, width, order, targets, classification, batch_size, learning_rate, step,
-            weights, gradients, first, second, stop,
+            weights, gradients, first, second, train_losses[epoch], stop,
         )  # fmt: skip
         if step < 0:
             return False
-        skip(stream, 2 + tested - 1)  # another base seed and the order of the test rows
+        skip(stream, 2)  # another base seed
+        shuffle(stream, places, test_order)
+        scores = history[epoch]
         score_test_part(rows, width, test, targets, classification, weights, predictions, scores)
-        for task in range(tasks):
-            if scores[task] > best[task]:  # noqa: PLR1730 - NaN must lose, which max leaves open
-                best[task] = scores[task]
-    for task in range(tasks):
-        if not best[task] > -np.inf:
-            best[task] = np.nan
+        _validation_losses(
+            predictions, test, test_order, targets, classification, batch_size, test_losses[epoch]
+        )
+        for task in range(len(kept)):
+            if scores[task] > best[task] or epoch == 0:  # NaN loses
+                best[task] = scores[task] if scores[task] > best[task] else best[task]
+                kept[task] = weights[task * per_task : (task + 1) * per_task]
+                kept_predictions[task] = predictions[task]
     return True
 
 

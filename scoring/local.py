@@ -1,14 +1,13 @@
 """The local engine: the compiled kernel on this machine's cores.
 
-Plain threads take one (pair of tasks, fold) after the other; the kernel holds no GIL. Every fold is computed alone from its own seeds, so
+Threads take one (pair of tasks, fold) after the other; the kernel holds no GIL. Every fold is computed alone from its own seeds, so
 its score does not depend on the number of threads, on which folds a unit holds, or on the other tasks.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -16,28 +15,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import Engine, Unit, ignore, never
-from scoring.errors import Cancelled, OrganizerError
-from scoring.protocol import Recipe
+from scoring.engine import Engine, Unit, ignore, never, require_linear
+from scoring.fold_pool import train_in_order
+from scoring.metrics import best_score
 from scoring.rows import padded
 from scoring.splits import Splitter, held_out
 
-LOOK_EVERY_S = 0.1  # how often the caller's thread reports progress and asks whether to stop
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FoldJob:
+class _Job:
     """One call of the kernel.
 
     Attributes:
-        tasks: Positions of the one or two tasks it trains.
-        fold: Position of the fold in the result.
+        tasks: Which one or two tasks it trains.
         split: Permutation of the rows, test part first.
         stream: torch's generator at the start of the fold, consumed by the call.
     """
 
-    tasks: tuple[int, ...]
-    fold: int
+    tasks: slice
     split: NDArray[np.int32]
     stream: NDArray[np.uint32]
 
@@ -58,93 +53,50 @@ class LocalEngine(Engine):
         self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
     ) -> NDArray[np.float64]:
         """See :meth:`scoring.engine.Engine.score`."""
-        return train_folds(
-            unit.rows,
-            unit.targets,
-            unit.classification,
-            unit.recipe,
-            _challenge_jobs(unit),
-            folds=len(unit.split_seeds),
+        require_linear(unit)
+        from scoring.kernel import train_fold
+        from scoring.lanes import LANES
+
+        recipe = unit.recipe
+        tested = held_out(len(unit.rows), recipe.test_size)
+        flat, width = padded(unit.rows, LANES)
+        stop = np.zeros(1, dtype=np.uint8)
+        no_losses, nothing_kept = np.empty((recipe.epochs, 0)), np.empty((0, 0), dtype=np.float32)
+
+        def train(job: _Job) -> list[float] | None:
+            classification = unit.classification[job.tasks].copy()
+            history = np.empty((recipe.epochs, len(classification)))
+            finished = train_fold(
+                flat,
+                width,
+                unit.rows.shape[1],
+                unit.targets[job.tasks].copy(),  # contiguous and writable, as the kernel was compiled for
+                classification,
+                job.split,
+                tested,
+                job.stream,
+                recipe.epochs,
+                recipe.batch_size,
+                recipe.learning_rate,
+                stop,
+                history,
+                no_losses,
+                no_losses,
+                nothing_kept,
+                nothing_kept,
+            )
+            return [best_score(scores) for scores in history.T] if finished else None
+
+        results = train_in_order(
+            train,
+            _jobs(unit),
             threads=self.threads,
-            progress=progress,
+            stop=stop,
+            finished=lambda scores: progress(len(scores)),
             cancelled=cancelled,
         )
-
-
-def train_folds(
-    rows: NDArray[np.float32],
-    targets: NDArray[np.float32],
-    classification: NDArray[np.bool_],
-    recipe: Recipe,
-    jobs: Iterable[FoldJob],
-    *,
-    folds: int,
-    threads: int,
-    progress: Callable[[int], None] = ignore,
-    cancelled: Callable[[], bool] = never,
-) -> NDArray[np.float64]:
-    """Run the kernel over jobs, wherever their randomness comes from.
-
-    Args:
-        rows: float32, n x N.
-        targets: float32, T x n.
-        classification: T booleans.
-        recipe: Hyper-parameters.
-        jobs: Made one at a time, in order, as threads become free.
-        folds: Number K of folds.
-        threads: How many threads work.
-        progress: See :class:`scoring.engine.Engine`.
-        cancelled: See :class:`scoring.engine.Engine`.
-
-    Returns:
-        T x K best held-out scores, NaN where a fold failed.
-
-    Raises:
-        Cancelled: If ``cancelled`` said so.
-    """
-    if recipe.probe != "linear":
-        raise OrganizerError(
-            f"This engine trains linear probes, not {recipe.probe!r}.",
-            cure="Set scoring.probe to linear.",
-            code="engine.probe",
-        )
-    from scoring.kernel import train_fold
-    from scoring.lanes import LANES
-
-    tested = held_out(len(rows), recipe.test_size)
-    flat, width = padded(rows, LANES)
-    scores = np.full((len(targets), folds), np.nan)
-    stop = np.zeros(1, dtype=np.uint8)
-
-    def train(job: FoldJob) -> int:
-        chosen = list(job.tasks)
-        best = np.empty(len(chosen), dtype=np.float64)
-        finished = train_fold(
-            flat,
-            width,
-            rows.shape[1],
-            targets[chosen],
-            classification[chosen],
-            job.split,
-            tested,
-            job.stream,
-            recipe.epochs,
-            recipe.batch_size,
-            recipe.learning_rate,
-            stop,
-            best,
-        )
-        if finished:
-            scores[chosen, job.fold] = best
-        return len(chosen) if finished else 0
-
-    _Crew(train, iter(jobs), stop).work(threads, progress, cancelled)
-    return scores
-
-
-def pairs(tasks: int) -> list[tuple[int, ...]]:
-    """Put tasks on one row set together two by two."""
-    return [tuple(range(task, min(task + 2, tasks))) for task in range(0, tasks, 2)]
+        shape = len(unit.split_seeds), len(unit.targets)  # results follow each other fold by fold
+        return np.array([score for scores in results for score in scores]).reshape(shape).T
 
 
 def available_cores() -> int:
@@ -169,76 +121,14 @@ def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
     return limit_us / period_us if limit_us > 0 else None
 
 
-def _challenge_jobs(unit: Unit) -> Iterator[FoldJob]:
+def _jobs(unit: Unit) -> Iterator[_Job]:
+    """Put the tasks together two by two, fold after fold."""
     from scoring.torch_stream import STATE_SIZE, start
 
     splitter = Splitter()
-    for fold, (split_seed, training_seed) in enumerate(
-        zip(unit.split_seeds, unit.training_seeds, strict=True)
-    ):
+    for split_seed, training_seed in zip(unit.split_seeds, unit.training_seeds, strict=True):
         split = splitter.permutation(int(split_seed), len(unit.rows))
-        for tasks in pairs(len(unit.targets)):
+        for task in range(0, len(unit.targets), 2):
             stream = np.empty(STATE_SIZE, dtype=np.uint32)
             start(stream, int(training_seed))
-            yield FoldJob(tasks=tasks, fold=fold, split=split, stream=stream)
-
-
-class _Crew:
-    """Threads that work off jobs, and the caller's thread that watches over them."""
-
-    def __init__(
-        self, work: Callable[[FoldJob], int], jobs: Iterator[FoldJob], stop: NDArray[np.uint8]
-    ) -> None:
-        self._work = work
-        self._jobs = jobs
-        self._stop = stop
-        self._lock = threading.Lock()
-        self._done = 0
-        self._failure: BaseException | None = None
-
-    def work(self, threads: int, progress: Callable[[int], None], cancelled: Callable[[], bool]) -> None:
-        crew = [
-            threading.Thread(target=self._run, name=f"fold-{number}", daemon=True)
-            for number in range(threads)
-        ]
-        for thread in crew:
-            thread.start()
-        asked_to_stop = False
-        try:
-            for thread in crew:
-                while thread.is_alive():
-                    thread.join(LOOK_EVERY_S)
-                    self._report(progress)
-                    if not asked_to_stop and cancelled():
-                        asked_to_stop = True
-                        self._stop[0] = 1
-        finally:  # also when progress or cancelled raised
-            self._stop[0] = 1
-            for thread in crew:
-                thread.join()
-        if self._failure is not None:
-            raise self._failure
-        if asked_to_stop:
-            raise Cancelled()
-        self._report(progress)
-
-    def _run(self) -> None:
-        try:
-            while not self._stop[0]:
-                with self._lock:
-                    job = next(self._jobs, None)
-                if job is None:
-                    return
-                done = self._work(job)
-                with self._lock:
-                    self._done += done
-        except BaseException as failure:  # noqa: BLE001 - raised again in the caller's thread
-            with self._lock:
-                self._failure = failure
-            self._stop[0] = 1
-
-    def _report(self, progress: Callable[[int], None]) -> None:
-        with self._lock:
-            done, self._done = self._done, 0
-        if done:
-            progress(done)
+            yield _Job(tasks=slice(task, task + 2), split=split, stream=stream)

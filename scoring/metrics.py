@@ -6,6 +6,8 @@ the functions of arrays are the reference that the plain loop uses.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,3 +57,9 @@ def f1(logits: NDArray[np.float32], targets: NDArray[np.float32]) -> float:
     return f1_from_counts(
         int(np.sum(positive & truth)), int(np.sum(positive & ~truth)), int(np.sum(~positive & truth))
     )
+
+
+def best_score(history: NDArray[np.float64]) -> float:
+    """Return the best score of the epochs: the greatest above minus infinity, NaN if there is none."""
+    usable = history[history > -np.inf]
+    return float(usable.max()) if len(usable) else math.nan

@@ -3,11 +3,11 @@
 One actor per node stays warm between submissions (detached, named after the digest of our sources, so that an upgrade makes new ones). A
 unit is put into the object store once. On each node one thread per core trains on one copy of the rows, as the local engine's threads do:
 a copy for each core would not fit into the cache that they share. Each core is handed a range of folds when it is free, and goes on with
-the submission's next unit while others end the one before, see :mod:`scoring.dealing`. The kernel scores every fold alone from its own
-seeds, so the scores are those of the local engine to the bit on equal processors, however the folds are dealt out and however often one is
-dealt out again.
+the submission's next unit while others end the one before, see :mod:`scoring.fold_scheduler`. The kernel scores every fold alone from its
+own seeds, so the scores are those of the local engine to the bit on equal processors, however the folds are handed out and however often
+one is handed out again.
 
-What a lost node, a killed actor or a lost object takes with it is dealt out again; new actors are looked for every second while the work
+What a lost node, a killed actor or a lost object takes with it is handed out again; new actors are looked for every second while the work
 goes on. Only the worker's machine and the cluster's nodes see labels. ray is an extra; nothing imports this module unless the engine is
 chosen.
 """
@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from scoring.dealing import Dealing, Range
-from scoring.engine import Engine, Unit, ignore, never
+from scoring.engine import Engine, Unit, ignore, never, require_linear
 from scoring.errors import Cancelled, InfrastructureError, OrganizerError
+from scoring.fold_scheduler import FoldScheduler, Range
 from scoring.local import LocalEngine
 from scoring.rows import aligned
 
@@ -94,8 +94,6 @@ class Scorer:
             replace(
                 unit,
                 rows=self._rows(unit, part.unit, errand),
-                targets=unit.targets.copy(),
-                classification=unit.classification.copy(),
                 split_seeds=unit.split_seeds[first:last],
                 training_seeds=unit.training_seeds[first:last],
             ),
@@ -220,7 +218,7 @@ class _Errand:
     units: Iterator[Unit]
     namespace: str
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    dealing: Dealing = field(default_factory=Dealing)
+    scheduler: FoldScheduler = field(default_factory=FoldScheduler)
     open: dict[int, _Open] = field(default_factory=dict)  # by the unit's number
     crew: dict[str, _Node] = field(default_factory=dict)  # by name: those that can work
     starting: dict[Any, tuple[str, _Node]] = field(default_factory=dict)  # by reference
@@ -264,18 +262,13 @@ class _Errand:
 
     def _take(self, untouched: int) -> None:
         """Put units into the cluster until so many wait to be dealt out, or no more are to come."""
-        while self.dealing.untouched < untouched and len(self.open) < OPEN_UNITS:
+        while self.scheduler.untouched < untouched and len(self.open) < OPEN_UNITS:
             unit = next(self.units, None)
             if unit is None:
                 return
-            if unit.recipe.probe != "linear":
-                raise OrganizerError(
-                    f"This engine trains linear probes, not {unit.recipe.probe!r}.",
-                    cure="Set scoring.probe to linear.",
-                    code="engine.probe",
-                )
+            require_linear(unit)
             tasks, folds = len(unit.targets), len(unit.split_seeds)
-            number = self.dealing.add(folds=folds, cost=unit.rows.size * tasks)
+            number = self.scheduler.add(folds=folds, cost=unit.rows.size * tasks)
             self.open[number] = _Open(
                 shared=ray.put(unit), scores=np.full((tasks, folds), np.nan), left=folds
             )
@@ -310,7 +303,7 @@ class _Errand:
         )
         for name, node in self.crew.items():
             for _ in range(node.cores - busy[name]):
-                part = self.dealing.next(total)
+                part = self.scheduler.next(total)
                 if part is None:
                     return
                 call = node.actor.score.remote(self.open[part.unit].shared, part, self.token)
@@ -360,7 +353,7 @@ class _Errand:
                 cure="Look at memory of its nodes and at `ray status`.",
                 code="engine.ray_lost",
             ) from error
-        self.dealing.give_back(part)
+        self.scheduler.give_back(part)
 
     def _dismiss(self) -> None:
         """Tell those who are still at work that nobody waits for them."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import Engine, Unit, ignore, never
+from scoring.engine import Engine, Unit, ignore, never, require_linear
 from scoring.errors import Cancelled, OrganizerError
 from scoring.metrics import R2_TOLERANCE, SIGMOID_HALF
 from scoring.splits import Splitter, held_out
@@ -65,12 +65,7 @@ class TorchEngine(Engine):
         """See :meth:`scoring.engine.Engine.score`; ``cancelled`` is asked after each step."""
         import torch
 
-        if unit.recipe.probe != "linear":
-            raise OrganizerError(
-                f"This engine trains linear probes, not {unit.recipe.probe!r}.",
-                cure="Set scoring.probe to linear.",
-                code="engine.probe",
-            )
+        require_linear(unit)
         before = torch.get_num_threads()
         if self._threads is not None:
             torch.set_num_threads(self._threads)

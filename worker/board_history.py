@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leaderboard import board as boards
+from leaderboard.figures import Private
 from leaderboard.snapshot import Board
 from worker.state import Transaction
 
@@ -37,8 +38,7 @@ class BoardHistory:
 def _append(known: list[Board], board: Board) -> None:
     if known:
         rows = {standing.key: standing for standing in known[-1].standings}
-        kept = {"rules": known[-1].private["rules"]} if "rules" in known[-1].private else {}
-        known[-1] = replace(known[-1], private=kept)
+        known[-1] = replace(known[-1], private=Private(rules=known[-1].private.rules))
         same = (rows.get(standing.key) for standing in board.standings)
         board = replace(
             board,

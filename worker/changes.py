@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from leaderboard.history import unrecorded
 from leaderboard.publisher import Files, commit_message, plain
-from leaderboard.rows import file_stems
+from leaderboard.shown import file_stems
 from leaderboard.snapshot import Site
 from worker.fairness import commitments, receipts
 

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.engine import ignore, never
-from scoring.probes.crew import train_in_order
+from scoring.fold_pool import train_in_order
+from scoring.metrics import best_score
 from scoring.probes.probe import (
     TEST_SIZE,
-    Exercise,
     FoldResult,
+    ProbeInput,
     ProbeSettings,
     TaskKind,
     Training,
@@ -81,7 +82,7 @@ class LinearProbe:
 
     def train(
         self,
-        exercise: Exercise,
+        data: ProbeInput,
         *,
         folds: int,
         details: bool = False,
@@ -89,11 +90,11 @@ class LinearProbe:
         cancelled: Callable[[], bool] = never,
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`."""
-        if exercise.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}:
-            from scoring.probes.several import train_several
+        if data.has_columns:
+            from scoring.probes.multi_output import train_multi_output
 
-            results = train_several(
-                exercise,
+            results = train_multi_output(
+                data,
                 self._parameters,
                 folds=folds,
                 settings=self._settings,
@@ -102,7 +103,7 @@ class LinearProbe:
                 cancelled=cancelled,
             )
         else:
-            results = self._train(exercise, folds, details, progress, cancelled)
+            results = self._train(data, folds, details, progress, cancelled)
         return Training(folds=results, hyperparameters=vars(self._parameters))
 
     def parameters(self, dim: int, outputs: int) -> int:
@@ -115,29 +116,29 @@ class LinearProbe:
 
     def _train(
         self,
-        exercise: Exercise,
+        data: ProbeInput,
         folds: int,
         details: bool,
         progress: Callable[[int], None],
         cancelled: Callable[[], bool],
-    ) -> tuple[FoldResult, ...]:
+    ) -> list[FoldResult]:
+        from scoring.kernel import train_fold
         from scoring.lanes import LANES
-        from scoring.probes.traced import trace_fold
 
-        samples, dim = exercise.rows.shape
+        samples, dim = data.rows.shape
         tested = held_out(samples, TEST_SIZE)
-        flat, width = padded(exercise.rows, LANES)
-        targets = np.ascontiguousarray(exercise.targets, dtype=np.float32).reshape(1, -1)
-        classification = np.array([exercise.kind is TaskKind.BINARY])
+        flat, width = padded(data.rows, LANES)
+        targets = np.ascontiguousarray(data.targets, dtype=np.float32).reshape(1, -1)
+        classification = np.array([data.kind is TaskKind.BINARY])
         stop = np.zeros(1, dtype=np.uint8)
         recipe = self._parameters
 
         def train(job: _Job) -> FoldResult | None:
-            kept = np.zeros(width + LANES, dtype=np.float32)
-            predictions = np.zeros(tested, dtype=np.float32)
-            history = np.zeros(recipe.epochs)
-            train_losses, test_losses = (np.zeros(recipe.epochs if details else 0) for _ in range(2))
-            finished = trace_fold(
+            kept = np.zeros((1, width + LANES), dtype=np.float32)
+            predictions = np.zeros((1, tested), dtype=np.float32)
+            history = np.zeros((recipe.epochs, 1))
+            train_losses, test_losses = (np.zeros((recipe.epochs, int(details))) for _ in range(2))
+            finished = train_fold(
                 flat,
                 width,
                 dim,
@@ -150,29 +151,34 @@ class LinearProbe:
                 recipe.batch_size,
                 recipe.learning_rate,
                 stop,
-                kept,
-                predictions,
                 history,
                 train_losses,
                 test_losses,
+                kept,
+                predictions,
             )
             if not finished:
                 return None
             trained = job.split[tested:] if details else job.split[:0]
             return FoldResult(
-                score=best(history),
+                score=best_score(history),
                 test=job.split[:tested],
-                predictions=predictions.astype(np.float64),
+                predictions=predictions[0].astype(np.float64),
                 train=trained,
-                train_predictions=(exercise.rows[trained] @ kept[:dim] + kept[width]).astype(np.float64),
-                history=tuple(history.tolist()),
-                train_losses=tuple(train_losses.tolist()),
-                test_losses=tuple(test_losses.tolist()),
+                train_predictions=(data.rows[trained] @ kept[0, :dim] + kept[0, width]).astype(np.float64),
+                history=tuple(history.ravel().tolist()),
+                train_losses=tuple(train_losses.ravel().tolist()),
+                test_losses=tuple(test_losses.ravel().tolist()),
             )
 
         jobs = self._jobs(samples, dim, folds)
         return train_in_order(
-            train, jobs, threads=self._settings.threads, stop=stop, progress=progress, cancelled=cancelled
+            train,
+            jobs,
+            threads=self._settings.workers,
+            stop=stop,
+            finished=lambda _: progress(1),
+            cancelled=cancelled,
         )
 
     def _jobs(self, samples: int, dim: int, folds: int) -> Iterator[_Job]:
@@ -183,9 +189,3 @@ class LinearProbe:
         for split in shuffle_splits(samples, folds, self._settings.seed):
             yield _Job(split=split, stream=self._stream.copy())
             skip(self._stream, draws_per_fold(dim, samples, self._parameters.epochs))
-
-
-def best(history: NDArray[np.float64]) -> float:
-    """Return the best score above minus infinity, NaN if there is none."""
-    usable = history[history > -np.inf]
-    return float(usable.max()) if len(usable) else float("nan")

@@ -20,7 +20,7 @@ def measures(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[
     Args:
         kind: What is predicted.
         predictions: Outputs, n or n x C.
-        targets: As in :class:`scoring.probes.probe.Exercise`.
+        targets: As in :class:`scoring.probes.probe.ProbeInput`.
     """
     if kind is TaskKind.REGRESSION:
         with np.errstate(over="ignore", invalid="ignore"):  # a fold that failed

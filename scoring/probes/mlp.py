@@ -12,7 +12,7 @@ from itertools import pairwise
 from scoring.engine import ignore, never
 from scoring.errors import OrganizerError
 from scoring.probes.linear import PARAMETERS, TrainingParameters
-from scoring.probes.probe import Exercise, ProbeSettings, Training, taken
+from scoring.probes.probe import ProbeInput, ProbeSettings, Training, taken
 
 WIDTHS = {1: (170,), 2: (400, 162)}
 
@@ -41,7 +41,7 @@ class MlpProbe:
 
     def train(
         self,
-        exercise: Exercise,
+        data: ProbeInput,
         *,
         folds: int,
         details: bool = False,
@@ -52,7 +52,7 @@ class MlpProbe:
         from scoring.probes.torch_loop import train_folds
 
         results = train_folds(
-            exercise,
+            data,
             self._parameters,
             hidden=self._hidden,
             folds=folds,

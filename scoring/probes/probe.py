@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from scoring.engine import ignore, never
 from scoring.errors import OrganizerError
+from scoring.local import available_cores
 from scoring.splits import held_out
 
 TEST_SIZE = 0.1  # NeuCo-Bench's, for every probe
@@ -28,7 +29,7 @@ class TaskKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Exercise:
+class ProbeInput:
     """One task, ready to train on.
 
     Attributes:
@@ -49,7 +50,12 @@ class Exercise:
     @property
     def outputs(self) -> int:
         """How many numbers a probe says about a sample."""
-        return len(self.classes) if self.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL} else 1
+        return len(self.classes) if self.has_columns else 1
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether what a probe says about samples is a matrix, with a column for each class or label."""
+        return self.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +93,7 @@ class Training:
         axis: What the histories run over.
     """
 
-    folds: tuple[FoldResult, ...]
+    folds: Sequence[FoldResult]
     hyperparameters: Mapping[str, Any]
     axis: str = "Epoch"
 
@@ -105,7 +111,7 @@ class Probe(Interface):
 
     def train(
         self,
-        exercise: Exercise,
+        data: ProbeInput,
         *,
         folds: int,
         details: bool = False,
@@ -115,7 +121,7 @@ class Probe(Interface):
         """Train and score on K random splits.
 
         Args:
-            exercise: The task.
+            data: The task.
             folds: Number K of folds.
             details: Whether losses and predictions on the training part are wanted, for plots.
             progress: Called with the number of folds finished since the last call.
@@ -149,6 +155,11 @@ class ProbeSettings:
     params: Mapping[str, Any]
     seed: int = 42
     threads: int | None = None
+
+    @property
+    def workers(self) -> int:
+        """How many folds are trained at once."""
+        return self.threads or available_cores()
 
 
 def shuffle_splits(rows: int, folds: int, seed: int) -> Iterator[NDArray[np.int32]]:

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from scoring.engine import ignore, never
 from scoring.errors import OrganizerError
-from scoring.probes.crew import train_in_order
+from scoring.fold_pool import train_in_order
 from scoring.probes.measures import score
 from scoring.probes.probe import (
-    Exercise,
     FoldResult,
+    ProbeInput,
     ProbeSettings,
     TaskKind,
     Training,
@@ -81,7 +81,7 @@ class RidgeProbe:
 
     def train(
         self,
-        exercise: Exercise,
+        data: ProbeInput,
         *,
         folds: int,
         details: bool = False,
@@ -90,18 +90,18 @@ class RidgeProbe:
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors by penalty, least first."""
         with single_threaded_blas():
-            return self._train(exercise, folds, details, progress, cancelled)
+            return self._train(data, folds, details, progress, cancelled)
 
     def _train(
         self,
-        exercise: Exercise,
+        data: ProbeInput,
         folds: int,
         details: bool,
         progress: Callable[[int], None],
         cancelled: Callable[[], bool],
     ) -> Training:
-        parts = decompose(exercise.rows)
-        targets = signed_targets(exercise)
+        parts = decompose(data.rows)
+        targets = signed_targets(data)
         projected = parts.basis.T @ targets
         stop = np.zeros(1, dtype=np.uint8)
 
@@ -109,7 +109,7 @@ class RidgeProbe:
             if stop[0]:
                 return None
             return _fold(
-                exercise,
+                data,
                 parts,
                 split,
                 targets=targets,
@@ -120,10 +120,10 @@ class RidgeProbe:
 
         results = train_in_order(
             train,
-            shuffle_splits(len(exercise.rows), folds, self._settings.seed),
-            threads=self._settings.threads,
+            shuffle_splits(len(data.rows), folds, self._settings.seed),
+            threads=self._settings.workers,
             stop=stop,
-            progress=progress,
+            finished=lambda _: progress(1),
             cancelled=cancelled,
         )
         return Training(folds=results, hyperparameters={"alphas": list(self._alphas)}, axis="Penalty")
@@ -166,17 +166,17 @@ def decompose(rows: NDArray[np.float32]) -> Decomposition:
     return Decomposition(basis=np.hstack([constant, basis]), spectrum=np.concatenate([[np.inf], spectrum]))
 
 
-def signed_targets(exercise: Exercise) -> NDArray[np.float64]:
+def signed_targets(data: ProbeInput) -> NDArray[np.float64]:
     """Return what is fitted, n x C: the labels of a regression, -1 and 1 for classes."""
-    if exercise.kind is TaskKind.REGRESSION:
-        return exercise.targets.astype(np.float64).reshape(-1, 1)
-    if exercise.kind is TaskKind.MULTICLASS:
-        return np.where(exercise.targets[:, np.newaxis] == np.arange(exercise.outputs), 1.0, -1.0)
-    return np.where(exercise.targets.reshape(len(exercise.targets), -1) > 0.5, 1.0, -1.0)
+    if data.kind is TaskKind.REGRESSION:
+        return data.targets.astype(np.float64).reshape(-1, 1)
+    if data.kind is TaskKind.MULTICLASS:
+        return np.where(data.targets[:, np.newaxis] == np.arange(data.outputs), 1.0, -1.0)
+    return np.where(data.targets.reshape(len(data.targets), -1) > 0.5, 1.0, -1.0)
 
 
 def _fold(
-    exercise: Exercise,
+    data: ProbeInput,
     parts: Decomposition,
     split: NDArray[np.int32],
     *,
@@ -196,16 +196,15 @@ def _fold(
     fitted = np.empty((0, targets.shape[1]))
     if details:
         fitted = parts.basis[train] @ chosen.coefficients
-    outputs = _outputs(exercise, chosen.predictions)
+    outputs = _outputs(data, chosen.predictions)
     return FoldResult(
-        score=score(exercise.kind, outputs, exercise.targets[test]),
+        score=score(data.kind, outputs, data.targets[test]),
         test=test,
         predictions=outputs,
         train=train if details else train[:0],
-        train_predictions=_outputs(exercise, fitted),
+        train_predictions=_outputs(data, fitted),
         history=tuple(
-            score(exercise.kind, _outputs(exercise, trial.predictions), exercise.targets[test])
-            for trial in trials
+            score(data.kind, _outputs(data, trial.predictions), data.targets[test]) for trial in trials
         ),
         train_losses=tuple(trial.train_error for trial in trials),
         test_losses=tuple(float(np.mean((truth - trial.predictions) ** 2)) for trial in trials),
@@ -252,12 +251,12 @@ def _trial(
     )
 
 
-def _outputs(exercise: Exercise, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-    if exercise.kind is TaskKind.REGRESSION:
+def _outputs(data: ProbeInput, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    if data.kind is TaskKind.REGRESSION:
         return predictions[:, 0]
     # Logits decide at zero but count as probabilities where all lie in [0, 1]; the sign of ±1 targets must decide in any case.
     logits = np.where(predictions > 0, predictions + 1.0, predictions - 1.0)
-    return logits[:, 0] if exercise.kind is TaskKind.BINARY else logits
+    return logits[:, 0] if data.kind is TaskKind.BINARY else logits
 
 
 def _alphas(params: dict[str, object]) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ reached on its test part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from scoring.engine import ignore, never
 from scoring.errors import OrganizerError
-from scoring.probes.crew import train_in_order
-from scoring.probes.measures import score
+from scoring.fold_pool import train_in_order
+from scoring.probes.fold_record import FoldRecord
 from scoring.probes.probe import (
-    Exercise,
     FoldResult,
+    ProbeInput,
     ProbeSettings,
     TaskKind,
     Training,
-    parted,
     shuffle_splits,
     taken,
 )
@@ -81,7 +80,7 @@ class SvmProbe:
 
     def train(
         self,
-        exercise: Exercise,
+        data: ProbeInput,
         *,
         folds: int,
         details: bool = False,
@@ -89,19 +88,19 @@ class SvmProbe:
         cancelled: Callable[[], bool] = never,
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors, or shares of wrong classes, by setting."""
-        tried = self._draw(exercise.kind)
-        rows = exercise.rows.astype(np.float64)
+        tried = self._draw(data.kind)
+        rows = data.rows.astype(np.float64)
         stop = np.zeros(1, dtype=np.uint8)
 
         def train(split: NDArray[np.int32]) -> FoldResult | None:
-            return _fold(exercise, rows, split, tried, stop, details=details)
+            return _fold(data, rows, split, tried, stop, details=details)
 
         results = train_in_order(
             train,
             shuffle_splits(len(rows), folds, self._settings.seed),
-            threads=self._settings.threads,
+            threads=self._settings.workers,
             stop=stop,
-            progress=progress,
+            finished=lambda _: progress(1),
             cancelled=cancelled,
         )
         return Training(
@@ -135,7 +134,7 @@ class SvmProbe:
 
 
 def _fold(
-    exercise: Exercise,
+    data: ProbeInput,
     rows: NDArray[np.float64],
     split: NDArray[np.int32],
     tried: list[dict[str, Any]],
@@ -143,46 +142,33 @@ def _fold(
     *,
     details: bool,
 ) -> FoldResult | None:
-    train, test = parted(split)
-    best, kept, kept_train = float("-inf"), np.full((len(test), exercise.outputs), np.nan), np.empty(0)
-    history, train_losses, test_losses = [], [], []
+    record = FoldRecord(data, split)
+    train, test = record.train, record.test
+    kept = None
     for setting in tried:
         if stop[0]:
             return None
-        predict = _fitted(exercise, rows[train], exercise.targets[train], setting)
-        outputs = predict(rows[test])
-        reached = score(exercise.kind, outputs, exercise.targets[test])
-        history.append(reached)
-        if details:
-            fitted = predict(rows[train])
-            train_losses.append(_loss(exercise, fitted, exercise.targets[train]))
-            test_losses.append(_loss(exercise, outputs, exercise.targets[test]))
-        if reached > best:
-            best, kept = reached, outputs
-            kept_train = fitted if details else kept_train
-    return FoldResult(
-        score=best if best > float("-inf") else float("nan"),
-        test=test,
-        predictions=kept,
-        train=train if details else train[:0],
-        train_predictions=kept_train,
-        history=tuple(history),
-        train_losses=tuple(train_losses),
-        test_losses=tuple(test_losses),
-    )
+        predict = _fitted(data, rows[train], data.targets[train], setting)
+        outputs, fitted = predict(rows[test]), predict(rows[train]) if details else None
+        losses = None
+        if fitted is not None:
+            losses = _loss(data, fitted, data.targets[train]), _loss(data, outputs, data.targets[test])
+        if record.add(outputs, losses):
+            kept = fitted
+    return record.result(kept)
 
 
 def _fitted(
-    exercise: Exercise, rows: NDArray[np.float64], targets: NDArray[Any], setting: Mapping[str, Any]
+    data: ProbeInput, rows: NDArray[np.float64], targets: NDArray[Any], setting: Mapping[str, Any]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Fit and return what predicts: numbers for a regression, else values that are positive for a class."""
     from sklearn.svm import SVC, SVR
 
-    if exercise.kind is TaskKind.REGRESSION:
+    if data.kind is TaskKind.REGRESSION:
         regressor = SVR(kernel="poly", **setting).fit(rows, targets)
         return lambda new: np.asarray(regressor.predict(new), dtype=np.float64)
-    if exercise.kind is TaskKind.MULTICLASS:
-        wanted = targets[:, np.newaxis] == np.arange(exercise.outputs)
+    if data.kind is TaskKind.MULTICLASS:
+        wanted = targets[:, np.newaxis] == np.arange(data.outputs)
     else:
         wanted = targets.reshape(len(targets), -1) > 0.5
     machines = [
@@ -203,20 +189,20 @@ def _fitted(
         values = np.where(
             values > 0, values + 1.0, values - 1.0
         )  # a sign decides, even where all lie in [0, 1]
-        return values[:, 0] if exercise.kind is TaskKind.BINARY else values
+        return values[:, 0] if data.kind is TaskKind.BINARY else values
 
     return predict
 
 
-def _loss(exercise: Exercise, outputs: NDArray[np.float64], targets: NDArray[Any]) -> float:
-    if exercise.kind is TaskKind.REGRESSION:
+def _loss(data: ProbeInput, outputs: NDArray[np.float64], targets: NDArray[Any]) -> float:
+    if data.kind is TaskKind.REGRESSION:
         return float(np.mean((targets - outputs) ** 2))
-    if exercise.kind is TaskKind.MULTICLASS:
+    if data.kind is TaskKind.MULTICLASS:
         return float(np.mean(outputs.argmax(axis=1) != targets))
     return float(np.mean((outputs > 0) != (targets > 0.5)))
 
 
-def _best(tried: list[dict[str, Any]], folds: tuple[FoldResult, ...]) -> dict[str, Any]:
+def _best(tried: list[dict[str, Any]], folds: Sequence[FoldResult]) -> dict[str, Any]:
     """Return the setting with the highest mean score over the folds."""
     scores = np.nan_to_num(np.array([fold.history for fold in folds]), nan=-np.inf).mean(axis=0)
     return tried[int(scores.argmax())]

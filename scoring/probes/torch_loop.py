@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.errors import Cancelled
-from scoring.probes.measures import score
-from scoring.probes.probe import Exercise, FoldResult, ProbeSettings, TaskKind, parted, shuffle_splits
-from scoring.probes.several import fold_seed
+from scoring.probes.fold_record import FoldRecord
+from scoring.probes.multi_output import fold_seed
+from scoring.probes.probe import FoldResult, ProbeInput, ProbeSettings, TaskKind, shuffle_splits
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def train_folds(
-    exercise: Exercise,
+    data: ProbeInput,
     parameters: TrainingParameters,
     *,
     hidden: Sequence[int],
@@ -35,21 +35,18 @@ def train_folds(
     progress: Callable[[int], None],
     cancelled: Callable[[], bool],
     device: str = "cpu",
-) -> tuple[FoldResult, ...]:
+) -> list[FoldResult]:
     """Train a network with these hidden layers on every fold; see :meth:`scoring.probes.probe.Probe.train`."""
     import torch
 
-    place = torch.device(device)
-    rows = torch.from_numpy(np.ascontiguousarray(exercise.rows)).to(place)
-    kind = torch.int64 if exercise.kind is TaskKind.MULTICLASS else torch.float32
-    targets = torch.as_tensor(exercise.targets, dtype=kind).to(place)
+    rows, targets = (values.to(torch.device(device)) for values in _tensors(data))
     results = []
     with _one_thread():
         for fold, split in enumerate(shuffle_splits(len(rows), folds, settings.seed)):
-            generator = torch.Generator().manual_seed(fold_seed(settings.seed, exercise.name, fold))
+            generator = torch.Generator().manual_seed(fold_seed(settings.seed, data.name, fold))
             results.append(
                 _train(
-                    exercise,
+                    data,
                     split,
                     rows=rows,
                     targets=targets,
@@ -61,33 +58,42 @@ def train_folds(
                 )
             )
             progress(1)
-    return tuple(results)
+    return results
 
 
 def train_on_all(
-    exercise: Exercise, parameters: TrainingParameters, *, hidden: Sequence[int], seed: int
+    data: ProbeInput, parameters: TrainingParameters, *, hidden: Sequence[int], seed: int
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Train on all samples for all epochs and return weight and bias of each layer; nothing is held out that could choose an epoch."""
     import torch
 
-    generator = torch.Generator().manual_seed(fold_seed(seed, exercise.name, -1))
-    kind = torch.int64 if exercise.kind is TaskKind.MULTICLASS else torch.float32
-    rows = torch.from_numpy(np.ascontiguousarray(exercise.rows))
-    targets = torch.as_tensor(exercise.targets, dtype=kind)
-    net = network(rows.shape[1], hidden, exercise.outputs, generator)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=parameters.learning_rate)
-    loss_function = _loss_function(exercise.kind)
+    generator = torch.Generator().manual_seed(fold_seed(seed, data.name, -1))
+    rows, targets = _tensors(data)
+    net = network(rows.shape[1], hidden, data.outputs, generator)
     with _one_thread():
-        for _ in range(parameters.epochs):
-            for batch in torch.split(torch.randperm(len(rows), generator=generator), parameters.batch_size):
-                optimizer.zero_grad()
-                loss_function(_shaped(net(rows[batch]), exercise.kind), targets[batch]).backward()
-                optimizer.step()
+        for _ in _epochs(
+            net,
+            rows,
+            targets,
+            torch.arange(len(rows)),
+            kind=data.kind,
+            parameters=parameters,
+            generator=generator,
+        ):
+            pass
     return [
         (layer.weight.detach().numpy(), layer.bias.detach().numpy())
         for layer in net
         if isinstance(layer, torch.nn.Linear)
     ]
+
+
+def _tensors(data: ProbeInput) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return rows, and targets in the type that the loss wants."""
+    import torch
+
+    kind = torch.int64 if data.kind is TaskKind.MULTICLASS else torch.float32
+    return torch.from_numpy(np.ascontiguousarray(data.rows)), torch.as_tensor(data.targets, dtype=kind)
 
 
 @contextmanager
@@ -120,7 +126,7 @@ def network(dim: int, hidden: Sequence[int], outputs: int, generator: torch.Gene
 
 
 def _train(
-    exercise: Exercise,
+    data: ProbeInput,
     split: NDArray[np.int32],
     *,
     rows: torch.Tensor,
@@ -133,52 +139,58 @@ def _train(
 ) -> FoldResult:
     import torch
 
-    train, test = parted(split)
-    train_rows, test_rows = (
-        torch.from_numpy(part.astype(np.int64)).to(rows.device) for part in (train, test)
+    record = FoldRecord(data, split)
+    train, test = (
+        torch.from_numpy(part.astype(np.int64)).to(rows.device) for part in (record.train, record.test)
     )
-    net = network(rows.shape[1], hidden, exercise.outputs, generator).to(rows.device)
+    net = network(rows.shape[1], hidden, data.outputs, generator).to(rows.device)
+    loss_function = _loss_function(data.kind)
+    kept = None
+    for losses in _epochs(
+        net, rows, targets, train, kind=data.kind, parameters=parameters, generator=generator
+    ):
+        with torch.no_grad():
+            outputs = net(rows[test])
+            test_loss = float(loss_function(_shaped(outputs, data.kind), targets[test])) if details else 0.0
+        is_best = record.add(
+            outputs.cpu().numpy(), (float(torch.stack(losses).mean()), test_loss) if details else None
+        )
+        if is_best and details:
+            kept = {name: value.clone() for name, value in net.state_dict().items()}
+        if cancelled():
+            raise Cancelled()
+    if kept is None:
+        return record.result(None)
+    net.load_state_dict(kept)
+    with torch.no_grad():
+        return record.result(net(rows[train]).cpu().numpy())
+
+
+def _epochs(
+    net: torch.nn.Sequential,
+    rows: torch.Tensor,
+    targets: torch.Tensor,
+    train: torch.Tensor,
+    *,
+    kind: TaskKind,
+    parameters: TrainingParameters,
+    generator: torch.Generator,
+) -> Iterator[list[torch.Tensor]]:
+    """Train on these rows; yield the losses of an epoch's batches after each."""
+    import torch
+
     optimizer = torch.optim.AdamW(net.parameters(), lr=parameters.learning_rate)
-    loss_function = _loss_function(exercise.kind)
-    best, kept, kept_predictions = float("-inf"), None, np.full((len(test), exercise.outputs), np.nan)
-    history, train_losses, test_losses = [], [], []
+    loss_function = _loss_function(kind)
     for _ in range(parameters.epochs):
         losses = []
-        order = train_rows[torch.randperm(len(train), generator=generator).to(rows.device)]
+        order = train[torch.randperm(len(train), generator=generator).to(rows.device)]
         for batch in torch.split(order, parameters.batch_size):
             optimizer.zero_grad()
-            loss = loss_function(_shaped(net(rows[batch]), exercise.kind), targets[batch])
+            loss = loss_function(_shaped(net(rows[batch]), kind), targets[batch])
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())
-        with torch.no_grad():
-            outputs = net(rows[test_rows])
-            if details:
-                train_losses.append(float(torch.stack(losses).mean()))
-                test_losses.append(float(loss_function(_shaped(outputs, exercise.kind), targets[test_rows])))
-        predictions = outputs.cpu().numpy().astype(np.float64)
-        reached = score(exercise.kind, _flat(predictions, exercise), exercise.targets[test])
-        history.append(reached)
-        if reached > best:
-            best, kept_predictions = reached, predictions
-            kept = {name: value.clone() for name, value in net.state_dict().items()} if details else None
-        if cancelled():
-            raise Cancelled()
-    train_predictions = np.empty((0, exercise.outputs))
-    if kept is not None:
-        net.load_state_dict(kept)
-        with torch.no_grad():
-            train_predictions = net(rows[train_rows]).cpu().numpy().astype(np.float64)
-    return FoldResult(
-        score=best if best > float("-inf") else float("nan"),
-        test=test,
-        predictions=_flat(kept_predictions, exercise),
-        train=train if kept is not None else train[:0],
-        train_predictions=_flat(train_predictions, exercise),
-        history=tuple(history),
-        train_losses=tuple(train_losses),
-        test_losses=tuple(test_losses),
-    )
+        yield losses
 
 
 def _loss_function(kind: TaskKind) -> torch.nn.Module:
@@ -191,7 +203,3 @@ def _loss_function(kind: TaskKind) -> torch.nn.Module:
 
 def _shaped(outputs: torch.Tensor, kind: TaskKind) -> torch.Tensor:
     return outputs.view(-1) if kind in {TaskKind.REGRESSION, TaskKind.BINARY} else outputs
-
-
-def _flat(predictions: NDArray[np.float64], exercise: Exercise) -> NDArray[np.float64]:
-    return predictions if exercise.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL} else predictions[:, 0]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.probes.measures import confusion, indicators, roc_curve
-from scoring.probes.probe import Exercise, FoldResult, TaskKind
+from scoring.probes.probe import FoldResult, ProbeInput, TaskKind
 from scoring.standalone.charts import Spec, draw, lines, matrix, parity, roc, thinned
 from scoring.standalone.run import TaskReport
 
@@ -31,12 +31,12 @@ def draw_plots(folder: Path, task: TaskReport, *, stem: str) -> None:
         stem: Name of the submission file, with which NeuCo-Bench's file names begin.
     """
     for path, spec in specifications(task, stem):
-        draw(spec, folder / task.exercise.name / path)
+        draw(spec, folder / task.data.name / path)
 
 
 def specifications(task: TaskReport, stem: str) -> Iterator[tuple[Path, Spec]]:
     """Yield each plot with its place in the task's folder."""
-    name, training = task.exercise.name, task.training
+    name, training = task.data.name, task.training
     for part, curves in (
         ("train", [fold.train_losses for fold in training.folds]),
         ("validation", [fold.test_losses for fold in training.folds]),
@@ -52,43 +52,43 @@ def specifications(task: TaskReport, stem: str) -> Iterator[tuple[Path, Spec]]:
         (number, fold) for number, fold in enumerate(training.folds, 1) if np.isfinite(fold.predictions).all()
     ]
     for number, fold in usable[:FOLDS_DRAWN]:
-        yield from _fold(task.exercise, fold, f"{stem}_{name}", f"_fold{number}", f"{name}, fold {number}")
+        yield from _fold(task.data, fold, f"{stem}_{name}", f"_fold{number}", f"{name}, fold {number}")
     if usable:
         together = _together([fold for _, fold in usable])
-        yield from _fold(task.exercise, together, f"{stem}_{name}", "", f"{name}, all folds")
+        yield from _fold(task.data, together, f"{stem}_{name}", "", f"{name}, all folds")
 
 
 def _fold(
-    exercise: Exercise, fold: FoldResult, stem: str, suffix: str, what: str
+    data: ProbeInput, fold: FoldResult, stem: str, suffix: str, what: str
 ) -> Iterator[tuple[Path, Spec]]:
-    truth = exercise.targets[fold.test]
-    if exercise.kind is TaskKind.REGRESSION:
+    truth = data.targets[fold.test]
+    if data.kind is TaskKind.REGRESSION:
         parts = {"Validation": (truth.tolist(), fold.predictions.tolist())}
         if len(fold.train):
             parts = {
-                "Train": (exercise.targets[fold.train].tolist(), fold.train_predictions.tolist()),
+                "Train": (data.targets[fold.train].tolist(), fold.train_predictions.tolist()),
                 **parts,
             }
         path = Path("regression_scatter") / f"{stem}_scatter{suffix}.png"
         yield path, parity(f"Regression scatter: {what}", parts)
         return
-    counts = confusion(exercise.kind, fold.predictions, truth)
+    counts = confusion(data.kind, fold.predictions, truth)
     if counts is not None:
-        names = exercise.classes or ("0", "1")
+        names = data.classes or ("0", "1")
         path = Path("confusion_matrices") / f"{stem}_cm{suffix}.png"
         yield path, matrix(f"Confusion matrix: {what}", counts.tolist(), names)
     yield (
         Path("roc_curves") / f"{stem}_roc{suffix}.png",
-        roc(f"ROC: {what}", _curves(exercise, fold.predictions, truth)),
+        roc(f"ROC: {what}", _curves(data, fold.predictions, truth)),
     )
 
 
 def _curves(
-    exercise: Exercise, predictions: NDArray[np.float64], truth: NDArray[Any]
+    data: ProbeInput, predictions: NDArray[np.float64], truth: NDArray[Any]
 ) -> dict[str, tuple[list[float], list[float]]]:
     outputs = predictions.reshape(len(predictions), -1)
-    present = indicators(exercise.kind, truth, predictions)
-    names = exercise.classes or ("positive",)
+    present = indicators(data.kind, truth, predictions)
+    names = data.classes or ("positive",)
     curves = {}
     for column, name in enumerate(names):
         if 0 < present[:, column].sum() < len(present):

@@ -55,10 +55,10 @@ def write_results(folder: Path, report: RunReport, settings: StandaloneSettings,
     A number that is not finite is ``null``; NeuCo-Bench writes NaN, which is no JSON.
     """
     for task in report.tasks:
-        target = folder / task.exercise.name
+        target = folder / task.data.name
         target.mkdir(exist_ok=True)
         write_json(
-            target / f"{task.exercise.name}_result.json",
+            target / f"{task.data.name}_result.json",
             task_document(task, settings, fold_results=settings.output_fold_results),
         )
     write_json(folder / SUMMARY, summary_document(report, settings, experiment=experiment))
@@ -72,8 +72,8 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
         "experiment": experiment,
         "overall_q_score": report.overall_q,
         "overall_acc_score": report.overall_score,
-        "task_q_scores": {task.exercise.name: task.quality.q for task in report.tasks},
-        "task_acc_scores": {task.exercise.name: task.quality.mean for task in report.tasks},
+        "task_q_scores": {task.data.name: task.quality.q for task in report.tasks},
+        "task_acc_scores": {task.data.name: task.quality.mean for task in report.tasks},
         "config": dict(settings.raw),
         "probe_type": settings.probe_type,
         "seed": report.seed,
@@ -90,7 +90,7 @@ def _ceiled(report: RunReport) -> dict[str, Any]:
     """Return what task packages add: ceiled scores, and scores by group."""
     if not report.places:
         return {}
-    scores = {task.exercise.name: task.quality.mean for task in report.tasks}
+    scores = {task.data.name: task.quality.mean for task in report.tasks}
     ceilings = {place.identifier: place.ceiling for place in report.places}
     return {
         "task_ceilings": {task: ceilings.get(task) for task in scores},
@@ -112,16 +112,16 @@ def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_result
     if fold_results:
         document["q_t"] = [fold.score for fold in task.training.folds]
     document |= {
-        "task_type": task.exercise.kind.value,
-        "samples": len(task.exercise.rows),
+        "task_type": task.data.kind.value,
+        "samples": len(task.data.rows),
         "folds": settings.k_folds,
         "failed_folds": task.quality.failed_folds,
         "metrics": {name: _summed_up(values, fold_results) for name, values in task.metrics.items()},
         "complexity": task.complexity.to_json(),
         "seconds": task.seconds,
     }
-    if task.exercise.classes:
-        document["classes"] = list(task.exercise.classes)
+    if task.data.classes:
+        document["classes"] = list(task.data.classes)
     if task.confusion is not None:
         document["confusion_matrix"] = task.confusion.tolist()
     return document

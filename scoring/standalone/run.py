@@ -18,7 +18,7 @@ from scoring.evaluate import training_labels
 from scoring.hierarchy import TaskPlace
 from scoring.packages import find_packages
 from scoring.probes.measures import confusion, measures
-from scoring.probes.probe import Exercise, ProbeSettings, TaskKind, Training
+from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, Training
 from scoring.probes.registry import make_probe
 from scoring.quality import Quality, mean_quality, quality
 from scoring.rows import NEUTRAL, Moments, gather, reference_moments
@@ -61,7 +61,7 @@ class TaskReport:
     """One task's outcome.
 
     Attributes:
-        exercise: What was trained on.
+        data: What was trained on.
         training: Every fold's result.
         quality: Mean, spread and Q of the fold scores.
         metrics: For each metric of the paper its values over the folds.
@@ -70,7 +70,7 @@ class TaskReport:
         seconds: Wall time.
     """
 
-    exercise: Exercise
+    data: ProbeInput
     training: Training
     quality: Quality
     metrics: Mapping[str, tuple[float, ...]]
@@ -186,28 +186,26 @@ def score_run(
     for join in chosen:
         if not np.array_equal(index, join.index):  # neighbours are often labels of the same samples
             index, rows_of_task = join.index, gather(matrix, join.index, scale)
-        exercise = Exercise(
+        data = ProbeInput(
             name=join.task.name,
             kind=join.task.kind,
             rows=rows_of_task,
             targets=join.targets,
             classes=join.task.classes,
         )
-        watcher.task(exercise.name, samples=len(exercise.rows), folds=settings.k_folds)
+        watcher.task(data.name, samples=len(data.rows), folds=settings.k_folds)
         begun = time.perf_counter()
         training = probe.train(
-            exercise,
+            data,
             folds=settings.k_folds,
             details=settings.enable_plots,
             progress=watcher.folds,
             cancelled=cancelled,
         )
         seconds = time.perf_counter() - begun
-        report = _report(
-            exercise, training, seconds, complexity(matrix, probe, exercise, seconds, settings.k_folds)
-        )
+        report = _report(data, training, seconds, complexity(matrix, probe, data, seconds, settings.k_folds))
         warnings.extend(_remarks(report))
-        watcher.done(exercise.name, report.quality)
+        watcher.done(data.name, report.quality)
         reports.append(report)
     complete = all(np.isfinite(report.quality.q) for report in reports)
     return RunReport(
@@ -312,18 +310,18 @@ def _targets(task: LabelledTask, labels: NDArray[Any], *, normalize: bool) -> ND
     return training_labels(labels, TaskType.REGRESSION, normalize=normalize)
 
 
-def _report(exercise: Exercise, training: Training, seconds: float, cost: Complexity) -> TaskReport:
+def _report(data: ProbeInput, training: Training, seconds: float, cost: Complexity) -> TaskReport:
     values: dict[str, list[float]] = {}
     total: NDArray[np.int64] | None = None
     for fold in training.folds:
-        targets = exercise.targets[fold.test]
-        for name, value in measures(exercise.kind, fold.predictions, targets).items():
+        targets = data.targets[fold.test]
+        for name, value in measures(data.kind, fold.predictions, targets).items():
             values.setdefault(name, []).append(value)
-        counted = confusion(exercise.kind, fold.predictions, targets)
+        counted = confusion(data.kind, fold.predictions, targets)
         if counted is not None:
             total = counted if total is None else total + counted
     return TaskReport(
-        exercise=exercise,
+        data=data,
         training=training,
         quality=quality([fold.score for fold in training.folds]),
         metrics={name: tuple(column) for name, column in values.items()},
@@ -334,10 +332,10 @@ def _report(exercise: Exercise, training: Training, seconds: float, cost: Comple
 
 
 def _remarks(report: TaskReport) -> list[str]:
-    name, failed = report.exercise.name, report.quality.failed_folds
+    name, failed = report.data.name, report.quality.failed_folds
     remarks = [f"{name}: {failed} folds gave no finite score and are left out."] if failed else []
-    if report.exercise.kind is TaskKind.BINARY:
-        empty = sum(not report.exercise.targets[fold.test].any() for fold in report.training.folds)
+    if report.data.kind is TaskKind.BINARY:
+        empty = sum(not report.data.targets[fold.test].any() for fold in report.training.folds)
         if empty:
             remarks.append(
                 f"{name}: {empty} folds have no positive sample in their test part; their F1 is 0."

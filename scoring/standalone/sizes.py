@@ -43,8 +43,8 @@ class SizePoint:
             run=run,
             overall_q=report.overall_q,
             overall_score=report.overall_score,
-            task_q={task.exercise.name: task.quality.q for task in report.tasks},
-            task_scores={task.exercise.name: task.quality.mean for task in report.tasks},
+            task_q={task.data.name: task.quality.q for task in report.tasks},
+            task_scores={task.data.name: task.quality.mean for task in report.tasks},
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.probes.linear import TrainingParameters
-from scoring.probes.probe import Exercise, ProbeSettings
+from scoring.probes.probe import ProbeInput, ProbeSettings
 from scoring.probes.ridge import RidgeProbe, decompose, signed_targets
 from scoring.standalone.configuration import StandaloneSettings
 from scoring.standalone.results import write_json
@@ -31,37 +31,37 @@ def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) 
     if settings.probe_type not in STORABLE:
         return
     for task in report.tasks:
-        target = folder / task.exercise.name / "probe"
+        target = folder / task.data.name / "probe"
         target.mkdir(parents=True, exist_ok=True)
-        layers = _layers(task.exercise, settings, report.seed)
+        layers = _layers(task.data, settings, report.seed)
         arrays = {
             f"{part}_{number}": values
             for number, layer in enumerate(layers)
             for part, values in zip(("weight", "bias"), layer, strict=True)
         }
         np.savez(target / "probe.npz", **arrays)  # type: ignore[arg-type]
-        write_json(target / "metadata.json", _metadata(task.exercise, report, settings))
+        write_json(target / "metadata.json", _metadata(task.data, report, settings))
 
 
-def _metadata(exercise: Exercise, report: RunReport, settings: StandaloneSettings) -> dict[str, Any]:
+def _metadata(data: ProbeInput, report: RunReport, settings: StandaloneSettings) -> dict[str, Any]:
     return {
-        "task": exercise.name,
-        "task_type": exercise.kind.value,
-        "classes": list(exercise.classes),
+        "task": data.name,
+        "task_type": data.kind.value,
+        "classes": list(data.classes),
         "probe_type": settings.probe_type,
         "embedding_dim": report.embedding_dim,
         "embedding_mean": report.scale.mean,
         "embedding_std": report.scale.std,
         "labels_normalized": settings.normalize_labels,
-        "samples": len(exercise.rows),
+        "samples": len(data.rows),
     }
 
 
 def _layers(
-    exercise: Exercise, settings: StandaloneSettings, seed: int
+    data: ProbeInput, settings: StandaloneSettings, seed: int
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     if settings.probe_type == "ridge":
-        return [_ridge(exercise, RidgeProbe(ProbeSettings(params=settings.probe_params, seed=seed)).alphas)]
+        return [_ridge(data, RidgeProbe(ProbeSettings(params=settings.probe_params, seed=seed)).alphas)]
     from scoring.probes.mlp import MlpProbe
     from scoring.probes.torch_loop import train_on_all
 
@@ -69,14 +69,14 @@ def _layers(
     hidden: tuple[int, ...] = ()
     if settings.probe_type == "mlp":
         hidden = MlpProbe(ProbeSettings(params=params)).hidden
-    return train_on_all(exercise, TrainingParameters.from_params(params), hidden=hidden, seed=seed)
+    return train_on_all(data, TrainingParameters.from_params(params), hidden=hidden, seed=seed)
 
 
-def _ridge(exercise: Exercise, alphas: tuple[float, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _ridge(data: ProbeInput, alphas: tuple[float, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Fit to all rows, with the penalty that generalised cross-validation prefers."""
-    rows = exercise.rows.astype(np.float64)
-    targets = signed_targets(exercise)
-    parts = decompose(exercise.rows)
+    rows = data.rows.astype(np.float64)
+    targets = signed_targets(data)
+    parts = decompose(data.rows)
     projected = parts.basis.T @ targets
 
     def criterion(alpha: float) -> float:

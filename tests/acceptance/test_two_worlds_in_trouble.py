@@ -180,10 +180,11 @@ def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
 
     def render(site: Site, **options: Any) -> dict[str, bytes]:
         ranks = {
-            row["submission"]: row["weighted_rank"]
+            row.submission: row.weighted_rank
             for phase in site.phases
             for board in phase.history[-1:]
-            for row in board.private.get("rows", ())
+            if board.private.figures
+            for row in board.private.figures.rows
         }
         patch.setattr(
             files, "_entry", lambda row: {**honest(row), "weighted_rank": ranks.get(row.submission)}

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from leaderboard.board import from_json
+from leaderboard.figures import Private
 from leaderboard.files import render
 from leaderboard.snapshot import Board, PhaseSite, Standing
 from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
@@ -434,7 +435,7 @@ def _public(board: Board, decimals: int) -> Board:
         Standing(q_mean=round(standing.q_mean, decimals), **{name: getattr(standing, name) for name in names})
         for standing in board.standings
     )
-    return replace(board, standings=standings, private={})
+    return replace(board, standings=standings, private=Private())
 
 
 def _foreign(stage: WorldStage, objects: Mapping[str, bytes]) -> list[str]:

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import psutil
 
-from scoring.dealing import Dealing
 from scoring.engine import Unit
+from scoring.fold_scheduler import FoldScheduler
 from scoring.local import LocalEngine
 from scoring.protocol import Recipe
 from scoring.rows import aligned
@@ -173,10 +173,10 @@ def _work(pipe: Any, dealt: Any, count: int, submissions: int, folds: int, dim: 
     pipe.send(True)
     while True:
         units = [known[key] for key in pipe.recv()]
-        dealing = Dealing()
+        scheduler = FoldScheduler()
         for unit in units:
-            dealing.add(folds=folds, cost=unit.rows.size * len(unit.targets))
-        ranges = list(iter(lambda dealing=dealing: dealing.next(count), None))
+            scheduler.add(folds=folds, cost=unit.rows.size * len(unit.targets))
+        ranges = list(iter(lambda scheduler=scheduler: scheduler.next(count), None))
         parts = []
         while True:
             with dealt.get_lock():

@@ -195,7 +195,7 @@ def _golden_agreement() -> tuple[float, float]:
     for folder in sorted(GOLDEN.iterdir()):
         expected = json.loads((folder / "expected.json").read_text())["tasks"]
         for task in score_run(*load(folder)).tasks:
-            golden = expected[task.exercise.name]
+            golden = expected[task.data.name]
             scores = np.array([fold.score for fold in task.training.folds])
             worst_fold = max(worst_fold, float(np.max(np.abs(scores - golden["folds"]))))
             worst_q = max(worst_q, abs(task.quality.q - golden["q"]))

@@ -25,7 +25,7 @@ from leaderboard.gitprocess import CloneDamaged, GitProcess, Remote, TipMoved
 from leaderboard.history import update_history
 from leaderboard.readme import update_readme
 from leaderboard.repository import BareClone
-from leaderboard.rows import file_stems
+from leaderboard.shown import shown_phases
 from leaderboard.snapshot import PhaseSite, Rules, Site
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.reading import read_submission
@@ -225,10 +225,10 @@ def _site() -> Site:
 
 def repository(data: bytes) -> None:
     """Whatever stands in the repository, the README keeps its text, settles at once, and the history only grows."""
-    stems = file_stems(_site())
+    phases = shown_phases(_site())
     try:
-        once = update_readme(data, _site(), stems)
-        if update_readme(once, _site(), stems) != once:
+        once = update_readme(data, _site().title, phases)
+        if update_readme(once, _site().title, phases) != once:
             raise AssertionError("the README changes without a change")
         update_history(data, _site())
     except NeucoError:

@@ -9,10 +9,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from leaderboard.figures import Figures, Private
 from leaderboard.snapshot import Board, MoveKind, PhaseSite, Rules, Site, Standing
 
 DATA = Path(__file__).parent / "data"
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+SECRET = Figures(
+    tasks=("secret_task",), weights={"secret_task": 0.25}, replicates=7, rows=(), tau={}, leave_one_out=()
+)
 
 
 def standing(rank: int, team: str | None = None, **facts: object) -> Standing:
@@ -43,7 +47,7 @@ def board(
         made_at=START + timedelta(hours=sequence),
         triggers=triggers,
         standings=tuple(standings),
-        private={"weights": {"secret_task": 0.25}, "weighted_ranks": [3.22]},
+        private=Private(figures=SECRET),
     )
 
 

@@ -163,7 +163,7 @@ def test_a_baseline_outside_the_weights_changes_nothing() -> None:
     without = made(phase(*teams, baselines_weigh=False))
     with_it = made(phase(*teams, baseline, baselines_weigh=False))
     assert tuple(row for row in with_it.standings if not row.baseline) == without.standings
-    assert with_it.private["weights"] == without.private["weights"]
+    assert with_it.private.weights == without.private.weights
 
 
 def test_rows_out_of_competition_change_nothing() -> None:
@@ -213,16 +213,17 @@ def test_another_schema_is_refused() -> None:
 
 def test_private_figures_are_those_of_the_table() -> None:
     """Weights, weighted ranks and per-task scores stand in the private part, by hand."""
-    private = made(phase(steady(1, 1, 10, 40), steady(2, 2, 20, 10))).private
-    assert private["tasks"] == ["a", "b"]
-    assert private["weights"] == pytest.approx({"a": 0.25, "b": 0.75})
-    first, second = private["rows"]  # type: ignore[misc]
-    assert first["q"] == pytest.approx({"a": 10, "b": 40})
-    assert [first["weighted_rank"], second["weighted_rank"]] == [1.25, 1.75]
-    assert first["task_ranks"] == {"a": 2, "b": 1}
-    assert first["swap_with_next"] == 0.0
-    assert second["swap_with_next"] is None
-    assert first["rank_interval"] == [1, 1]
+    figures = made(phase(steady(1, 1, 10, 40), steady(2, 2, 20, 10))).private.figures
+    assert figures is not None
+    assert figures.tasks == ("a", "b")
+    assert figures.weights == pytest.approx({"a": 0.25, "b": 0.75})
+    first, second = figures.rows
+    assert first.q == pytest.approx({"a": 10, "b": 40})
+    assert [first.weighted_rank, second.weighted_rank] == [1.25, 1.75]
+    assert first.task_ranks == {"a": 2, "b": 1}
+    assert first.swap_with_next == 0.0
+    assert second.swap_with_next is None
+    assert first.rank_interval == (1, 1)
 
 
 def test_rows_of_different_fold_numbers_are_not_compared() -> None:

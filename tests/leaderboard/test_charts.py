@@ -10,8 +10,9 @@ from unicodedata import east_asian_width
 
 import pytest
 
-from leaderboard.charts import COLUMNS, LABEL, LANES, evolution, evolution_figures, submissions
-from leaderboard.snapshot import MoveKind
+from leaderboard.charts import COLUMNS, LABEL, LANES, Evolution, evolution, evolution_figures, submissions
+from leaderboard.rows import public_rows
+from leaderboard.snapshot import MoveKind, PhaseSite
 from tests.leaderboard.site_fixtures import (
     START,
     board,
@@ -24,6 +25,11 @@ from tests.leaderboard.site_fixtures import (
 from tests.leaderboard.test_names import HOSTILE
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(phase: PhaseSite) -> Evolution:
+    """Return the bump chart of a phase."""
+    return evolution(phase.history, public_rows(phase.history[-1], phase.rules))
 
 
 def moves(path: str) -> int:
@@ -41,7 +47,7 @@ def test_moves_are_drawn_as_their_kind() -> None:
         standing(1, "B", team_key=2, submission=3, move=1, move_kind=MoveKind.OWN),
         standing(2, "A", team_key=1, submission=1, move=-1, move_kind=MoveKind.PASSIVE),
     ]
-    chart = evolution(phase_site(first, board(rows, sequence=2, triggers=(3,))))
+    chart = drawn(phase_site(first, board(rows, sequence=2, triggers=(3,))))
     assert [
         (lane.team, moves(lane.own), moves(lane.passive), lane.dots.count("M")) for lane in chart.lanes
     ] == [
@@ -54,7 +60,7 @@ def test_every_move_of_2025_is_drawn() -> None:
     """With fewer updates than columns, the curves are exactly the changes of place between boards, own and passive."""
     phase = embed2scale_site().phases[0]
     assert len(phase.history) < COLUMNS
-    chart = evolution(phase)
+    chart = drawn(phase)
     for lane, row in zip(chart.lanes, phase.history[-1].standings, strict=True):
         own = passive = 0
         places = [[s.key for s in made.standings] for made in phase.history]
@@ -69,7 +75,7 @@ def test_every_move_of_2025_is_drawn() -> None:
 def test_long_histories_are_thinned(updates: int) -> None:
     """At most ``COLUMNS`` states are drawn, the newest among them, inside the figure."""
     phase = moving_site(updates).phases[0]
-    chart = evolution(phase)
+    chart = drawn(phase)
     assert chart.updates == updates
     assert [lane.team for lane in chart.lanes] == [row.team for row in phase.history[-1].standings]
     xs = {
@@ -86,7 +92,7 @@ def test_many_entries() -> None:
     """Of 1,000 entries the first are drawn, and the figure says so."""
     rows = [standing(rank, q_mean=-0.001 * rank) for rank in range(1, 1001)]
     phase = phase_site(board(rows), board(rows[::-1], sequence=2), board(rows, sequence=3))
-    chart = evolution(phase)
+    chart = drawn(phase)
     assert (chart.shown, chart.total) == (LANES, 1000)
     assert f"the first {LANES} of 1000 entries" in chart.summary
     assert chart.height < 700
@@ -95,7 +101,7 @@ def test_many_entries() -> None:
 def test_figures_are_well_formed() -> None:
     """Hostile names leave a well-formed SVG without any outside reference; light and dark differ in colours only."""
     for phase in (*embed2scale_site().phases, simple_site(HOSTILE).phases[0]):
-        light, dark = evolution_figures(phase)
+        light, dark = evolution_figures(phase.title, drawn(phase))
         assert re.sub(rb"#[0-9a-f]{6}", b"", light) == re.sub(rb"#[0-9a-f]{6}", b"", dark)
         assert light != dark
         root = ET.fromstring(light)
@@ -110,7 +116,7 @@ def test_figures_are_well_formed() -> None:
 def test_submissions_are_counted_once() -> None:
     """The bars add up to the submissions that the boards report, on the days they were made."""
     phase = embed2scale_site().phases[0]
-    chart = submissions(phase)
+    chart = submissions(phase.history)
     assert chart is not None
     last: dict[object, int] = {}
     for made in phase.history:
@@ -124,7 +130,7 @@ def test_long_challenges_are_counted_by_week() -> None:
     """Months are shown in weeks, so that bars stay apart."""
     early = board([standing(1, submissions=1, last_submitted_at=START)])
     late = board([standing(1, submissions=3, last_submitted_at=START + timedelta(days=200))], sequence=2)
-    chart = submissions(phase_site(early, replace(late, made_at=START + timedelta(days=201))))
+    chart = submissions((early, replace(late, made_at=START + timedelta(days=201))))
     assert chart is not None
     assert (chart.span, chart.total, len(chart.bars)) == ("week", 3, 29)
-    assert submissions(phase_site()) is None
+    assert submissions(()) is None

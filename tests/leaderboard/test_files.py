@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from leaderboard.board import next_board
+from leaderboard.figures import Private
 from leaderboard.files import CSV_COLUMNS, render
 from leaderboard.names import display_name
 from leaderboard.readme import BEGIN, END, HEADER
@@ -362,8 +363,9 @@ def test_number_of_tasks_does_not_show() -> None:
 def test_nothing_private_shows_before_the_reveal() -> None:
     """No task name, weight, weighted rank or interval is in any byte, although boards and snapshot carry them all."""
     site = world(5)
-    private = json.dumps(dict(site.phases[0].history[-1].private))
-    weighted = json.loads(private)["rows"][0]["weighted_rank"]
+    figures = site.phases[0].history[-1].private.figures
+    assert figures is not None
+    weighted = figures.rows[0].weighted_rank
     everything = b"".join(
         content for path, content in render(site, readme=None).items() if "schema" not in path
     )
@@ -416,7 +418,7 @@ def test_boards_without_figures_are_figured_again() -> None:
     """A board that was kept without figures gets them from the snapshot once revealed, and stays bare without one."""
     site = world(3, revealed=True)
     bare = replace(
-        site.phases[0], history=tuple(replace(made, private={}) for made in site.phases[0].history)
+        site.phases[0], history=tuple(replace(made, private=Private()) for made in site.phases[0].history)
     )
     full = json.loads(render(site, readme=None)["leaderboard/dev.json"])
     again = json.loads(render(replace(site, phases=(bare,)), readme=None)["leaderboard/dev.json"])

@@ -6,15 +6,18 @@ import csv
 import io
 import json
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from leaderboard.board import movement
+from leaderboard.figures import Private, RowFigures
 from leaderboard.replay import Tally, moves_csv, replay, replay_json, tally
 from leaderboard.snapshot import Board, Standing
 from tests.leaderboard.phases import START, phase, steady
+from tests.leaderboard.site_fixtures import SECRET
 
 DATA = Path(__file__).parent / "data"
 
@@ -64,9 +67,7 @@ def test_tables_hold_every_board_and_weight() -> None:
     for board in document["boards"]:
         assert board["weights"]["a"] + board["weights"]["b"] == pytest.approx(1.0)
     assert document["tally"] == {"own": 1, "passive": 3, "swaps": 1}
-    assert [board["weights"] for board in document["boards"]] == [
-        board.private["weights"] for board in boards
-    ]
+    assert [board["weights"] for board in document["boards"]] == [board.private.weights for board in boards]
 
 
 def test_hostile_names_stay_in_their_cell() -> None:
@@ -104,9 +105,7 @@ def test_the_real_history_of_2025() -> None:
                     int(line["rank"]), 0, quality, before, before and {"mean": before.q_mean}
                 )
                 rows.append(_row(line, key, moment, move, kind))
-            private = {
-                "rows": [{"team_key": row.team_key, "method": "", "q": {"mean": row.q_mean}} for row in rows]
-            }
+            private = replace(SECRET, rows=tuple(_figures(row) for row in rows))
             new = {row.team_key: row for row in rows}
             both = [key for key in new if key in old]
             same = [key for key in both if old[key].q_mean == new[key].q_mean]
@@ -124,12 +123,33 @@ def test_the_real_history_of_2025() -> None:
                     made_at=moment,
                     triggers=(),
                     standings=tuple(rows),
-                    private=private,
+                    private=Private(figures=private),
                 )
             )
         counted = tally(boards)
         totals = [totals[0] + counted.own, totals[1] + counted.passive, totals[2] + counted.swaps]
     assert totals == expected == [36, 138, 13]
+
+
+def _figures(row: Standing) -> RowFigures:
+    """Return the figures of a row whose mean Q is all that is known of it."""
+    return RowFigures(
+        submission=row.submission,
+        team_key=row.team_key,
+        method="",
+        q={"mean": row.q_mean},
+        weighted_rank=row.rank,
+        task_ranks={},
+        q_interval=None,
+        rank_interval=(row.rank, row.rank),
+        p_first=0.0,
+        p_top3=0.0,
+        swap_with_next=None,
+        mean_rank=row.rank,
+        borda=0.0,
+        iqm=0.0,
+        rank_by={},
+    )
 
 
 def _row(line: dict[str, str], key: int, moment: datetime, move: int, kind: object) -> Standing:

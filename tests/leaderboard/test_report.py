@@ -112,7 +112,7 @@ def test_the_document_says_everything() -> None:
     made = report(snapshot, boards, made_at=START, places=places, replicates=50)
     document = json.loads(made.json)
     assert [row["numbered"] for row in document["standings"]] == [True, True, True, False]
-    assert document["figures"]["weights"] == boards[-1].private["weights"]
+    assert document["figures"]["weights"] == boards[-1].private.weights
     assert document["ceilings"] == {"clear": 90.0}
     assert document["cost"]["seconds"] == 8.0
     assert len(document["history"]["weights"]) == len(boards)
@@ -146,7 +146,7 @@ def test_the_page_names_teams_and_minutes() -> None:
     """Who decides the order of two others is named, not numbered, and a moment is given to the minute."""
     three = (steady(1, 1, 30, 10, team=HOSTILE), steady(2, 2, 12, 25), steady(3, 3, 11, 60))
     made = report(phase(*three), (), made_at=START.replace(microsecond=1), replicates=20)
-    assert made.document["figures"]["leave_one_out"] == [{"submission": 3, "flips": [[2, 1]]}]
+    assert made.document["figures"]["leave_one_out"] == [{"submission": 3, "flips": ((2, 1),)}]
     assert "Without Team 3: &lt;/td&gt;" in made.html
     assert "made 2026-03-02 09:00 UTC." in made.html
     assert '<td class="text">2026-03-02 10:00 UTC</td>' in made.html

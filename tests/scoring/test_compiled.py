@@ -65,4 +65,4 @@ def test_the_caches_name_covers_what_the_kernel_is_made_of() -> None:
     """A change in any of these must miss the cache, also where numba itself would not notice."""
     names = {path.name for path in sources()}
     made_of = {"kernel.py", "layer.py", "adamw.py", "lanes.py", "metrics.py", "torch_stream.py"}
-    assert {"compiled.py", "sums.py", "traced.py"} | made_of <= names
+    assert {"compiled.py", "sums.py"} | made_of <= names

@@ -142,11 +142,11 @@ def test_progress_adds_up() -> None:
 
 
 def test_a_long_fold_can_be_stopped() -> None:
-    """Stopping does not wait for the end of a fold: this one would train for hours."""
-    endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**9))
+    """Stopping does not wait for the end of a fold: this one would train for minutes."""
+    endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**7))
     with pytest.raises(Cancelled):
         LocalEngine(threads=2).score(endless, cancelled=lambda: True)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold-")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold_")]
 
 
 def test_an_error_in_progress_stops_the_threads() -> None:
@@ -155,10 +155,10 @@ def test_an_error_in_progress_stops_the_threads() -> None:
     def fail() -> bool:
         raise ZeroDivisionError
 
-    endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**9))
+    endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**7))
     with pytest.raises(ZeroDivisionError):
         LocalEngine(threads=1).score(endless, cancelled=fail)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold-")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold_")]
 
 
 def test_an_error_in_a_thread_reaches_the_caller() -> None:

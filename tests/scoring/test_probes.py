@@ -27,10 +27,10 @@ from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
 from scoring.errors import Cancelled, OrganizerError
 from scoring.plain import train_probe
 from scoring.probes.measures import confusion, measures, roc_curve, score
-from scoring.probes.probe import Exercise, ProbeSettings, TaskKind, shuffle_splits
+from scoring.probes.multi_output import fold_seed
+from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, shuffle_splits
 from scoring.probes.registry import make_probe, probe_names
 from scoring.probes.ridge import RidgeProbe
-from scoring.probes.several import fold_seed
 from scoring.protocol import Recipe
 
 KINDS = tuple(TaskKind)
@@ -42,7 +42,7 @@ QUICK = {
 }
 
 
-def make_exercise(kind: TaskKind, *, samples: int = 60, dim: int = 5, name: str = "task") -> Exercise:
+def make_input(kind: TaskKind, *, samples: int = 60, dim: int = 5, name: str = "task") -> ProbeInput:
     """Make a task that can mostly be learned."""
     generator = np.random.RandomState(7)
     rows = generator.standard_normal((samples, dim)).astype(np.float32)
@@ -55,7 +55,7 @@ def make_exercise(kind: TaskKind, *, samples: int = 60, dim: int = 5, name: str 
     else:
         classes = ("a", "b", "c")
         targets = signal.argmax(axis=1) if kind is TaskKind.MULTICLASS else (signal > 0).astype(np.float32)
-    return Exercise(name=name, kind=kind, rows=rows, targets=targets, classes=classes)
+    return ProbeInput(name=name, kind=kind, rows=rows, targets=targets, classes=classes)
 
 
 def test_the_registry_names_its_probes() -> None:
@@ -86,7 +86,7 @@ def test_another_package_adds_a_probe(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "ours" in probe_names()
     probe = make_probe("ours", ProbeSettings(params={"alpha": 1}))
     assert probe.name == "ours"
-    assert probe.train(make_exercise(TaskKind.REGRESSION), folds=2).folds[0].score > 0.5
+    assert probe.train(make_input(TaskKind.REGRESSION), folds=2).folds[0].score > 0.5
     assert make_probe("linear", ProbeSettings(params={})).name == "linear"
 
 
@@ -94,18 +94,18 @@ def test_another_package_adds_a_probe(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", sorted(QUICK))
 def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskKind) -> None:
     """Each gives K folds with the splits of ShuffleSplit(random_state=seed), its score from its own predictions, and the same again."""
-    exercise = make_exercise(kind)
+    data = make_input(kind)
     first, again = (
         make_probe(name, ProbeSettings(params=QUICK[name], seed=3, threads=threads)).train(
-            exercise, folds=3, details=True
+            data, folds=3, details=True
         )
         for threads in (1, 2)
     )
-    splits = ShuffleSplit(3, test_size=0.1, random_state=3).split(exercise.rows)
+    splits = ShuffleSplit(3, test_size=0.1, random_state=3).split(data.rows)
     for fold, repeated, (train, test) in zip(first.folds, again.folds, splits, strict=True):
         np.testing.assert_array_equal(fold.test, test)
         np.testing.assert_array_equal(fold.train, train)
-        assert fold.score == pytest.approx(score(kind, fold.predictions, exercise.targets[test]), abs=1e-6)
+        assert fold.score == pytest.approx(score(kind, fold.predictions, data.targets[test]), abs=1e-6)
         assert fold.score == max(fold.history) or name == "ridge"
         assert fold.score == repeated.score
         assert len(fold.train_predictions) == len(train)
@@ -125,13 +125,13 @@ def test_every_probe_can_be_stopped(name: str) -> None:
     """A run that is asked to stop ends with Cancelled."""
     probe = make_probe(name, ProbeSettings(params=QUICK[name]))
     with pytest.raises(Cancelled):
-        probe.train(make_exercise(TaskKind.REGRESSION), folds=50, cancelled=lambda: True)
+        probe.train(make_input(TaskKind.REGRESSION), folds=50, cancelled=lambda: True)
 
 
 @pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
 def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
     """With torch seeded by 42 once, a plain loop over two tasks gives the same scores; details change none."""
-    tasks = [make_exercise(kind, samples=50), make_exercise(kind, samples=60)]
+    tasks = [make_input(kind, samples=50), make_input(kind, samples=60)]
     probes = [make_probe("linear", ProbeSettings(params=QUICK["linear"])) for _ in range(2)]
     traced = [probes[0].train(task, folds=2, details=True) for task in tasks]
     bare = [probes[1].train(task, folds=2) for task in tasks]
@@ -157,10 +157,10 @@ def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
 @pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
 def test_losses_are_those_of_the_batches_as_trained(kind: TaskKind) -> None:
     """Loss curves are the means over the batches that torch would print, training and validation."""
-    exercise = make_exercise(kind)
+    data = make_input(kind)
     probe = make_probe("linear", ProbeSettings(params=QUICK["linear"]))
-    [fold] = probe.train(exercise, folds=1, details=True).folds
-    rows, targets = torch.from_numpy(exercise.rows), torch.from_numpy(exercise.targets)
+    [fold] = probe.train(data, folds=1, details=True).folds
+    rows, targets = torch.from_numpy(data.rows), torch.from_numpy(data.targets)
     [split] = shuffle_splits(len(rows), 1, 42)
     test, train = (torch.from_numpy(part.astype(np.int64)) for part in (split[:6], split[6:]))
     torch.manual_seed(42)
@@ -187,15 +187,13 @@ def test_losses_are_those_of_the_batches_as_trained(kind: TaskKind) -> None:
 @pytest.mark.parametrize("kind", [TaskKind.MULTICLASS, TaskKind.MULTILABEL])
 def test_several_outputs_are_trained_as_torch_would(kind: TaskKind) -> None:
     """From the same start and in the same order, torch's layer, loss and AdamW give the same losses and the same score."""
-    exercise = make_exercise(kind)
+    data = make_input(kind)
     [fold] = (
-        make_probe("linear", ProbeSettings(params=QUICK["linear"]))
-        .train(exercise, folds=1, details=True)
-        .folds
+        make_probe("linear", ProbeSettings(params=QUICK["linear"])).train(data, folds=1, details=True).folds
     )
-    generator = np.random.RandomState(fold_seed(42, exercise.name, 0))
-    rows = torch.from_numpy(exercise.rows)
-    targets = torch.as_tensor(exercise.targets)
+    generator = np.random.RandomState(fold_seed(42, data.name, 0))
+    rows = torch.from_numpy(data.rows)
+    targets = torch.as_tensor(data.targets)
     layer = torch.nn.Linear(5, 3)
     start = torch.from_numpy(generator.uniform(-(5**-0.5), 5**-0.5, (3, 6)).astype(np.float32))
     with torch.no_grad():
@@ -216,7 +214,7 @@ def test_several_outputs_are_trained_as_torch_would(kind: TaskKind) -> None:
             losses.append(loss.item())
         curve.append(float(np.mean(losses)))
         outputs = layer(rows[torch.from_numpy(fold.test.astype(np.int64))]).detach().numpy()
-        scores.append(score(kind, outputs.astype(np.float64), exercise.targets[fold.test]))
+        scores.append(score(kind, outputs.astype(np.float64), data.targets[fold.test]))
     assert fold.train_losses == pytest.approx(curve, abs=1e-5)
     assert fold.history == pytest.approx(scores, abs=1e-6)
 
@@ -224,27 +222,27 @@ def test_several_outputs_are_trained_as_torch_would(kind: TaskKind) -> None:
 @pytest.mark.parametrize(("samples", "dim"), [(60, 5), (40, 70)])
 def test_ridge_without_refitting_is_ridge_refitted(samples: int, dim: int) -> None:
     """Every fold's predictions, on both parts, are those of scikit-learn's Ridge fitted to its training part."""
-    exercise = make_exercise(TaskKind.REGRESSION, samples=samples, dim=dim)
+    data = make_input(TaskKind.REGRESSION, samples=samples, dim=dim)
     for alpha in (0.1, 30.0):
         probe = make_probe("ridge", ProbeSettings(params={"alpha": alpha}))
-        for fold in probe.train(exercise, folds=4, details=True).folds:
+        for fold in probe.train(data, folds=4, details=True).folds:
             fitted = Ridge(alpha=alpha).fit(
-                exercise.rows[fold.train].astype(np.float64), exercise.targets[fold.train]
+                data.rows[fold.train].astype(np.float64), data.targets[fold.train]
             )
-            np.testing.assert_allclose(fold.predictions, fitted.predict(exercise.rows[fold.test]), atol=1e-7)
+            np.testing.assert_allclose(fold.predictions, fitted.predict(data.rows[fold.test]), atol=1e-7)
             np.testing.assert_allclose(
-                fold.train_predictions, fitted.predict(exercise.rows[fold.train]), atol=1e-7
+                fold.train_predictions, fitted.predict(data.rows[fold.train]), atol=1e-7
             )
 
 
 def test_ridge_chooses_its_penalty_without_the_test_part() -> None:
     """Generalised cross-validation of a direct fit to the training part makes the same choice, whatever the test labels are."""
-    exercise = make_exercise(TaskKind.REGRESSION, samples=50, dim=30)
+    data = make_input(TaskKind.REGRESSION, samples=50, dim=30)
     alphas = [0.01, 1.0, 100.0, 1e4]
     probe = make_probe("ridge", ProbeSettings(params={"alphas": alphas}))
-    for fold in probe.train(exercise, folds=5, details=True).folds:
-        rows = exercise.rows[fold.train].astype(np.float64)
-        targets = exercise.targets[fold.train].astype(np.float64)
+    for fold in probe.train(data, folds=5, details=True).folds:
+        rows = data.rows[fold.train].astype(np.float64)
+        targets = data.targets[fold.train].astype(np.float64)
         criteria = []
         for alpha in alphas:
             centred = rows - rows.mean(axis=0)
@@ -254,7 +252,7 @@ def test_ridge_chooses_its_penalty_without_the_test_part() -> None:
             residual = targets - hat @ targets
             criteria.append(len(rows) * residual @ residual / (len(rows) - np.trace(hat)) ** 2)
         best = Ridge(alpha=alphas[int(np.argmin(criteria))]).fit(rows, targets)
-        np.testing.assert_allclose(fold.predictions, best.predict(exercise.rows[fold.test]), atol=1e-6)
+        np.testing.assert_allclose(fold.predictions, best.predict(data.rows[fold.test]), atol=1e-6)
 
 
 def test_parameters_are_counted() -> None:
@@ -293,13 +291,13 @@ def test_text_that_is_a_number_counts() -> None:
     """YAML reads 1e-3 as text; it means the number."""
     text = make_probe("linear", ProbeSettings(params={"learning_rate": "1e-3", "epochs": 2}))
     exact = make_probe("linear", ProbeSettings(params={"learning_rate": 0.001, "epochs": 2}))
-    exercise = make_exercise(TaskKind.REGRESSION)
-    assert text.train(exercise, folds=1).folds[0].score == exact.train(exercise, folds=1).folds[0].score
+    data = make_input(TaskKind.REGRESSION)
+    assert text.train(data, folds=1).folds[0].score == exact.train(data, folds=1).folds[0].score
 
 
 def test_the_svm_search_honours_its_options() -> None:
     """n_iter settings are tried per fold, drawn from random_state."""
-    exercise = make_exercise(TaskKind.REGRESSION)
+    data = make_input(TaskKind.REGRESSION)
     runs = []
     for state in (0, 0, 1):
         params = {
@@ -310,7 +308,7 @@ def test_the_svm_search_honours_its_options() -> None:
             "epsilon_list": [0.01, 0.1],
             "opt_params": {"n_iter": 3, "random_state": state},
         }
-        run = make_probe("svm", ProbeSettings(params=params)).train(exercise, folds=2)
+        run = make_probe("svm", ProbeSettings(params=params)).train(data, folds=2)
         assert all(len(fold.history) == 3 for fold in run.folds)
         assert {"C", "degree", "gamma", "coef0", "epsilon"} <= set(run.hyperparameters)
         runs.append([fold.history for fold in run.folds])

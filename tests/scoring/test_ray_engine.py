@@ -16,10 +16,10 @@ import numpy as np
 import psutil
 import pytest
 
-from scoring import dealing
-from scoring.dealing import Range
+from scoring import fold_scheduler
 from scoring.engine import Unit
 from scoring.errors import Cancelled
+from scoring.fold_scheduler import Range
 from scoring.local import LocalEngine
 from scoring.protocol import Recipe
 from tests.scoring.units import make_unit
@@ -146,7 +146,7 @@ def test_the_partition_does_not_matter(
     engine: Any, parts_per_core: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Folds dealt out in few ranges or one by one give the same bits."""
-    monkeypatch.setattr(dealing, "PARTS_PER_CORE", parts_per_core)
+    monkeypatch.setattr(fold_scheduler, "PARTS_PER_CORE", parts_per_core)
     unit = small_unit()
     assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
 

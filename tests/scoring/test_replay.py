@@ -20,9 +20,9 @@ def test_replay_gives_the_golden_scores(case: str) -> None:
     material, settings = load(GOLDEN / case)
     expected = json.loads((GOLDEN / case / "expected.json").read_text())
     report = score_run(material, settings)
-    assert [task.exercise.name for task in report.tasks] == sorted(expected["tasks"])
+    assert [task.data.name for task in report.tasks] == sorted(expected["tasks"])
     for task in report.tasks:
-        golden = expected["tasks"][task.exercise.name]
+        golden = expected["tasks"][task.data.name]
         assert [fold.score for fold in task.training.folds] == pytest.approx(golden["folds"], abs=1e-5)
         assert task.quality.q == pytest.approx(golden["q"], abs=1e-4)
     assert report.overall_q == pytest.approx(expected["overall_q_score"], abs=1e-4)
@@ -63,4 +63,4 @@ def scores(
 ) -> dict[str, list[float]]:
     """Return each task's fold scores."""
     report = score_run(material, settings, threads=threads)
-    return {task.exercise.name: [fold.score for fold in task.training.folds] for task in report.tasks}
+    return {task.data.name: [fold.score for fold in task.training.folds] for task in report.tasks}

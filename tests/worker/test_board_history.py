@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from leaderboard.board import to_json
+from leaderboard.figures import Private
 from leaderboard.snapshot import Board
 from tests.leaderboard.site_fixtures import moving_site
 from worker import board_history
@@ -24,7 +25,7 @@ def store_boards(store: Store, boards: list[Board]) -> None:
 def test_it_reads_what_was_stored(tmp_path: Path) -> None:
     """However the boards came, they are read in order and whole, but for the private figures of all but the latest."""
     boards = [
-        replace(board, private={"rows": [board.sequence]})
+        replace(board, private=Private(fingerprint=f"{board.sequence}"))
         for board in moving_site(2 * PORTION + 7).phases[0].history
     ]
     store = Store(f"sqlite:///{tmp_path}/worker.db")
@@ -41,7 +42,7 @@ def test_it_reads_what_was_stored(tmp_path: Path) -> None:
             read = history.read(tx, boards[0].phase)
             assert tx.last_board(boards[0].phase) == end
             assert history.read(tx, "another") == ()
-        expected = [replace(board, private={}) for board in boards[:end]]
+        expected = [replace(board, private=Private()) for board in boards[:end]]
         if end:
             expected[-1] = boards[end - 1]
         assert list(read) == expected

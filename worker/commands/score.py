@@ -181,7 +181,7 @@ def _run(
     if settings.enable_plots:
         with console.status("Drawing plots …") as status:
             for task in report.tasks:
-                status.update(f"Drawing plots of {task.exercise.name} …")
+                status.update(f"Drawing plots of {task.data.name} …")
                 draw_plots(folder, task, stem=stem)
     return report
 
@@ -262,9 +262,9 @@ def _show(report: RunReport, folder: Path) -> None:
         table.add_column(name, justify="left" if name in {"Task", "Type"} else "right")
     for task in report.tasks:
         table.add_row(
-            Text(task.exercise.name),
-            task.exercise.kind.value,
-            f"{len(task.exercise.rows):,}",
+            Text(task.data.name),
+            task.data.kind.value,
+            f"{len(task.data.rows):,}",
             f"{task.quality.q:.3f}",
             f"{task.quality.mean:.4f}",
             f"{task.quality.std:.4f}",

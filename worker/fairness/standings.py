@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard.figures import rules_then, task_weights
 from leaderboard.history import update_history
 from leaderboard.names import csv_cell, markdown
 from leaderboard.ranking import Ranking, rank
@@ -36,7 +35,7 @@ def ranks(phase: RevealedPhase) -> Verdict:
         fault = _fault(phase, board)
         if fault:
             return phase.false("ranks", f"board {board.sequence}: {fault}")
-    rules = [rules_then(board.private, phase.rules) for board in phase.boards]
+    rules = [board.rules_then(phase.rules) for board in phase.boards]
     changes = sum(earlier != later for earlier, later in pairwise(rules))
     told = f", by rules that were changed {changes} times on the way" if changes else ""
     return phase.true(
@@ -65,7 +64,7 @@ def _fault(phase: RevealedPhase, board: Board) -> str | None:
     for standing, row in zip(board.standings, table, strict=True):
         if not _same(mean_quality([row[task] for task in tasks]), standing.q_mean):
             return f"mean Q of submission {standing.submission} does not follow from its scores"
-    rules = rules_then(board.private, phase.rules)
+    rules = board.rules_then(phase.rules)
     ranking = rank(
         np.array([[row[task] for task in tasks] for row in table]),
         weighs=np.array([rules.baselines_weigh if row.baseline else row.eligible for row in board.standings]),
@@ -83,19 +82,19 @@ def _figures_fault(
     board: Board, tasks: Sequence[str], table: Sequence[Mapping[str, float]], ranking: Ranking
 ) -> str | None:
     """Check what is published of the tasks since the reveal; boards from before it was kept have nothing."""
-    weights = task_weights(board.private)
-    if not weights:
+    figures = board.private.figures
+    if figures is None:
         return None
+    weights = figures.weights
     if sorted(weights) != tasks or not all(
         _same(weights[task], weight) for task, weight in zip(tasks, ranking.weights, strict=True)
     ):
         return "the weights of its tasks do not follow from the scores"
-    rows: Any = board.private["rows"]
-    for said, row, weighted in zip(rows, table, ranking.weighted_ranks, strict=True):
-        if not _same(said["weighted_rank"], weighted):
-            return f"the weighted rank of submission {said['submission']} does not follow from the scores"
-        if sorted(said["q"]) != tasks or not all(_same(said["q"][task], row[task]) for task in tasks):
-            return f"the quality scores of submission {said['submission']} do not follow from its fold scores"
+    for said, row, weighted in zip(figures.rows, table, ranking.weighted_ranks, strict=True):
+        if not _same(said.weighted_rank, weighted):
+            return f"the weighted rank of submission {said.submission} does not follow from the scores"
+        if sorted(said.q) != tasks or not all(_same(said.q[task], row[task]) for task in tasks):
+            return f"the quality scores of submission {said.submission} do not follow from its fold scores"
     return None
 
 
@@ -161,12 +160,12 @@ def _digits(number: int | None) -> str:
 
 def _tasks_follow(document: Mapping[str, Any], board: Board) -> bool:
     """Tell whether the tasks of the page's data are those of the board's figures, if both have them."""
-    weights, rows = task_weights(board.private), board.private.get("rows")
-    if not weights or not isinstance(rows, list) or "tasks" not in document:
+    figures = board.private.figures
+    if figures is None or "tasks" not in document:
         return True
     shown = {task["name"]: (task["weight"], task["quality"]) for task in document["tasks"]}
-    kept = {name: (weight, [row["q"][name] for row in rows]) for name, weight in weights.items()}
-    return shown == kept and document["weighted_ranks"] == [row["weighted_rank"] for row in rows]
+    kept = {name: (weight, [row.q[name] for row in figures.rows]) for name, weight in figures.weights.items()}
+    return bool(shown == kept and document["weighted_ranks"] == [row.weighted_rank for row in figures.rows])
 
 
 def readme_rows(text: str, stem: str) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""Dealing: which folds of a submission's units are still to be handed out, and in ranges of what size.
+"""Which folds of a submission's units are still to be handed out, and in ranges of what size.
 
 A range is a share of everything that is left, so ranges are long at first and short at the end: few calls, and all cores end together,
 also when one is slower than another.
@@ -41,7 +41,7 @@ class _Pile:
 
 
 @dataclass
-class Dealing:
+class FoldScheduler:
     """Units in their order, as far as they are known, and what of them is left.
 
     Attributes:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.probes.crew import train_in_order
-from scoring.probes.measures import score
-from scoring.probes.probe import Exercise, FoldResult, ProbeSettings, TaskKind, parted, shuffle_splits
+from scoring.fold_pool import train_in_order
+from scoring.probes.fold_record import FoldRecord
+from scoring.probes.probe import FoldResult, ProbeInput, ProbeSettings, TaskKind, shuffle_splits
 
 if TYPE_CHECKING:
     from scoring.probes.linear import TrainingParameters
@@ -29,8 +29,8 @@ def fold_seed(seed: int, task: str, fold: int) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-def train_several(
-    exercise: Exercise,
+def train_multi_output(
+    data: ProbeInput,
     parameters: TrainingParameters,
     *,
     folds: int,
@@ -38,25 +38,25 @@ def train_several(
     details: bool,
     progress: Callable[[int], None],
     cancelled: Callable[[], bool],
-) -> tuple[FoldResult, ...]:
+) -> list[FoldResult]:
     """Train a linear probe with one output per class or label on every fold; see :meth:`scoring.probes.probe.Probe.train`."""
     stop = np.zeros(1, dtype=np.uint8)
-    wanted = exercise.targets
-    if exercise.kind is TaskKind.MULTICLASS:
-        wanted = np.asarray(wanted[:, np.newaxis] == np.arange(exercise.outputs))
+    wanted = data.targets
+    if data.kind is TaskKind.MULTICLASS:
+        wanted = np.asarray(wanted[:, np.newaxis] == np.arange(data.outputs))
     truth = wanted.astype(np.float32)
 
     def train(job: tuple[int, NDArray[np.int32]]) -> FoldResult | None:
         fold, split = job
-        generator = np.random.RandomState(fold_seed(settings.seed, exercise.name, fold))
-        return _fold(exercise, truth, parameters, split, generator, stop=stop, details=details)
+        generator = np.random.RandomState(fold_seed(settings.seed, data.name, fold))
+        return _fold(data, truth, parameters, split, generator, stop=stop, details=details)
 
     return train_in_order(
         train,
-        iter(enumerate(shuffle_splits(len(exercise.rows), folds, settings.seed))),
-        threads=settings.threads,
+        iter(enumerate(shuffle_splits(len(data.rows), folds, settings.seed))),
+        threads=settings.workers,
         stop=stop,
-        progress=progress,
+        finished=lambda _: progress(1),
         cancelled=cancelled,
     )
 
@@ -90,7 +90,7 @@ class _Layer:
 
 
 def _fold(
-    exercise: Exercise,
+    data: ProbeInput,
     truth: Matrix,
     parameters: TrainingParameters,
     split: NDArray[np.int32],
@@ -99,40 +99,25 @@ def _fold(
     stop: NDArray[np.uint8],
     details: bool,
 ) -> FoldResult | None:
-    train, test = parted(split)
-    layer = _Layer(exercise.rows.shape[1], exercise.outputs, generator)
-    best, kept, predictions = float("-inf"), layer.weights, np.full((len(test), exercise.outputs), np.nan)
-    history, train_losses, test_losses = [], [], []
+    record = FoldRecord(data, split)
+    layer = _Layer(data.rows.shape[1], data.outputs, generator)
+    kept = layer.weights
     for _ in range(parameters.epochs):
-        order = generator.permutation(train)
+        order = generator.permutation(record.train)
         losses = []
         for begin in range(0, len(order), parameters.batch_size):
             if stop[0]:
                 return None
             batch = order[begin : begin + parameters.batch_size]
-            loss, slopes = loss_and_slopes(exercise.kind, layer.outputs(exercise.rows[batch]), truth[batch])
-            layer.step(exercise.rows[batch], slopes, parameters.learning_rate)
+            loss, slopes = loss_and_slopes(data.kind, layer.outputs(data.rows[batch]), truth[batch])
+            layer.step(data.rows[batch], slopes, parameters.learning_rate)
             losses.append(loss)
-        outputs = layer.outputs(exercise.rows[test])
-        reached = score(exercise.kind, outputs.astype(np.float64), exercise.targets[test])
-        history.append(reached)
-        if details:
-            train_losses.append(float(np.mean(losses)))
-            test_losses.append(loss_and_slopes(exercise.kind, outputs, truth[test])[0])
-        if reached > best:
-            best, kept, predictions = reached, layer.weights.copy(), outputs.astype(np.float64)
+        outputs = layer.outputs(data.rows[record.test])
+        test_loss, _ = loss_and_slopes(data.kind, outputs, truth[record.test]) if details else (0.0, None)
+        if record.add(outputs, (float(np.mean(losses)), test_loss) if details else None):
+            kept = layer.weights.copy()
     layer.weights = kept
-    trained = train if details else train[:0]
-    return FoldResult(
-        score=best if best > float("-inf") else float("nan"),
-        test=test,
-        predictions=predictions,
-        train=trained,
-        train_predictions=layer.outputs(exercise.rows[trained]).astype(np.float64),
-        history=tuple(history),
-        train_losses=tuple(train_losses),
-        test_losses=tuple(test_losses),
-    )
+    return record.result(layer.outputs(data.rows[record.train]) if details else None)
 
 
 def loss_and_slopes(kind: TaskKind, outputs: Matrix, truth: Matrix) -> tuple[float, Matrix]:

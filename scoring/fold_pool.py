@@ -1,0 +1,71 @@
+"""Threads that train folds, in order, and the caller's thread that reports and can stop them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.errors import Cancelled
+
+LOOK_EVERY_S = 0.1  # how often the caller's thread asks whether to stop
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+def train_in_order(
+    train: Callable[[Job], Result | None],
+    jobs: Iterable[Job],
+    *,
+    threads: int,
+    stop: NDArray[np.uint8],
+    finished: Callable[[Result], None],
+    cancelled: Callable[[], bool],
+) -> list[Result]:
+    """Do all jobs, a few at a time, and return their results in order.
+
+    Jobs are made in the caller's thread when their turn comes, so making one may move a random stream along.
+
+    Args:
+        train: Does one job; returns None only if it was stopped.
+        jobs: The jobs.
+        threads: How many at once.
+        stop: One byte that ``train`` looks at; set to stop it.
+        finished: Called with each result, in order.
+        cancelled: Asked ten times a second whether to stop.
+
+    Raises:
+        Cancelled: If ``cancelled`` said so.
+    """
+    results: list[Result] = []
+    waiting: deque[Future[Result | None]] = deque()
+
+    def take_first() -> None:
+        first = waiting.popleft()
+        while not wait((first,), timeout=LOOK_EVERY_S).done:
+            if cancelled():
+                raise Cancelled()
+        result = first.result()
+        if result is None or cancelled():
+            raise Cancelled()
+        finished(result)
+        results.append(result)
+
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="fold") as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(train, job))
+                if len(waiting) > 2 * threads:
+                    take_first()
+            while waiting:
+                take_first()
+        except BaseException:
+            stop[0] = 1  # also for Ctrl-C: the pool waits for what runs
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return results

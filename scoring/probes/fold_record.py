@@ -1,0 +1,62 @@
+"""What is kept of a fold while a probe goes through its states: epochs, or settings that are tried. The best one counts; NaN loses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.probes.measures import score
+from scoring.probes.probe import FoldResult, ProbeInput, parted
+
+
+class FoldRecord:
+    """The history of one fold, and what the best state so far says.
+
+    Args:
+        data: The task.
+        split: Permutation of its rows, the test part first.
+    """
+
+    def __init__(self, data: ProbeInput, split: NDArray[np.int32]) -> None:
+        self.train, self.test = parted(split)
+        self._data = data
+        self._best = -math.inf
+        self._predictions = np.full((len(self.test), data.outputs), np.nan)
+        self._history: list[float] = []
+        self._losses: list[tuple[float, float]] = []
+
+    def add(self, outputs: NDArray[np.floating], losses: tuple[float, float] | None = None) -> bool:
+        """Note a state by its outputs on the test part; return whether it is the best so far.
+
+        Args:
+            outputs: n_test x C, or n_test.
+            losses: Of the training and of the test part, if somebody wants them.
+        """
+        predictions = outputs.astype(np.float64).reshape(self._predictions.shape)
+        reached = score(self._data.kind, self._shaped(predictions), self._data.targets[self.test])
+        self._history.append(reached)
+        if losses is not None:
+            self._losses.append(losses)
+        if not reached > self._best:
+            return False
+        self._best, self._predictions = reached, predictions
+        return True
+
+    def result(self, train_outputs: NDArray[np.floating] | None) -> FoldResult:
+        """Return what the fold gave; ``train_outputs`` are those of the best state on the training part, if somebody wants them."""
+        fitted = np.empty((0, self._data.outputs)) if train_outputs is None else train_outputs
+        return FoldResult(
+            score=self._best if self._best > -math.inf else math.nan,
+            test=self.test,
+            predictions=self._shaped(self._predictions),
+            train=self.train[: len(fitted)],
+            train_predictions=self._shaped(fitted.astype(np.float64).reshape(-1, self._data.outputs)),
+            history=tuple(self._history),
+            train_losses=tuple(train for train, _ in self._losses),
+            test_losses=tuple(test for _, test in self._losses),
+        )
+
+    def _shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return outputs if self._data.has_columns else outputs[:, 0]

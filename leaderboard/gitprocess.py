@@ -1,24 +1,24 @@
 """Run one git process at a time: no configuration but ours, no prompt, no hook, a time limit, and killable as a group.
 
+This is not left to GitPython, because it starts git with a copy of the whole environment, the daemon's secrets among it, from which
+nothing can be taken away. Its calls that wait for git hand back no process, so that a stop could not kill git with its helpers.
+
 The token reaches git only through GIT_ASKPASS and the environment of that one process; it stands in no argument, URL, configuration or
-message. What git says on stderr is sorted here into the errors of the tree.
+message.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
-import re
 import shlex
 import signal
 import subprocess
 import threading
-from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from leaderboard import local_repository
+from leaderboard.git_faults import CloneDamaged, sort_fault
+from leaderboard.remote import Remote
 from scoring.errors import Cancelled, InfrastructureError, OrganizerError
 
 _PASSED_ON = (
@@ -46,112 +46,6 @@ case "$1" in
   *) exit 1 ;;
 esac
 """
-
-_HOST_KEY = r"host key verification failed|no .* host key is known|remote host identification has changed"
-_REFUSED = (
-    r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied|invalid credentials|"
-    r"returned error: 40[13]|http basic: access denied|permission to .* denied|write access to repository not granted"
-)
-_NOT_FOUND = (
-    r"repository .*not found|not found: did you run|does not appear to be a git repository|returned error: 404|no such file or directory|"
-    r"project you were looking for could not be found|repository .* does not exist|not a git repository"
-)
-# The first pattern found decides; the order goes from what is surest to what is vaguest.
-_REFUSALS = (
-    (
-        _HOST_KEY,
-        "leaderboard.host_key",
-        "The leaderboard's server did not show the host key that is pinned.",
-        "Compare the server's published key with the file in leaderboard.known_hosts.",
-    ),
-    (
-        _REFUSED,
-        "leaderboard.auth_refused",
-        "The leaderboard's repository refused the credentials.",
-        "Check that leaderboard.token or leaderboard.ssh_key is valid, has not expired, and may write to the repository.",
-    ),
-    (
-        _NOT_FOUND,
-        "leaderboard.repository_not_found",
-        "The leaderboard's repository was not found.",
-        "Check leaderboard.repository, and that the credentials may see it: servers hide private repositories from strangers.",
-    ),
-)
-_PUSH_REFUSED = re.compile(
-    r"hook declined|protected branch|GH00\d|GH013|denyCurrentBranch|branch is currently checked out|prohibited|not allowed",
-    re.I,
-)
-_MOVED = re.compile(
-    r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value|reference already exists",
-    re.I,
-)
-
-
-class TipMoved(Exception):
-    """The branch moved between reading and pushing; build on the new tip."""
-
-
-class CloneDamaged(Exception):
-    """The local clone cannot be read or written; make it anew."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remote:
-    """Where the board is pushed to, checked.
-
-    Raises:
-        OrganizerError: The address carries a password, uses a protocol that is not allowed, or could be taken for an option.
-    """
-
-    url: str
-    protocol: str = field(init=False)
-    origin: str = field(init=False, default="")
-    folder: Path | None = field(init=False, default=None)  # of a repository of this machine
-
-    def __post_init__(self) -> None:
-        """Refuse addresses that git would read as something else than a repository."""
-        url = self.url
-        if not url or url.startswith("-") or any(ord(char) < 32 or ord(char) == 127 for char in url):
-            raise _bad_url("is empty or has characters that no address has")
-        protocol = "file"
-        if "://" in url:
-            parts = urlsplit(url)
-            protocol = parts.scheme.lower()
-            if parts.password:
-                raise _bad_url(
-                    "carries a password; it would be seen in process lists",
-                    "Put the token into leaderboard.token instead.",
-                )
-            if protocol == "http" and not _is_loopback(parts.hostname or ""):
-                raise _bad_url(
-                    "uses http://, which would send the token readably",
-                    "Use https://; http:// works on loopback only.",
-                )
-            if protocol in ("http", "https"):
-                host = parts.netloc.rpartition("@")[2]
-                object.__setattr__(self, "origin", f"{protocol}://{host}")
-        elif "::" in url.split("/", 1)[0]:
-            raise _bad_url("names a remote helper")
-        elif re.match(r"^[^/]+:", url):
-            protocol = "ssh"
-        if protocol not in ("file", "http", "https", "ssh"):
-            raise _bad_url(f"uses the protocol {protocol}")
-        object.__setattr__(self, "protocol", protocol)
-        if protocol == "file":
-            object.__setattr__(self, "folder", Path(unquote(urlsplit(url).path) if "://" in url else url))
-
-
-def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a local path.") -> OrganizerError:
-    return OrganizerError(f"leaderboard.repository {what}.", cure=cure, code="leaderboard.bad_repository")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class GitProcess:
@@ -232,7 +126,9 @@ class GitProcess:
         if self._stopped:
             raise Cancelled("Publishing was stopped.", code="leaderboard.stopped")
         if process.returncode != 0:
-            raise self._fault(arguments[0], (out + b"\n" + err).decode(errors="replace"), network=network)
+            said = (out + b"\n" + err).decode(errors="replace")
+            said = said.replace(self._token, "…") if self._token else said
+            raise sort_fault(self._remote, arguments[0], said) if network else CloneDamaged(said)
         return out
 
     @property
@@ -248,7 +144,6 @@ class GitProcess:
                 _signal_group(self._process)
 
     def _environment(self, *, network: bool) -> dict[str, str]:
-        settings = dict(_SETTINGS)
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment |= {
             "LC_ALL": "C",
@@ -273,8 +168,8 @@ class GitProcess:
         if network and self._remote.protocol == "ssh":
             environment["GIT_SSH_COMMAND"] = shlex.join(self._ssh())
             environment["GIT_SSH_VARIANT"] = "ssh"
-        environment["GIT_CONFIG_COUNT"] = str(len(settings))
-        for place, (key, value) in enumerate(settings.items()):
+        environment["GIT_CONFIG_COUNT"] = str(len(_SETTINGS))
+        for place, (key, value) in enumerate(_SETTINGS.items()):
             environment[f"GIT_CONFIG_KEY_{place}"] = key
             environment[f"GIT_CONFIG_VALUE_{place}"] = value
         return environment
@@ -302,57 +197,25 @@ class GitProcess:
         return script
 
     def _ssh(self) -> list[str]:
-        command = ["ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=15"]
-        command += ["-o", "ServerAliveInterval=15", "-o", "ForwardAgent=no", "-o", "PermitLocalCommand=no"]
+        options: dict[str, object] = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "yes",
+            "ConnectTimeout": 15,
+            "ServerAliveInterval": 15,
+            "ForwardAgent": "no",
+            "PermitLocalCommand": "no",
+        }
         if self._known_hosts is not None:
-            command += [
-                "-o",
-                f"UserKnownHostsFile={self._known_hosts}",
-                "-o",
-                f"GlobalKnownHostsFile={os.devnull}",
-            ]
+            options |= {"UserKnownHostsFile": self._known_hosts, "GlobalKnownHostsFile": os.devnull}
+        identity = []
         if self._ssh_key is not None:
-            command += [
-                "-F",
-                os.devnull,
-                "-o",
-                "IdentitiesOnly=yes",
-                "-o",
-                "IdentityAgent=none",
-                "-i",
-                str(self._ssh_key),
-            ]
-        return command
-
-    def _fault(self, verb: str, said: str, *, network: bool) -> Exception:
-        """Sort what git said into the error that tells who can mend it."""
-        said = said.replace(self._token, "…") if self._token else said
-        if not network:
-            return CloneDamaged(said)
-        if verb == "push":
-            if _PUSH_REFUSED.search(said):
-                return OrganizerError(
-                    "The leaderboard's repository refused the push: a rule or hook protects the branch.",
-                    cure="Let the account of the token or key push to leaderboard.branch, or name another branch.",
-                    code="leaderboard.push_refused",
-                )
-            if _MOVED.search(said):
-                return TipMoved(said)
-        if self._remote.folder is not None and (reason := local_repository.fault(self._remote.folder)):
-            return reason
-        for pattern, code, sentence, cure in _REFUSALS:
-            if re.search(pattern, said, re.IGNORECASE):
-                return OrganizerError(sentence, cure=cure, code=code)
-        if re.search(
-            r"\.lock'|corrupt|bad object|loose object|missing blob|missing tree|unable to read|index-pack|shallow",
-            said,
-        ):
-            return CloneDamaged(said)
-        return InfrastructureError(
-            "The leaderboard's repository cannot be reached.",
-            cure="The push is tried again; look at the network and the server's status page if this goes on.",
-            code="leaderboard.unreachable",
-        )
+            options |= {"IdentitiesOnly": "yes", "IdentityAgent": "none"}
+            identity = ["-F", os.devnull, "-i", str(self._ssh_key)]
+        return [
+            "ssh",
+            *(part for name, value in options.items() for part in ("-o", f"{name}={value}")),
+            *identity,
+        ]
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from leaderboard.gitprocess import CloneDamaged, GitProcess, TipMoved
+from leaderboard.git_faults import CloneDamaged, TipMoved
+from leaderboard.gitprocess import GitProcess
 from scoring.errors import InfrastructureError, OrganizerError
 
 TIP = "refs/neuco/tip"  # what we last saw or pushed; keeps its objects alive in the clone

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from leaderboard.commit_message import commit_message, plain
 from leaderboard.history import unrecorded
-from leaderboard.publisher import Files, commit_message, plain
+from leaderboard.publisher import Files
 from leaderboard.shown import file_stems
 from leaderboard.snapshot import Site
 from worker.fairness import commitments, receipts

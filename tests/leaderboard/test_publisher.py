@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from leaderboard.commit_message import commit_message
 from leaderboard.files import render
-from leaderboard.local_repository import fault
-from leaderboard.publisher import Publisher, PublisherSettings, commit_message
+from leaderboard.publisher import Publisher, PublisherSettings
+from leaderboard.remote import folder_fault
 from leaderboard.snapshot import MoveKind, Site
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
 from tests.leaderboard.git_server import GitServer, add_file, bare, blob, commit_tree, git, serve
@@ -386,8 +387,8 @@ def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
         folder = Path(name)
         folder.chmod(0o755)
         place = bare(folder / "remote.git")
-        assert fault(place) is None
-        assert fault(folder) is None  # no repository: git says it
+        assert folder_fault(place) is None
+        assert folder_fault(folder) is None  # no repository: git says it
         (place / "objects").chmod(0o555)
         assert fault_of_a_stranger(place) == "leaderboard.not_writable"
         folder.chmod(0o600)
@@ -398,13 +399,13 @@ def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
 def fault_of_a_stranger(place: Path) -> str:
     """Ask what keeps a user without rights from pushing to a folder; one who has none already asks as they are."""
     if os.getuid() != 0:
-        found = fault(place)
+        found = folder_fault(place)
         return "" if found is None else found.code
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         try:
             os.setresuid(65534, 65534, 65534)
-            found = fault(place)
+            found = folder_fault(place)
             os.write(writer, b"" if found is None else found.code.encode())
         finally:
             os._exit(0)  # whatever happens, nothing of the test goes on here

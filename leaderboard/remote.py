@@ -1,0 +1,116 @@
+"""Where the board is pushed to: an address that was checked, and what keeps this process from a folder of its own machine.
+
+For a repository on this machine git names neither a read-only file system, nor a missing right, nor a full disk: each of them is an
+"unpacker error" of the other end, and a trial push writes nothing and so finds none of them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+
+ROOM_BYTES = 100_000  # less than a push of a board may take
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """Where the board is pushed to, checked.
+
+    Raises:
+        OrganizerError: The address carries a password, uses a protocol that is not allowed, or could be taken for an option.
+    """
+
+    url: str
+    protocol: str = field(init=False)
+    origin: str = field(init=False, default="")
+    folder: Path | None = field(init=False, default=None)  # of a repository of this machine
+
+    def __post_init__(self) -> None:
+        """Refuse addresses that git would read as something else than a repository."""
+        url = self.url
+        if not url or url.startswith("-") or any(ord(char) < 32 or ord(char) == 127 for char in url):
+            raise _bad_url("is empty or has characters that no address has")
+        protocol = "file"
+        if "://" in url:
+            parts = urlsplit(url)
+            protocol = parts.scheme.lower()
+            if parts.password:
+                raise _bad_url(
+                    "carries a password; it would be seen in process lists",
+                    "Put the token into leaderboard.token instead.",
+                )
+            if protocol == "http" and not _is_loopback(parts.hostname or ""):
+                raise _bad_url(
+                    "uses http://, which would send the token readably",
+                    "Use https://; http:// works on loopback only.",
+                )
+            if protocol in ("http", "https"):
+                host = parts.netloc.rpartition("@")[2]
+                object.__setattr__(self, "origin", f"{protocol}://{host}")
+        elif "::" in url.split("/", 1)[0]:
+            raise _bad_url("names a remote helper")
+        elif re.match(r"^[^/]+:", url):
+            protocol = "ssh"
+        if protocol not in ("file", "http", "https", "ssh"):
+            raise _bad_url(f"uses the protocol {protocol}")
+        object.__setattr__(self, "protocol", protocol)
+        if protocol == "file":
+            object.__setattr__(self, "folder", Path(unquote(urlsplit(url).path) if "://" in url else url))
+
+    def fault(self) -> NeucoError | None:
+        """Say why this process cannot push to a repository of this machine, if its folder keeps it from that."""
+        return None if self.folder is None else folder_fault(self.folder)
+
+
+def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a local path.") -> OrganizerError:
+    return OrganizerError(f"leaderboard.repository {what}.", cure=cure, code="leaderboard.bad_repository")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def folder_fault(repository: Path) -> NeucoError | None:
+    """Say why this process cannot push to a folder, if anything of the folder keeps it from that."""
+    if not os.path.isdir(repository):  # noqa: PTH112 - false also where this process may not even look
+        return OrganizerError(
+            f"There is no folder {repository} that this process can see.",
+            cure="Make the repository with `git init --bare`, or correct leaderboard.repository. A service sees home folders only "
+            "if its unit says so: run `sudo neuco-challenge NAME paths`, then restart it.",
+            code="leaderboard.repository_not_found",
+        )
+    objects = repository / "objects" if (repository / "objects").is_dir() else repository / ".git" / "objects"
+    if not objects.is_dir():
+        return None  # git knows better what this is
+    if os.statvfs(objects).f_flag & os.ST_RDONLY:
+        return OrganizerError(
+            f"The leaderboard's repository {repository} is on a file system that is read-only for this process.",
+            cure="A service may write to its own folders and to those that its unit names: run `sudo neuco-challenge NAME paths`, "
+            "then restart it. Outside of a service, mount the file system writable.",
+            code="leaderboard.read_only",
+        )
+    if not os.access(objects, os.W_OK | os.X_OK):
+        return OrganizerError(
+            f"This process's user may not write to the leaderboard's repository {repository}.",
+            cure=f"Give the folder to the user who runs the worker: sudo chown -R USER: {repository}",
+            code="leaderboard.not_writable",
+        )
+    if shutil.disk_usage(objects).free < ROOM_BYTES:
+        return InfrastructureError(
+            f"The disk with the leaderboard's repository {repository} is full.",
+            cure="Make room there; the push is tried again.",
+            code="leaderboard.disk_full",
+        )
+    return None

@@ -1,4 +1,8 @@
-"""Taking a file's lock from another process that will soon let go of it."""
+"""Taking a file's lock from another process that will soon let go of it.
+
+The package filelock does not do it: it can take a lock, but not share one for a moment, which is how a command asks who leads without
+keeping the leader from it. With a part of the locking of our own in any case, one loop around ``flock`` is less than a dependency.
+"""
 
 from __future__ import annotations
 

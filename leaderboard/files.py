@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 
 from leaderboard.assets import SCHEMA_NAME, SCHEMA_VERSION, schema_bytes
 from leaderboard.charts import evolution_figures
 from leaderboard.history import update_history
-from leaderboard.names import csv_cell, display_name
+from leaderboard.names import csv_cell, csv_text, display_name
 from leaderboard.page import render_page
 from leaderboard.readme import update_readme
 from leaderboard.rows import Row, minute, stamp
@@ -18,22 +16,11 @@ from leaderboard.shown import ShownPhase, shown_phases
 from leaderboard.snapshot import Site
 from leaderboard.unlocked import unlocked_json
 
+# Of the CSV: the entries of the JSON, two under other names.
 CSV_COLUMNS = (
-    "position",
-    "rank",
-    "rank_by_mean",
-    "team",
-    "mean_q",
-    "reliable",
-    "group",
-    "movement",
-    "move_kind",
-    "baseline",
-    "eligible",
-    "submission",
-    "submissions",
-    "last_submission",
-)
+    "position", "rank", "rank_by_mean", "team", "mean_q", "reliable", "group", "movement", "move_kind", "baseline", "eligible",
+    "submission", "submissions", "last_submission",
+)  # fmt: skip
 
 
 def render(site: Site, *, readme: bytes | None, history: bytes | None = None) -> dict[str, bytes]:
@@ -112,33 +99,11 @@ def _entry(row: Row) -> dict[str, object]:
 
 
 def _csv(rows: tuple[Row, ...]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for row in rows:
-        writer.writerow(
-            (
-                row.position,
-                row.rank,
-                row.rank_by_mean,
-                csv_cell(row.team),
-                row.q_text,
-                _flag(row.reliable),
-                row.group,
-                row.move,
-                row.kind.value,
-                _flag(row.baseline),
-                _flag(row.eligible),
-                row.submission,
-                row.submissions,
-                stamp(row.last_submitted_at),
-            )
-        )
-    return text.getvalue().encode()
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
+    entries = (_entry(row) | {"team": csv_cell(row.team), "q_mean": row.q_text} for row in rows)
+    return csv_text(
+        CSV_COLUMNS,
+        ([str(v).lower() if isinstance(v, bool) else v for v in entry.values()] for entry in entries),
+    ).encode()
 
 
 def _badge(phases: Sequence[ShownPhase]) -> bytes:

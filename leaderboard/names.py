@@ -7,9 +7,11 @@ Jinja2's autoescape carry exactly that text through their format. Nothing else i
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from leaderboard.snapshot import RowKey
@@ -145,3 +147,12 @@ def csv_cell(text: str) -> str:
     apostrophe, so that dropping one leading apostrophe always gives the text back.
     """
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
+
+
+def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Return a table as CSV, with the same ends of lines on every system."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(lines)
+    return text.getvalue()

@@ -6,8 +6,6 @@ a corrected or added task is applied to the whole past.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +13,7 @@ from datetime import datetime
 from itertools import combinations, pairwise
 
 from leaderboard.board import next_board
-from leaderboard.names import csv_cell, display_name
+from leaderboard.names import csv_cell, csv_text, display_name
 from leaderboard.selection import counts
 from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, RowKey
 from leaderboard.uncertainty import REPLICATES
@@ -94,7 +92,7 @@ def moves_csv(boards: Sequence[Board]) -> str:
             )
             for standing in board.standings
         ]
-    return _csv(header.split(","), lines)
+    return csv_text(header.split(","), lines)
 
 
 def replay_json(boards: Sequence[Board]) -> str:
@@ -152,11 +150,3 @@ def _scores(board: Board) -> dict[RowKey, object]:
 def _weighted_ranks(board: Board) -> dict[int, float]:
     figures = board.private.figures
     return {row.submission: row.weighted_rank for row in figures.rows} if figures else {}
-
-
-def _csv(header: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
-    return text.getvalue()

@@ -5,8 +5,6 @@ Its weights use the sample standard deviation, ours the population's; weights ar
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -14,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leaderboard.names import csv_cell
+from leaderboard.names import csv_cell, csv_text
 from leaderboard.ranking import Ranking
 from leaderboard.table import Table, rank_table
 from scoring.errors import OrganizerError
@@ -97,34 +95,22 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
 
 def leaderboard_csv(runs: PhaseRuns) -> str:
     """Return the leaderboard with NeuCo-Bench's columns, the best run first."""
-    output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\n")
     measured = sorted({task for scores in runs.scores for task in scores})
-    writer.writerow(
+    header = ["experiment", "mean_score", "weighted_score", "aggregated_rank"]
+    header += [f"q::{task}" for task in runs.table.tasks] + [f"acc::{task}" for task in measured]
+    lines = (
         [
-            "experiment",
-            "mean_score",
-            "weighted_score",
-            "aggregated_rank",
-            *(f"q::{task}" for task in runs.table.tasks),
-            *(f"acc::{task}" for task in measured),
-            "overall_q_score",
-            "overall_acc_score",
+            csv_cell(runs.table.entries[index]),
+            runs.ranking.means[index],
+            runs.ranking.weighted_ranks[index],
+            runs.ranking.ranks[index],
+            *runs.table.scores[index],
+            *(runs.scores[index].get(task, "") for task in measured),
+            *("" if value is None else value for value in runs.overall[index]),
         ]
+        for index in runs.ranking.order
     )
-    for index in runs.ranking.order:
-        writer.writerow(
-            [
-                csv_cell(runs.table.entries[index]),
-                runs.ranking.means[index],
-                runs.ranking.weighted_ranks[index],
-                runs.ranking.ranks[index],
-                *runs.table.scores[index],
-                *(runs.scores[index].get(task, "") for task in measured),
-                *("" if value is None else value for value in runs.overall[index]),
-            ]
-        )
-    return output.getvalue()
+    return csv_text([*header, "overall_q_score", "overall_acc_score"], lines)
 
 
 def _scores(run: Mapping[str, Any]) -> dict[str, float]:

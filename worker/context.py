@@ -15,6 +15,7 @@ from worker.backoff import backoff
 from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
+from worker.runtime import Timetable
 from worker.sharing import Alone
 from worker.state import Store, Transaction
 
@@ -32,6 +33,7 @@ class Context:
         wake: Asks for another step soon.
         checkpoint: Called before and after every external effect; tests kill the process there.
         started_at: When this worker began.
+        timetable: What is done again and again, and when it is due.
         sharing: What other daemons on the same state mean to this one.
         cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
         behind: Phases left to other machines: their scores stand on files that lie there and not here.
@@ -45,6 +47,7 @@ class Context:
     name: str
     wake: Callable[[], None]
     started_at: datetime
+    timetable: Timetable
     checkpoint: Callable[[str], None] = lambda _: None
     sharing: Alone = field(default_factory=lambda: Alone("worker"))
     cgroup: Delegation | None = None

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from scoring.errors import NeucoError
 from worker.context import Context
 from worker.files import FileStore
-from worker.runtime import Act, Runner
+from worker.runtime import Act, Job, Runner
 from worker.runtime.acts import Result
 from worker.state import Transaction
 from worker.states import ACTIVE
@@ -41,7 +41,6 @@ class Housekeeping:
         self._runner: Runner[FileStore] = Runner(
             "files", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
-        self._looked_at: datetime | None = None
         self._stored: dict[Path, bool] = {}  # to whether it is worth compressing; nobody has sorted them yet
         self._compressible: list[Path] = []  # and wanted
 
@@ -67,7 +66,7 @@ class Housekeeping:
         if isinstance(act, CompressFile):
             self._compressible.remove(act.path)
         else:
-            self._looked_at = now
+            self._context.timetable.done(Job.HOUSEKEEPING, now)
         self._runner.start(act, self._files, now)
         return True
 
@@ -75,9 +74,8 @@ class Housekeeping:
         """Return what is to be done with the stored files, if anything is."""
         if self._compressible:
             return CompressFile(self._context, self._compressible[-1])
-        if self._looked_at is not None and now - EVERY < self._looked_at <= now:
-            return None
-        return LookAtFiles(self._context)
+        due = self._context.timetable.due(Job.HOUSEKEEPING, now)
+        return LookAtFiles(self._context) if due else None
 
     def _sort(self, now: datetime) -> None:
         """Remove what is old, and keep in mind what is worth compressing."""

@@ -35,6 +35,7 @@ from worker.daemon import Worker, make_client
 from worker.evaluate_child import order_for
 from worker.office import opened
 from worker.rescoring import carry_out, make_plan
+from worker.runtime import Job
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, State
@@ -369,7 +370,7 @@ class Play:
     ) -> None:
         self.stage = stage
         self.clock = stage.clock or ManualClock(datetime.now(UTC))
-        self._wake = threading.Event()
+        self.wake = threading.Event()
         self._checkpoint = checkpoint
         self._seed = seed
         self.start()
@@ -386,7 +387,7 @@ class Play:
             now=self.clock.now(),
             random=random.Random(self._seed),
             name="play",
-            wake=self._wake.set,
+            wake=self.wake.set,
             fresh_client=lambda changed: make_client(changed, clock=self.clock.now),
             checkpoint=self._checkpoint,
         )
@@ -408,7 +409,7 @@ class Play:
 
     def step(self) -> bool:
         """Do one step."""
-        self._wake.clear()
+        self.wake.clear()
         self.clock.advance(0.001)
         return self.worker.step(self.clock.now())
 
@@ -431,7 +432,7 @@ class Play:
             if moved:
                 continue
             if self.busy:
-                self._wake.wait(0.1)
+                self.wake.wait(0.1)
             else:
                 self.clock.advance(0.5)
 
@@ -447,11 +448,10 @@ class Play:
 
     def quiet(self, since: datetime) -> bool:
         """Tell whether queue and listing were looked at since, and nothing is left that can go on by itself."""
-        intake, session = self.worker.intake, self.worker.intake.session
-        looked = (
-            session.polled_at is not None
-            and session.reconciled_at is not None
-            and min(session.polled_at, session.reconciled_at) > since
+        intake, timetable = self.worker.intake, self.worker.context.timetable
+        looked = all(
+            (done_at := timetable.done_at(job)) is not None and done_at > since
+            for job in (Job.POLL, Job.RECONCILE)
         )
         with self.store.read() as tx:
             left = [known for known in tx.submissions(ACTIVE) if known.hold is None]

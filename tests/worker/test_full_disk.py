@@ -24,11 +24,11 @@ from scoring.errors import InfrastructureError
 from tests.worker.stage import LIMIT_S, NEW, ROOT, Play, Stage, clean_environment, embeddings
 from tests.worker.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
 from worker.daemon import Worker
-from worker.daemon.health import HealthServer
+from worker.daemon.health import Health, HealthServer
 from worker.daemon.start import utc_now
+from worker.daemon.watchdog import Watchdog
 from worker.sandbox import ManualClock
 from worker.states import State
-from worker.storage import trouble
 
 MEGABYTE = 1_000_000
 SIZE = 12 * MEGABYTE
@@ -244,19 +244,17 @@ def test_a_full_disk_is_told_without_the_database(cramped: Stage, hook: Hook) ->
     cramped.configure({"alerts": {"webhook": "file:hook"}})
 
     def healthy(worker: Worker, reserve_gigabytes: float = 0) -> tuple[int, str | None, bool]:
+        configuration = worker.context.configuration
+        submission = configuration.submission.model_copy(update={"disk_reserve_gigabytes": reserve_gigabytes})
+        worker.context.configuration = configuration.model_copy(update={"submission": submission})
         health = HealthServer(
-            "127.0.0.1:0",
-            CollectorRegistry(),
-            last_beat=utc_now,
-            problem=lambda: worker.problem or trouble(cramped.state),
-            free_bytes=worker.files.free_bytes,
-            reserve_gigabytes=lambda: reserve_gigabytes,
-            clock=utc_now,
+            "127.0.0.1:0", CollectorRegistry(), Health(worker, Watchdog(utc_now()), utc_now)
         )
         try:
             answer = requests.get(f"http://127.0.0.1:{health.port}/healthz", timeout=10)
         finally:
             health.close()
+            worker.context.configuration = configuration
         told = answer.json()
         assert 0 <= told["free_bytes"] <= shutil.disk_usage(cramped.state).total
         return answer.status_code, (told["problem"] or {}).get("code"), told["below_disk_reserve"]

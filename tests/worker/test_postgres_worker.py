@@ -103,7 +103,7 @@ class Colleague(Play):
             now=self.clock.now(),
             random=random.Random(0),
             name=self.name,
-            wake=self._wake.set,
+            wake=self.wake.set,
         )
 
     def die(self) -> None:

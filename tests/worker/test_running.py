@@ -15,7 +15,6 @@ import pytest
 
 from tests.worker.stage import LIMIT_S, NEW, ROOT, SECRET, Play, Stage, clean_environment, embeddings
 from worker import process_group
-from worker.beats import BEAT_S
 from worker.daemon import Waiting, health
 from worker.daemon.once import reasons
 from worker.sandbox import Fault, FaultPlan
@@ -261,7 +260,7 @@ def test_sigterm_ends_soon_without_loss_whatever_is_under_way(
 
 def test_what_an_end_may_wait_for_fits_into_what_is_promised() -> None:
     """An evaluation, then a download that the kernel does not let go, then the server for monitoring: nothing else has time of its own."""
-    assert 2 * process_group.ENDS_WITHIN_S + health.CLOSES_WITHIN_S + BEAT_S < PROMISED_STOP_S
+    assert 2 * process_group.ENDS_WITHIN_S + health.CLOSES_WITHIN_S < PROMISED_STOP_S
 
 
 def test_once_ends_with_one_on_sigterm(live: Stage) -> None:

@@ -12,13 +12,16 @@ from urllib.parse import urlsplit
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from scoring.errors import InfrastructureError, NeucoError
-from worker.storage import below_reserve
+from scoring.errors import InfrastructureError
+from worker import storage
+from worker.daemon.watchdog import Watchdog
+from worker.daemon.worker import Worker
+from worker.files import FileStore
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-SILENT_FOR = timedelta(seconds=60)  # without a beat the daemon counts as hanging
+SILENT_FOR = timedelta(seconds=60)  # without a step the daemon counts as hanging
 CLOSES_WITHIN_S = 1  # its thread has nothing to do by then
 
 
@@ -29,13 +32,41 @@ class _Quiet(WSGIRequestHandler):
         """Say nothing."""
 
 
-def _room(free_bytes: Callable[[], int], reserve_gigabytes: float) -> dict[str, Any]:
+class Health:
+    """What there is to say of a worker, while it steps in another thread.
+
+    Args:
+        worker: Whose.
+        watchdog: What hears of its steps.
+        clock: Returns the time.
+    """
+
+    def __init__(self, worker: Worker, watchdog: Watchdog, clock: Callable[[], datetime]) -> None:
+        self._worker = worker
+        self._watchdog = watchdog
+        self._clock = clock
+
+    def report(self) -> dict[str, Any]:
+        """Say how long the worker has been silent, what keeps its state from being recorded, and how much room there is."""
+        configuration = self._worker.context.configuration
+        silent = self._clock() - self._watchdog.fed_at
+        error = self._worker.problem or storage.trouble(configuration.state_dir)
+        return {
+            "healthy": silent <= SILENT_FOR and error is None,
+            "last_step_s": round(silent.total_seconds(), 1),
+            "problem": None if error is None else {"code": error.code, "text": error.message},
+            **_room(self._worker.files, configuration.submission.disk_reserve_gigabytes),
+        }
+
+
+def _room(files: FileStore, reserve_gigabytes: float) -> dict[str, Any]:
     """Say how much room there is; a folder that is gone has none that could be told, and is a problem of its own."""
     try:
-        free = free_bytes()
+        free = files.free_bytes()
     except OSError:
         return {"free_bytes": None, "below_disk_reserve": None}
-    return {"free_bytes": free, "below_disk_reserve": below_reserve(free, reserve_gigabytes) is not None}
+    below = storage.below_reserve(free, reserve_gigabytes) is not None
+    return {"free_bytes": free, "below_disk_reserve": below}
 
 
 class HealthServer:
@@ -44,56 +75,21 @@ class HealthServer:
     Args:
         listen: host:port on loopback.
         registry: What ``/metrics`` shows.
-        last_beat: Returns when the main loop last beat.
-        problem: Returns what keeps the state from being recorded, if anything does.
-        free_bytes: Returns the free disk space for stored files.
-        reserve_gigabytes: Returns what of it must stay free: `submission.disk_reserve_gigabytes`.
-        clock: Returns the time.
+        health: What ``/healthz`` shows.
 
     Raises:
         InfrastructureError: If the port is taken.
     """
 
-    def __init__(
-        self,
-        listen: str,
-        registry: CollectorRegistry,
-        *,
-        last_beat: Callable[[], datetime],
-        problem: Callable[[], NeucoError | None],
-        free_bytes: Callable[[], int],
-        reserve_gigabytes: Callable[[], float],
-        clock: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, listen: str, registry: CollectorRegistry, health: Health) -> None:
+        self._metrics = make_wsgi_app(registry)
+        self._health = health
         place = urlsplit(f"//{listen}")
-        metrics = make_wsgi_app(registry)
-
-        def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if environ["PATH_INFO"] == "/metrics":
-                page: Iterable[bytes] = metrics(environ, start_response)
-                return page
-            if environ["PATH_INFO"] == "/healthz":
-                silent, error = clock() - last_beat(), problem()
-                well = silent <= SILENT_FOR and error is None
-                start_response(
-                    "200 OK" if well else "503 Service Unavailable", [("Content-Type", "application/json")]
-                )
-                told = None if error is None else {"code": error.code, "text": error.message}
-                document = {
-                    "healthy": well,
-                    "last_beat_s": round(silent.total_seconds(), 1),
-                    "problem": told,
-                    **_room(free_bytes, reserve_gigabytes()),
-                }
-                return [json.dumps(document).encode()]
-            start_response("404 Not Found", [("Content-Type", "text/plain")])
-            return [b"/metrics and /healthz are here\n"]
-
         try:
             self._server = make_server(
                 place.hostname or "127.0.0.1",
                 place.port or 0,
-                application,
+                self._answer,
                 threaded=True,
                 request_handler=_Quiet,
             )
@@ -106,6 +102,18 @@ class HealthServer:
         self.port: int = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="health")
         self._thread.start()
+
+    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] == "/metrics":
+            page: Iterable[bytes] = self._metrics(environ, start_response)
+            return page
+        if environ["PATH_INFO"] == "/healthz":
+            report = self._health.report()
+            status = "200 OK" if report["healthy"] else "503 Service Unavailable"
+            start_response(status, [("Content-Type", "application/json")])
+            return [json.dumps(report).encode()]
+        start_response("404 Not Found", [("Content-Type", "text/plain")])
+        return [b"/metrics and /healthz are here\n"]
 
     def close(self) -> None:
         """Stop serving."""

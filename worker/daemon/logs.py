@@ -89,4 +89,3 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
     )
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)

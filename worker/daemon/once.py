@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -12,58 +12,66 @@ from worker import storage
 from worker.budget import WINDOW
 from worker.configuration import Configuration
 from worker.daemon.metrics import write_textfile
-from worker.daemon.signals import Signals
+from worker.daemon.signals import Signals, Stopped
 from worker.daemon.start import collector, started, utc_now
 from worker.daemon.worker import Waiting, Worker
 from worker.evalai import TokenRefused
 
 # `once` gives up on what waits when nothing has moved for so long: a minute's calls may be used up, and come back one by one.
 ONCE_STUCK_S = WINDOW.total_seconds() + 15
+WAIT_S = 0.25
 
 
-def once(path: Path, *, on_step: Callable[[Worker], None] = lambda _: None) -> None:
+def once(path: Path) -> None:
     """Drain what waits, push the board, return: for cron.
 
     Raises:
         OrganizerError: If configuration, credentials or tasks are wrong, or EvalAI refuses the token.
-        InfrastructureError: If something stays undone (EvalAI or the repository unreachable, a submission held).
-        Cancelled: On SIGTERM.
+        InfrastructureError: If something stays undone: EvalAI or the repository unreachable, a submission held, SIGTERM.
     """
     signals = Signals()
     signals.install()
-    with started(path, wake=signals.wake.set) as (configuration, worker):
-        patience = Patience(configuration)
-        worker.intake.to_the_end = True
-        while not signals.stop.is_set():
-            signals.wake.clear()
-            now = utc_now()
-            try:
-                moved = worker.step(now)
-            except NeucoError as error:  # the state: what it lies on says it better
-                raise storage.trouble(configuration.state_dir) or error from error
-            if moved:
-                on_step(worker)
-                continue
-            if worker.fatal is not None:
-                raise worker.fatal
-            refused = worker.intake.last_error
-            if isinstance(refused, TokenRefused):
-                raise refused
-            left = worker.waiting(now)
-            if worker.intake.drained and not worker.busy:
-                if left.nothing:
-                    break
-                if left.board and not left.active:
-                    worker.publishing.lift_interval()
-            if patience.ended(worker, left, time.monotonic()):
-                raise _undone(worker, now)
-            signals.wake.wait(timeout=0.25)
-        if configuration.metrics.textfile is not None:
-            write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
-        if signals.stop.is_set():
-            raise InfrastructureError(
-                "Stopped before everything was done.", cure="Run it again.", code="once.stopped"
-            )
+    try:
+        with started(path, signals=signals) as (configuration, worker):
+            worker.intake.to_the_end = True
+            _drain(worker, signals)
+            if configuration.metrics.textfile is not None:
+                write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
+            if signals.stop.is_set():
+                raise Stopped
+    except Stopped:
+        raise InfrastructureError(
+            "Stopped before everything was done.", cure="Run it again.", code="once.stopped"
+        ) from None
+
+
+def _drain(worker: Worker, signals: Signals) -> None:
+    """Step until nothing is left."""
+    configuration = worker.context.configuration
+    patience = Patience(configuration)
+    while not signals.stop.is_set():
+        signals.wake.clear()
+        now = utc_now()
+        try:
+            moved = worker.step(now)
+        except NeucoError as error:  # the state: what it lies on says it better
+            raise storage.trouble(configuration.state_dir) or error from error
+        if moved:
+            continue
+        if worker.fatal is not None:
+            raise worker.fatal
+        refused = worker.intake.last_error
+        if isinstance(refused, TokenRefused):
+            raise refused
+        left = worker.waiting(now)
+        if worker.intake.drained and not worker.busy:
+            if left.nothing:
+                return
+            if left.board and not left.active:
+                worker.publishing.lift_interval()
+        if patience.ended(worker, left, time.monotonic()):
+            raise _undone(worker, now)
+        signals.wake.wait(timeout=WAIT_S)
 
 
 class Patience:

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import closing, nullcontext
+from datetime import datetime
 from pathlib import Path
 
 import structlog
 
 from scoring.errors import NeucoError
-from worker import storage
-from worker.beats import Beats
 from worker.daemon import memory
-from worker.daemon.health import HealthServer
+from worker.daemon.health import Health, HealthServer
 from worker.daemon.metrics import registry
-from worker.daemon.notify import notify
-from worker.daemon.signals import Signals
+from worker.daemon.signals import Signals, Stopped
 from worker.daemon.start import collector, reload, started, utc_now
+from worker.daemon.watchdog import Watchdog, notify
+from worker.daemon.worker import Worker
 
-MOVES_PER_BEAT = 200  # then the beat ends and the next one goes on, so that the watchdog hears of us
+LONGEST_WAIT_S = 1.0
+"""Back-offs and answers fall due in the database; one second late is soon enough."""
+BUSY_WAIT_S = 0.25
+"""While a child runs: its memory is measured at every step."""
 
 
 def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
     """Run until SIGTERM: the daemon.
-
-    A beat goes on as long as something moves. It alone feeds systemd's watchdog, so a loop that hangs is restarted.
 
     Raises:
         OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
@@ -33,53 +35,65 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
     memory.return_early()
     signals = Signals()
     signals.install()
-    with (
-        started(path, wake=signals.wake.set, checkpoint=checkpoint) as (configuration, worker),
-        ExitStack() as open_ones,
-    ):
-        log = structlog.get_logger("neuco_worker")
-        log.info("The worker runs.", event_key="run.start", pid=os.getpid())
-        fatal: list[NeucoError] = []
-        last_beat = [utc_now()]
+    try:
+        with started(path, signals=signals, checkpoint=checkpoint) as (configuration, worker):
+            watchdog = Watchdog(utc_now())
+            listen = configuration.metrics.listen
+            health = Health(worker, watchdog, utc_now)
+            with (
+                nullcontext()
+                if listen is None
+                else closing(HealthServer(listen, registry(collector(worker)), health))
+            ):
+                log = structlog.get_logger("neuco_worker")
+                log.info("The worker runs.", event_key="run.start", pid=os.getpid())
+                notify("READY=1")
+                repeat(path, worker, signals, watchdog)
+                notify("STOPPING=1")
+                log.info("The worker ends.", event_key="run.end")
+            if worker.fatal is not None:
+                raise worker.fatal
+    except Stopped:  # while it started: nothing is left to do
+        return
 
-        def beat() -> None:
-            last_beat[0] = utc_now()
-            try:
-                if signals.reload:
-                    signals.reload = False
-                    reload(path, worker)
-                for _ in range(MOVES_PER_BEAT):
-                    if signals.stop.is_set():
-                        return
-                    signals.wake.clear()
-                    if not worker.step(utc_now()):
-                        break
-                else:
-                    signals.wake.set()
-                if worker.fatal is not None:
-                    fatal.append(worker.fatal)
-                    signals.stop.set()
-            except NeucoError as error:  # a locked or full database: the next beat tries again
-                cause = worker.failed(error, utc_now())
-                log.error(cause.message, event_key=cause.code)
-            notify("WATCHDOG=1")
 
-        if configuration.metrics.listen is not None:
-            figures = registry(collector(worker))
-            health = HealthServer(
-                configuration.metrics.listen,
-                figures,
-                last_beat=lambda: last_beat[0],
-                problem=lambda: worker.problem or storage.trouble(configuration.state_dir),
-                free_bytes=worker.files.free_bytes,
-                reserve_gigabytes=lambda: worker.context.configuration.submission.disk_reserve_gigabytes,
-                clock=utc_now,
-            )
-            open_ones.callback(health.close)
-        Beats(beat=beat, wake=signals.wake, stop=signals.stop, busy=lambda: worker.busy).run(
-            began=lambda: notify("READY=1")
+def repeat(path: Path, worker: Worker, signals: Signals, watchdog: Watchdog) -> None:
+    """Step again and again, and wait when nothing moved: until something is due, something wakes us, or we are stopped."""
+    while not signals.stop.is_set() and worker.fatal is None:
+        signals.wake.clear()
+        if signals.reload_asked():
+            reload(path, worker)
+        moved, completed = step(worker, utc_now())
+        if completed and not worker.late:
+            watchdog.feed(utc_now())
+        if not moved:
+            signals.wake.wait(timeout=wait_s(worker, utc_now()))
+
+
+def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
+    """Do one step; tell whether anything moved, and whether the step was completed.
+
+    What fails is told, and the next step tries again. A step that finds the database locked or full has done what it could; after a defect
+    nobody knows, and if that goes on, systemd starts the worker again.
+    """
+    log = structlog.get_logger("neuco_worker")
+    try:
+        return worker.step(now), True
+    except NeucoError as error:
+        cause = worker.failed(error, now)
+        log.error(cause.message, event_key=cause.code)
+        return False, True
+    except Exception as problem:  # noqa: BLE001 - told, and tried again: a daemon does not end by a defect
+        log.error(
+            f"Unexpected {type(problem).__name__} in a step.",
+            event_key="unexpected",
+            traceback=traceback.format_exc(),
         )
-        notify("STOPPING=1")
-        log.info("The worker ends.", event_key="run.end")
-        if fatal:
-            raise fatal[0]
+        return False, False
+
+
+def wait_s(worker: Worker, now: datetime) -> float:
+    """Return how long the loop may wait if nothing wakes it."""
+    longest_s = BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S
+    next_at = worker.context.timetable.next_at(now)
+    return longest_s if next_at is None else min(longest_s, max((next_at - now).total_seconds(), 0.0))

@@ -4,33 +4,56 @@ from __future__ import annotations
 
 import signal
 import threading
-from dataclasses import dataclass, field
 from queue import SimpleQueue
+from types import FrameType
 
 
-@dataclass
+class Stopped(BaseException):
+    """SIGTERM came while the daemon was starting; nothing was begun that would have to be ended."""
+
+
 class Signals:
-    """What signals ask for. A handler only puts them into a queue, the one thing that may be done at any moment."""
+    """What signals ask for.
 
-    stop: threading.Event = field(default_factory=threading.Event)
-    wake: threading.Event = field(default_factory=threading.Event)
-    reload: bool = False
-    _heard: SimpleQueue[int] = field(default_factory=SimpleQueue)
+    Attributes:
+        stop: Set when the process is to end.
+        wake: Set when there is something to look at.
+        starting: Whether a stop interrupts whatever the main thread is doing: it may be waiting for a lock, or for a file that hangs.
+    """
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.wake = threading.Event()
+        self.starting = True
+        self._reload = threading.Event()
+        self._heard: SimpleQueue[int] = SimpleQueue()
 
     def install(self) -> None:
         """Listen to SIGTERM and SIGINT (stop) and SIGHUP (reload).
 
         A handler interrupts the thread that waits for our events, perhaps while it holds a lock of theirs: there, setting one would wait
-        for ever. So a thread of its own sets them.
+        for ever. So a handler only queues what it hears, the one thing that may be done at any moment, and a thread of its own sets them.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda heard, _: self._heard.put(heard))
+            signal.signal(number, self._hear)
         threading.Thread(target=self._listen, name="signals", daemon=True).start()
+
+    def reload_asked(self) -> bool:
+        """Tell whether a reload was asked for since the last time."""
+        asked = self._reload.is_set()
+        self._reload.clear()
+        return asked
+
+    def _hear(self, number: int, _: FrameType | None) -> None:
+        self._heard.put(number)
+        if self.starting and number != signal.SIGHUP:
+            self.starting = False
+            raise Stopped
 
     def _listen(self) -> None:
         while True:
             if self._heard.get() == signal.SIGHUP:
-                self.reload = True
+                self._reload.set()
             else:
                 self.stop.set()
             self.wake.set()

@@ -20,6 +20,7 @@ from worker.configuration import Configuration, load
 from worker.daemon import logs
 from worker.daemon.lock import only_daemon
 from worker.daemon.metrics import StateCollector
+from worker.daemon.signals import Signals
 from worker.daemon.worker import Worker, make_client
 from worker.evalai import token_expiry
 from worker.rounds import publisher_settings
@@ -36,13 +37,14 @@ def utc_now() -> datetime:
 
 @contextmanager
 def started(
-    path: Path, *, wake: Callable[[], None], checkpoint: Callable[[str], None] = lambda _: None
+    path: Path, *, signals: Signals, checkpoint: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[Configuration, Worker]]:
     """Load everything, take the lock, and yield a worker; what it has open is closed at the end.
 
     Raises:
         OrganizerError: If configuration, credentials or tasks are wrong.
         InfrastructureError: If another daemon runs on the state.
+        Stopped: On SIGTERM.
     """
     configuration = load(path)
     client = make_client(configuration)
@@ -59,11 +61,12 @@ def started(
             now=utc_now(),
             random=SystemRandom(),
             name=worker_name() if configuration.shared_state else f"{socket.gethostname()}:{os.getpid()}",
-            wake=wake,
+            wake=signals.wake.set,
             checkpoint=checkpoint,
             fresh_client=make_client,
             cgroup=delegation(),
         )
+        signals.starting = False
         try:
             yield configuration, worker
         finally:

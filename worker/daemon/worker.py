@@ -19,6 +19,7 @@ from worker.challenge import PhaseSetup, is_overtaken, load_phase, tasks_changed
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.daemon.alerts import Alerting
+from worker.daemon.jobs import intervals_s
 from worker.endings import give_back
 from worker.evalai import Client
 from worker.evaluation import Evaluation
@@ -28,6 +29,7 @@ from worker.files import FileStore
 from worker.housekeeping import Housekeeping
 from worker.intake import Intake, hold, unconfigured
 from worker.publishing import Publishing
+from worker.runtime import Timetable
 from worker.secrets import read_challenge_secret
 from worker.sharing import Alone, Shared, is_dead
 from worker.state import Store, Tracked
@@ -101,6 +103,7 @@ class Worker:
             name=name,
             wake=wake,
             started_at=now,
+            timetable=Timetable(intervals_s(configuration)),
             checkpoint=checkpoint,
             cgroup=cgroup,
         )
@@ -174,6 +177,7 @@ class Worker:
         with self.context.store.write() as tx:
             commitments.begin(tx, configuration, phases, now=now)
         self.context.configuration, self.context.phases = configuration, phases
+        self.context.timetable.change(intervals_s(configuration))
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self._followed_at, self._in_vain = None, {}
         self.intake.reload()

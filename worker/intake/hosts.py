@@ -18,6 +18,7 @@ from worker.context import Context
 from worker.evalai import Account, Client, Throttled, TokenRefused
 from worker.intake.calls import Call
 from worker.intake.session import TOGETHER, Session
+from worker.runtime import Job
 from worker.state import Tracked, Transaction
 from worker.state.records import is_host_team
 from worker.states import COUNTED, State
@@ -41,9 +42,9 @@ class Hosts:
     def __init__(self, context: Context, session: Session) -> None:
         self._context = context
         self._session = session
+        self._timetable = context.timetable
         self._remote: Remote | None = None
         self.account: Account | None = None  # whose token ours is
-        self.read_at: datetime | None = None
         self.hidden: set[int] = set()  # authors that no page has shown: their teams are asked for
         self._again_at: datetime | None = None  # after a failure
         self._vain = 0  # failures in a row, of the call that failed last
@@ -58,7 +59,8 @@ class Hosts:
         """
         remote = self._session.remote
         if remote is not self._remote:  # at a start, and after a reload: the token may be another host's
-            self._remote, self.account, self.read_at, self._again_at = remote, None, None, None
+            self._remote, self.account, self._again_at = remote, None, None
+            self._timetable.ask(Job.HOSTS)
         if remote is None or remote.host_team_pk is None:
             return None
         if self._again_at is not None and now < self._again_at <= now + READ_EVERY:
@@ -71,21 +73,24 @@ class Hosts:
                 return None
         elif all(_waits_for_company(known, now) for known in unknown):
             unknown = []
-        age = FRESH_FOR if unknown else READ_EVERY
-        if self.read_at is None or not now - age < self.read_at <= now:
+        if self._timetable.due(Job.HOSTS, now) or (unknown and not self._fresh(now)):
             return ReadHosts(self, remote.host_team_pk)
         return self._find_authors(unknown) if unknown and not everybody_known else None
 
     def settle(self, now: datetime) -> bool:
         """Decide about new authors without a call, where every host's number is known; tell whether there were any."""
-        fresh = self.read_at is not None and now - FRESH_FOR < self.read_at <= now
         with self._context.store.read() as tx:
             unknown, numbers = tx.authors_unknown(), _numbers(tx)
-        if not unknown or not fresh or not numbers or None in numbers.values():
+        if not unknown or not self._fresh(now) or not numbers or None in numbers.values():
             return False
         with self._context.store.write() as tx:
             _decide(tx, unknown, {known.created_by: "" for known in unknown}, numbers)
         return True
+
+    def _fresh(self, now: datetime) -> bool:
+        """Tell whether the members were read so lately that a new author can be compared with them."""
+        read_at = self._timetable.done_at(Job.HOSTS)
+        return read_at is not None and now - FRESH_FOR < read_at <= now
 
     def _find_authors(self, unknown: list[Tracked]) -> Call[Any]:
         phase_pk = unknown[0].phase_pk or 0
@@ -112,6 +117,10 @@ class Hosts:
                 code="evalai.hosts_unknown",
             )
             self._context.report(tx, "evalai.hosts", trouble, now=now)
+
+    def read(self, now: datetime) -> None:
+        """Note that the members were read."""
+        self._timetable.done(Job.HOSTS, now)
 
     def succeeded(self, name: str) -> None:
         """Note that a call worked."""
@@ -161,7 +170,8 @@ class ReadHosts(Call[tuple[frozenset[str], Account]]):
     def recorded(self, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Note when, and who we are."""
         self._hosts.succeeded(self.name)
-        self._hosts.read_at, self._hosts.account = now, result[1]
+        self._hosts.account = result[1]
+        self._hosts.read(now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell of it, if it goes on."""

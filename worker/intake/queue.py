@@ -11,6 +11,7 @@ from worker.evalai import Client, Message, Throttled, TokenRefused
 from worker.intake import facts
 from worker.intake.calls import Call
 from worker.intake.session import Session
+from worker.runtime import Job
 from worker.state import Owed, Transaction
 
 VAIN_TRIES = 5  # to delete a message
@@ -55,7 +56,8 @@ class ReceiveMessage(Call["Message | None"]):
     def recorded(self, result: Message | None, now: datetime) -> None:
         """Note what the queue gave; one that holds a foreign message is looked at like one that is empty."""
         session = self._session
-        session.polled_at, session.stale_message = now, not self._awaited
+        session.stale_message = not self._awaited
+        self._context.timetable.done(Job.POLL, now)
         if result is None:
             session.empty_polls += 1
         else:

@@ -18,6 +18,7 @@ from worker.intake import facts
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.session import Session
+from worker.runtime import Job
 from worker.state import Tracked, Transaction
 from worker.states import ACTIVE, Errand
 
@@ -113,7 +114,7 @@ class Reconnect(Connect):
     def recorded(self, result: connection.Remote, now: datetime) -> None:
         """Know the phases, and look at all submissions: what was held for its phase may be taken up now."""
         self._session.remote, self._session.outdated = result, False
-        self._session.reconciled_at = None
+        self._context.timetable.ask(Job.RECONCILE)
 
 
 class ReadSubmission(Call[Submission]):
@@ -232,4 +233,4 @@ class Reconcile(ListSubmissions):
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note when."""
-        self._session.reconciled_at = now
+        self._context.timetable.done(Job.RECONCILE, now)

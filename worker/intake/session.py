@@ -18,8 +18,6 @@ class Session:
     Attributes:
         remote: Our challenge and its phases; None before the first words.
         outdated: Whether the configuration was read again since: token and phases may be others.
-        reconciled_at: When the whole listing was last compared with what we know.
-        polled_at: When the queue was last looked at.
         empty_polls: How often in a row it was empty.
         stale_message: Whether the last message told nothing new; more of its kind may be behind it.
         wanted: The submission that is to be set to running.
@@ -28,8 +26,6 @@ class Session:
 
     remote: Remote | None = None
     outdated: bool = False
-    reconciled_at: datetime | None = None
-    polled_at: datetime | None = None
     empty_polls: int = 0
     stale_message: bool = False
     wanted: int | None = None

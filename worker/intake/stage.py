@@ -23,6 +23,7 @@ from worker.intake.hosts import Hosts
 from worker.intake.queue import DeleteMessage, ReceiveMessage
 from worker.intake.reading import Connect, ListSubmissions, ReadSubmission, Reconcile, Reconnect
 from worker.intake.session import TOGETHER, Session
+from worker.runtime import Job
 from worker.sharing import COURIER
 from worker.state import Owed, Tracked, Transaction
 from worker.state.records import LONGEST_WAIT
@@ -69,6 +70,7 @@ class Intake:
     ) -> None:
         self._context = context
         self._budget = budget
+        self._timetable = context.timetable
         self.session = Session()
         self._runner = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
         self._hosts = Hosts(context, self.session)
@@ -93,8 +95,8 @@ class Intake:
     @property
     def drained(self) -> bool:
         """Whether the listing was compared and the queue was found empty twice (a short poll may miss one), or neither is ours to do."""
-        session = self.session
-        looked = session.reconciled_at is not None and session.empty_polls >= DRAINED_POLLS
+        reconciled = self._timetable.done_at(Job.RECONCILE) is not None
+        looked = reconciled and self.session.empty_polls >= DRAINED_POLLS
         return looked or not self._led or self._context.mode() == "drain"
 
     @property
@@ -138,7 +140,7 @@ class Intake:
             return self._answer(now)  # nothing else may use the reserve, so nothing else may stand before it
         if session.outdated and self._runner.due("reconnect", now):
             return Reconnect(self._context, session)
-        if session.reconciled_at is None and (call := self._reconcile(now)) is not None:
+        if self._timetable.done_at(Job.RECONCILE) is None and (call := self._reconcile(now)) is not None:
             return call  # what changed while no worker ran decides everything that follows
         return (
             self._hosts.next_call(now, scored=True)
@@ -155,8 +157,9 @@ class Intake:
         """Tell whether calls to EvalAI are ours to make; who makes them from now on looks at everything again."""
         leads = self._context.sharing.leads(COURIER, now)
         if leads and not self._led:
-            session = self.session
-            session.reconciled_at, session.polled_at, session.empty_polls = None, None, 0
+            self._timetable.ask(Job.RECONCILE)
+            self._timetable.ask(Job.POLL)
+            self.session.empty_polls = 0
             with self._context.store.write() as tx:
                 for owed in tx.owed(Errand.POST):
                     if owed.sent_at is not None:  # by our predecessor, perhaps
@@ -284,13 +287,9 @@ class Intake:
         return list(wanted.values())
 
     def _reconcile(self, now: datetime) -> Call[Any] | None:
-        every = seconds(self._context.configuration.evalai.reconcile_every)
-        last = self.session.reconciled_at
-        if last is not None and now - every < last <= now:
+        if not self._timetable.due(Job.RECONCILE, now) or not self._runner.due("reconcile", now):
             return None
-        if not self._runner.due("reconcile", now) or self._context.mode() == "drain":
-            return None
-        return Reconcile(self._context, self.session)
+        return None if self._context.mode() == "drain" else Reconcile(self._context, self.session)
 
     def _deletion(self, now: datetime) -> Call[Any] | None:
         with self._context.store.read() as tx:
@@ -305,10 +304,10 @@ class Intake:
     def _poll_is_due(self, now: datetime) -> bool:
         """Tell whether the queue is to be looked at: now and then, and at once while messages are expected and calls to spare."""
         session = self.session
-        since = None if session.polled_at is None else now - session.polled_at
-        if since is None or not timedelta() <= since < seconds(self._context.configuration.evalai.poll_every):
+        polled_at = self._timetable.done_at(Job.POLL)
+        if polled_at is None or self._timetable.due(Job.POLL, now):
             return True
-        again = session.empty_polls == 0 or since >= EMPTY_POLL_AGAIN
+        again = session.empty_polls == 0 or now - polled_at >= EMPTY_POLL_AGAIN
         return (
             again
             and session.empty_polls < DRAINED_POLLS

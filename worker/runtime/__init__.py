@@ -1,6 +1,7 @@
-"""What reaches outside: acts, and the runners that perform them beside the loop."""
+"""What reaches outside: acts, the runners that perform them beside the loop, and the timetable of what is done again and again."""
 
 from worker.runtime.acts import Act, UnrecordedAct
 from worker.runtime.runner import Ended, Runner
+from worker.runtime.timetable import Job, Timetable
 
-__all__ = ["Act", "Ended", "Runner", "UnrecordedAct"]
+__all__ = ["Act", "Ended", "Job", "Runner", "Timetable", "UnrecordedAct"]

@@ -1,0 +1,18 @@
+"""The table of jobs: what is done again and again, and how often."""
+
+from __future__ import annotations
+
+from worker.configuration import Configuration
+from worker.housekeeping import EVERY
+from worker.intake.hosts import READ_EVERY
+from worker.runtime.timetable import Job
+
+
+def intervals_s(configuration: Configuration) -> dict[Job, float]:
+    """Return the seconds between two times of each job."""
+    return {
+        Job.POLL: configuration.evalai.poll_every,
+        Job.RECONCILE: configuration.evalai.reconcile_every,
+        Job.HOSTS: READ_EVERY.total_seconds(),
+        Job.HOUSEKEEPING: EVERY.total_seconds(),
+    }

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from worker.demo import methods
 from worker.demo.data import PhaseData
+from worker.demo.files import csv_of, spoilt
 
 HOSTS = "Host_1_Team"  # as EvalAI calls the team through which hosts submit
 Method = Callable[[methods.Images], methods.Embeddings]
@@ -40,9 +36,9 @@ class Entry:
 
     def file(self, phase: PhaseData) -> bytes:
         """Make the file that is submitted."""
-        table = _table(phase.ids, self.method(phase.images))
-        text = _spoilt(table) if self.broken else table
-        data = _csv(text)
+        data = csv_of(phase.ids, self.method(phase.images))
+        if self.broken:
+            data = spoilt(data, nan=((10, 3), (11, 7)), missing=2)
         return gzip.compress(data, mtime=0) if self.file_name.endswith(".gz") else data
 
 
@@ -110,22 +106,3 @@ they get the score of the Pixel Pushers, to the last digit. In eval nobody is le
 def teams() -> dict[str, str]:
     """Return each participant team with its member."""
     return {entry.team: entry.user for entries in PHASES.values() for entry in entries if entry.team != HOSTS}
-
-
-def _table(ids: Sequence[str], embeddings: NDArray[np.float32]) -> list[list[str]]:
-    """Return the rows of the file; the numbers survive to the last bit."""
-    header = ["id", *map(str, range(embeddings.shape[1]))]
-    return [header, *([i, *map(str, row)] for i, row in zip(ids, embeddings, strict=True))]
-
-
-def _spoilt(table: list[list[str]]) -> list[list[str]]:
-    """Leave two ids out, and let a division by zero through."""
-    rows = [list(row) for row in table]
-    rows[10][3] = rows[11][7] = "nan"
-    return rows[:-2]
-
-
-def _csv(rows: list[list[str]]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()

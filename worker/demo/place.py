@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from scoring.errors import InfrastructureError, OrganizerError
 from worker import scaffold
 from worker.demo import data
-from worker.demo.methods import DIMENSION
 
 FOLLOW = """#!/bin/sh
 # What a visitor sees follows every push, a reveal among them.
 exec git --work-tree=../{} checkout --quiet --force main
 """
-TITLE = "Handwritten digits (demo)"
 FOLDS = {"dev": 40, "eval": 200}
 
 
@@ -69,6 +66,10 @@ class Place:
         file.write_text(f"{token}\n", encoding="utf-8")
         return f"file:./{file.name}"
 
+    def make_repository(self) -> None:
+        """Make the repository, with nothing in it."""
+        git("init", "--quiet", "--bare", "--initial-branch=main", str(self.repository))
+
 
 def prepare(folder: Path, *, secret: bytes | None) -> Place:
     """Make the folder's challenge: secret, hidden tasks, public ids and an empty leaderboard repository.
@@ -91,54 +92,13 @@ def prepare(folder: Path, *, secret: bytes | None) -> Place:
         scaffold.write_secret(place.secret, secret)
     for codename, phase in zip(FOLDS, data.load(), strict=True):
         data.write_phase(phase, tasks=folder / "tasks" / codename, ids=folder / "ids" / f"{codename}.txt")
-    git("init", "--quiet", "--bare", "--initial-branch=main", str(place.repository))
+    place.make_repository()
     place.checkout.mkdir()
     hook = place.repository / "hooks" / "post-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(FOLLOW.format(place.checkout.name), encoding="utf-8")
     hook.chmod(0o755)
     return place
-
-
-def configure(place: Place, evalai: Mapping[str, object], *, folds: Mapping[str, int]) -> None:
-    """Write the configuration and the host's token for a sandbox that listens.
-
-    It is the annotated example with a handful of changes: the sandbox in place of EvalAI, no waiting, 64 numbers in an embedding, and
-    larger steps for the probes, because a demo has few images and so few steps.
-
-    Args:
-        place: Where to.
-        evalai: url, challenge, queue, media_host and token of the sandbox.
-        folds: Random splits per phase.
-    """
-    values = {
-        "challenge.title": TITLE,
-        "evalai.server": evalai["url"],
-        "evalai.challenge": evalai["challenge"],
-        "evalai.queue": evalai["queue"],
-        "evalai.token": place.hand_over(str(evalai["token"])),
-        "evalai.poll_every": 0.5,
-        "evalai.requests_per_minute": 6000,
-        "evalai.media_hosts": [evalai["media_host"]],
-        "submission.embedding_dim": DIMENSION,
-        "submission.max_megabytes": 16,
-        "submission.answer_grid": 0,
-        "submission.disk_reserve_gigabytes": 0.1,
-        "scoring.learning_rate": 0.01,
-        "leaderboard.repository": f"./{place.repository.name}",
-        "leaderboard.publish_every": 1,
-    }
-    phases: dict[str, dict[str, object]] = {
-        codename: {
-            "split": f"{codename}_split",
-            "tasks": f"./tasks/{codename}",
-            "ids": f"./ids/{codename}.txt",
-            "folds": folds[codename],
-            "eligible_if_scored_in": "dev" if codename == "eval" else None,
-        }
-        for codename in FOLDS
-    }
-    place.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
 
 
 def git(*arguments: str) -> str:

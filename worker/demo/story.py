@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import requests
-
 from scoring.errors import InfrastructureError
+from worker import scaffold
 from worker.demo import data
 from worker.demo.entries import HOSTS, PHASES, Entry, teams
-from worker.demo.place import FOLDS, TITLE, Place, configure, git, prepare
+from worker.demo.methods import DIMENSION
+from worker.demo.place import FOLDS, Place, git, prepare
+from worker.demo.runner import board, last_words, q_mean, turned_here, watch, worker
 from worker.demo.screen import Line, Screen
 from worker.office import opened
 from worker.publishing import freeze, publish_now
@@ -27,9 +24,8 @@ from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
 from worker.state import Store
 from worker.status import read_status
 
-LOOK_EVERY_S = 0.2
+TITLE = "Handwritten digits (demo)"
 PATIENCE_S = 300  # without any change; then something is wrong
-STOP_S = 12  # the daemon's own promise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,19 +81,12 @@ def play(
     """
     place = prepare(folder, secret=secret)
     with _evalai() as evalai:
-        facts = {
-            "url": evalai.url,
-            "challenge": evalai.challenge,
-            "queue": evalai.queue,
-            "media_host": evalai.media_host,
-            "token": evalai.token("host"),
-        }
-        configure(place, facts, folds=folds or FOLDS)
-        with _worker(place) as worker:
+        _configure(place, evalai, folds=folds or FOLDS)
+        with worker(place, "run") as process:
             began = time.monotonic()
             with screen:
                 submitted = _challenge(
-                    evalai, place, screen, worker, {p: PHASES[p][:entries] for p in phases}
+                    evalai, place, screen, process, {p: PHASES[p][:entries] for p in phases}
                 )
             seconds = time.monotonic() - began
             if linger is not None:
@@ -110,11 +99,8 @@ def play(
             for s in submitted
             if evalai.submission(s.pk)["status"] == "failed"
         }
-    boards = {
-        codename: json.loads((place.checkout / "leaderboard" / f"{codename}.json").read_text("utf-8"))
-        for codename in PHASES
-        if codename in phases
-    }
+    shown = {codename: board(place, codename) for codename in PHASES if codename in phases}
+    boards = {codename: document for codename, document in shown.items() if document is not None}
     return Ending(place=place, boards=boards, failures=failures, seconds=seconds)
 
 
@@ -130,30 +116,51 @@ def _evalai() -> Sandbox:
     )
 
 
+def _configure(place: Place, evalai: Sandbox, *, folds: Mapping[str, int]) -> None:
+    """Write the configuration and the host's token for a sandbox that listens.
+
+    It is the annotated example with a handful of changes: the sandbox in place of EvalAI, no waiting, 64 numbers in an embedding, and
+    larger steps for the probes, because a demo has few images and so few steps.
+    """
+    values = turned_here(place, evalai) | {
+        "challenge.title": TITLE,
+        "submission.embedding_dim": DIMENSION,
+        "submission.max_megabytes": 16,
+        "submission.disk_reserve_gigabytes": 0.1,
+        "scoring.learning_rate": 0.01,
+        "leaderboard.publish_every": 1,
+    }
+    phases: dict[str, dict[str, object]] = {
+        codename: {
+            "split": f"{codename}_split",
+            "tasks": f"./tasks/{codename}",
+            "ids": f"./ids/{codename}.txt",
+            "folds": folds[codename],
+            "eligible_if_scored_in": "dev" if codename == "eval" else None,
+        }
+        for codename in FOLDS
+    }
+    place.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
+
+
 def _challenge(
     evalai: Sandbox,
     place: Place,
     screen: Screen,
-    worker: subprocess.Popen[bytes],
+    process: subprocess.Popen[bytes],
     programme: Mapping[str, Sequence[Entry]],
 ) -> list[Submitted]:
     """Let the phases pass one after the other, until every submission is answered and the boards are pushed."""
     submitted: list[Submitted] = []
-
-    def look() -> None:
-        screen.show(_lines(evalai, submitted))
-
     for codename, phase in zip(PHASES, data.load(), strict=True):
         for entry in programme.get(codename, ()):
             submitted.append(_submit(evalai, place, codename, phase, entry))
-            look()
-        _wait(lambda: _answered(evalai, submitted), look=look, worker=worker, place=place)
-    _wait(lambda: _published(place), look=look, worker=worker, place=place)
+            screen.show(_lines(evalai, submitted))
+        _wait(evalai, place, screen, process, submitted, for_board=codename == tuple(PHASES)[-1])
     return submitted
 
 
 def _submit(evalai: Sandbox, place: Place, codename: str, phase: data.PhaseData, entry: Entry) -> Submitted:
-    """Submit a file as a participant does: with their own token, over HTTP."""
     content = entry.file(phase)
     kept = (
         place.participants
@@ -162,19 +169,38 @@ def _submit(evalai: Sandbox, place: Place, codename: str, phase: data.PhaseData,
     )
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(content)
-    answer = requests.post(
-        f"{evalai.url}/api/jobs/challenge/{evalai.challenge}/challenge_phase/{evalai.phase_pk(codename)}/submission/",
-        headers={"Authorization": f"Bearer {evalai.token(entry.user)}"},
-        data={
-            "status": "submitting",
-            "method_name": entry.method_name,
-            "is_public": "true" if entry.public else "false",
-        },
-        files={"input_file": (entry.file_name, content)},
-        timeout=30,
+    pk = evalai.submit(
+        entry.team,
+        codename,
+        content,
+        method_name=entry.method_name,
+        is_public=entry.public,
+        file_name=entry.file_name,
     )
-    answer.raise_for_status()
-    return Submitted(pk=int(answer.json()["id"]), phase=codename, entry=entry, file=kept)
+    return Submitted(pk=pk, phase=codename, entry=entry, file=kept)
+
+
+def _wait(
+    evalai: Sandbox,
+    place: Place,
+    screen: Screen,
+    process: subprocess.Popen[bytes],
+    submitted: Sequence[Submitted],
+    *,
+    for_board: bool,
+) -> None:
+    """Show what moves until all submissions are answered and, if that is asked for, the board is pushed."""
+    pks = [s.pk for s in submitted]
+    for statuses in watch(process, place, evalai, pks, patience_s=PATIENCE_S, code="demo.stuck"):
+        screen.show(_lines(evalai, submitted))
+        answered = all(status in ("finished", "failed") for status in statuses.values())
+        if answered and (not for_board or _published(place)):
+            return
+    raise InfrastructureError(
+        f"The worker ended by itself (exit status {process.returncode}).",
+        cure=f"Its last words: {last_words(place)}",
+        code="demo.worker_ended",
+    )
 
 
 def _close(place: Place) -> None:
@@ -198,57 +224,6 @@ def _keep_answer(evalai: Sandbox, submitted: Submitted) -> None:
             submitted.file.with_name(f"{submitted.file.name}.{output}").write_text(text, encoding="utf-8")
 
 
-@contextmanager
-def _worker(place: Place) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the real daemon in a process of its own, and end it as systemd would."""
-    command = [
-        sys.executable,
-        "-c",
-        "from worker.cli import main; main()",
-        "run",
-        "--config",
-        str(place.configuration),
-    ]
-    with place.log.open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=place.folder)
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(timeout=STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def _wait(
-    done: Callable[[], bool], *, look: Callable[[], None], worker: subprocess.Popen[bytes], place: Place
-) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        look()
-        if done():
-            return
-        if worker.poll() is not None:
-            raise InfrastructureError(
-                f"The worker ended by itself (exit status {worker.returncode}).",
-                cure=f"Its last words are in {place.log}.",
-                code="demo.worker_ended",
-            )
-        if time.monotonic() > deadline:
-            raise InfrastructureError(
-                f"The worker did not finish within {PATIENCE_S} seconds.",
-                cure=f"What it did is in {place.log}.",
-                code="demo.stuck",
-            )
-        time.sleep(LOOK_EVERY_S)
-
-
-def _answered(evalai: Sandbox, submitted: list[Submitted]) -> bool:
-    return all(evalai.submission(s.pk)["status"] in ("finished", "failed") for s in submitted)
-
-
 def _published(place: Place) -> bool:
     """Ask the worker's own database, as `status` does, whether anything is owed to EvalAI or to the board."""
     store = Store(place.database_url)
@@ -259,11 +234,10 @@ def _published(place: Place) -> bool:
     return not state.waiting and not state.owed and not state.states.get("posted") and bool(state.last_push)
 
 
-def _lines(evalai: Sandbox, submitted: list[Submitted]) -> list[Line]:
+def _lines(evalai: Sandbox, submitted: Sequence[Submitted]) -> list[Line]:
     lines = []
     for s in submitted:
         status = evalai.submission(s.pk)["status"]
-        output = evalai.text(s.pk, "stdout_file")
         lines.append(
             Line(
                 phase=s.phase,
@@ -271,7 +245,7 @@ def _lines(evalai: Sandbox, submitted: list[Submitted]) -> list[Line]:
                 method=s.entry.method_name,
                 public=s.entry.public,
                 status=status,
-                q_mean=json.loads(output)["q_mean"] if status == "finished" and output else None,
+                q_mean=q_mean(evalai, s.pk) if status == "finished" else None,
             )
         )
     return lines

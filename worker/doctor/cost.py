@@ -146,7 +146,7 @@ def measure(exam: Examination, codename: str) -> Cost:
     from scoring.evaluate import score_embeddings
     from scoring.reading import read_submission
     from scoring.warm import warm
-    from worker.rehearsal.entries import csv_of
+    from worker.demo.files import csv_of
 
     warm()
     setup, settings = exam.setups[codename], exam.configuration.scoring

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from scoring.errors import InfrastructureError
 from scoring.identifiers import read_ids
 from worker.challenge import load_challenge
 from worker.configuration import Configuration, Phase, load
-from worker.demo.place import Place, git
+from worker.demo.place import Place
+from worker.demo.runner import board, last_words, q_mean, watch, worker
 from worker.rehearsal.entries import Entry, Features, covering, make_entries
 from worker.rehearsal.place import prepare, stage
 from worker.rehearsal.verdict import PhaseReport, Played, Rehearsal
@@ -25,9 +20,7 @@ from worker.sandbox import Sandbox
 from worker.state import Store, Transaction
 from worker.states import Attempt
 
-LOOK_EVERY_S = 0.2
 PATIENCE_S = 120.0  # beyond a submission's deadline, without any change; then something is wrong
-LAST_WORDS = 1500  # characters of the worker's log that are told when it fails
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,58 +107,24 @@ def _drain(
     told: Callable[[str], None],
 ) -> int:
     """Run ``once`` as cron would, tell what it does, and return its exit status."""
-    code = "from worker.cli import main; main()"
-    command = [sys.executable, "-c", code, "once", "--config", str(place.configuration)]
-    seen: dict[int, str] = {}
+    before = {one.pk: "submitted" for one in submitted}
     patience_s = configuration.submission.deadline + PATIENCE_S
-    with place.log.open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=os.environ.copy())
-        try:
-            moved_at = time.monotonic()
-            while True:
-                ended = process.poll() is not None  # before the last look, so that nothing is missed
-                if _tell_news(evalai, submitted, seen, told):
-                    moved_at = time.monotonic()
-                if ended:
-                    return int(process.returncode)
-                if time.monotonic() - moved_at > patience_s:
-                    raise InfrastructureError(
-                        f"Nothing has moved for {patience_s:.0f} seconds.",
-                        cure=f"The worker's last words: {_last_words(place)}",
-                        code="rehearse.stuck",
-                    )
-                time.sleep(LOOK_EVERY_S)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-
-
-def _tell_news(
-    evalai: Sandbox, submitted: Sequence[_Submitted], seen: dict[int, str], told: Callable[[str], None]
-) -> bool:
-    news = False
-    for one in submitted:
-        status = str(evalai.submission(one.pk)["status"])
-        if status == seen.get(one.pk, "submitted"):
-            continue
-        seen[one.pk] = status
-        news = True
-        told(f"{one.phase}: {one.entry.method}: {status}")
-    return news
+    with worker(place, "once") as process:
+        for now in watch(process, place, evalai, list(before), patience_s=patience_s, code="rehearse.stuck"):
+            for one in submitted:
+                if now[one.pk] != before[one.pk]:
+                    told(f"{one.phase}: {one.entry.method}: {now[one.pk]}")
+            before = now
+    return int(process.returncode)
 
 
 def _troubles(place: Place, evalai: Sandbox, status: int) -> tuple[str, ...]:
     troubles = []
     if status != 0:
-        troubles.append(f"The worker ended with exit status {status}. {_last_words(place)}")
+        troubles.append(f"The worker ended with exit status {status}. {last_words(place)}")
     if evalai.queue_length():
         troubles.append(f"{evalai.queue_length()} messages are still on the queue.")
     return tuple(troubles)
-
-
-def _last_words(place: Place) -> str:
-    return place.log.read_text("utf-8", "replace")[-LAST_WORDS:].strip()
 
 
 def _phase(
@@ -179,7 +138,7 @@ def _phase(
         configured_folds=settings.folds,
         shows_all=settings.selection != "chosen",
         played=tuple(_played(tx, evalai, one, more=settings.folds / folds) for one in submitted),
-        entries=_published(place, codename),
+        entries=tuple((board(place, codename) or {"entries": ()})["entries"]),
     )
 
 
@@ -214,34 +173,13 @@ def _played(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -
         public=one.entry.public,
         good=one.entry.good,
         status=str(shown["status"]),
-        q_mean=_q_mean(stdout) if finished else None,
+        q_mean=q_mean(evalai, one.pk) if finished else None,
         message=stderr.strip(),
         silent=not (stderr if one.entry.good else stdout),
         seconds=seconds,
         full_seconds=None if seconds is None else seconds + training_s * (more - 1),
         peak_memory_bytes=peak,
     )
-
-
-def _q_mean(stdout: str) -> float | None:
-    try:
-        value = json.loads(stdout)["q_mean"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _published(place: Place, codename: str) -> tuple[dict[str, Any], ...]:
-    """Read a phase's board as a visitor of the repository sees it."""
-    if not git("--git-dir", str(place.repository), "for-each-ref", "refs/heads/main"):
-        return ()
-    listed = git("--git-dir", str(place.repository), "ls-tree", "--name-only", "main", "leaderboard/")
-    for path in listed.split():
-        if path.endswith(".json"):
-            document = json.loads(git("--git-dir", str(place.repository), "show", f"main:{path}"))
-            if isinstance(document, dict) and document.get("title") == codename and "entries" in document:
-                return tuple(document["entries"])
-    return ()
 
 
 def _calls(evalai: Sandbox, *, since: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from scoring.embeddings import without_suffix
 from scoring.errors import OrganizerError
+from worker.demo.files import csv_of, spoilt
 
 Matrix = NDArray[np.float32]
 Features = Mapping[str, NDArray[np.float64]]
@@ -52,7 +52,12 @@ def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tup
     noise = csv_of(ids, rng.standard_normal(shape, dtype=np.float32))
     entries = [
         Entry(team="Rehearsal: random", method="random embeddings", content=noise),
-        Entry(team="Rehearsal: malformed", method="a malformed file", content=_spoilt(noise), good=False),
+        Entry(
+            team="Rehearsal: malformed",
+            method="a malformed file",
+            content=spoilt(noise, nan=((1, -1),), missing=1),
+            good=False,
+        ),
         Entry(
             team="Rehearsal: private",
             method="a private file",
@@ -84,22 +89,6 @@ def pooled_means(rows: NDArray[np.float64], dim: int) -> Matrix:
     starts = np.arange(dim) * rows.shape[1] // dim
     sizes = np.diff([*starts, rows.shape[1]])
     return np.asarray(np.add.reduceat(rows, starts, axis=1) / sizes, dtype=np.float32)
-
-
-def csv_of(ids: Sequence[str], matrix: Matrix) -> bytes:
-    """Write embeddings as participants do: a header, then an id and its numbers a line, with all their digits."""
-    import pyarrow
-    from pyarrow.csv import WriteOptions, write_csv
-
-    header = [str(column) for column in range(matrix.shape[1])]
-    numbers = pyarrow.BufferOutputStream()
-    write_csv(pyarrow.table(list(matrix.T), names=header), numbers, WriteOptions(include_header=False))
-    # pyarrow would quote every id; participants quote those that need it.
-    names = io.StringIO()
-    csv.writer(names, lineterminator="\n").writerows([name] for name in ids)
-    cells = numbers.getvalue().to_pybytes().splitlines()
-    lines = map(b",".join, zip(names.getvalue().encode().splitlines(), cells, strict=True))
-    return b"\n".join([",".join(["id", *header]).encode(), *lines, b""])
 
 
 def read_features(files: Sequence[Path]) -> dict[str, NDArray[np.float64]]:
@@ -147,11 +136,3 @@ def _csv(file: Path) -> tuple[list[str], NDArray[np.float64]]:
         rows = [row for row in reader if row]
     ids = [row[place] for row in rows]
     return ids, np.array([[float(x) for x in row[:place] + row[place + 1 :]] for row in rows])
-
-
-def _spoilt(content: bytes) -> bytes:
-    """Leave out the last id, and let a division by zero through."""
-    header, first, *rest = content.decode().splitlines()
-    cells = first.split(",")
-    cells[-1] = "nan"
-    return ("\n".join([header, ",".join(cells), *rest[:-1]]) + "\n").encode()

@@ -7,7 +7,8 @@ from typing import Any
 import yaml
 
 from worker.configuration import Configuration
-from worker.demo.place import Place, git
+from worker.demo.place import Place
+from worker.demo.runner import turned_here
 from worker.sandbox import Sandbox, SandboxSettings, from_challenge
 
 UNHINDERED = 1_000_000  # calls a minute; EvalAI's limit is reckoned with afterwards
@@ -25,27 +26,20 @@ def prepare(place: Place, configuration: Configuration, evalai: Sandbox, *, fold
     Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are asked for), recipe and limits. Other
     are EvalAI, the repository, the state, and all that would only cost time: waiting between polls and pushes, and the grid of answers.
     """
-    git("init", "--quiet", "--bare", "--initial-branch=main", str(place.repository))
+    place.make_repository()
     document: dict[str, Any] = configuration.model_dump(mode="json")
     document["challenge"]["secret"] = str(configuration.path(configuration.challenge.secret))
-    document["evalai"] |= {
-        "server": evalai.url,
-        "challenge": evalai.challenge,
-        "queue": evalai.queue,
-        "token": place.hand_over(evalai.token("host")),
-        "poll_every": 0.5,
-        "requests_per_minute": UNHINDERED,
-        "media_hosts": [evalai.media_host],
-    }
+    for key, value in turned_here(place, evalai).items():
+        section, name = key.split(".")
+        document[section][name] = value
     for codename, phase in configuration.phases.items():
         document["phases"][codename] |= {
             "tasks": str(configuration.path(phase.tasks)),
             "ids": str(configuration.path(phase.ids)),
             "folds": phase.folds if folds is None else min(folds, phase.folds),
         }
-    document["submission"] |= {"answer_grid": 0, "disk_reserve_gigabytes": 0}
+    document["submission"]["disk_reserve_gigabytes"] = 0
     document["leaderboard"] |= {
-        "repository": str(place.repository),
         "branch": "main",
         "token": None,
         "ssh_key": None,

@@ -61,7 +61,6 @@ class Phase:
     dataset_split_pk: int
     settings: PhaseSettings
     end_date: datetime
-    is_active: bool = True
     is_submission_paused: bool = False
 
 
@@ -245,7 +244,7 @@ class World:
 
     def is_open(self, phase: Phase) -> bool:
         """Tell whether a phase is active, in a challenge that is."""
-        return phase.is_active and self.is_active and self.clock.now() < phase.end_date
+        return self.is_active and self.clock.now() < phase.end_date
 
     def phase(self, codename: str) -> Phase:
         """Return the phase of that codename.
@@ -283,18 +282,12 @@ class World:
         """Return the primary key for the next submission."""
         return self.settings.pk_offset + 1001 + len(self.submissions)
 
-    def row(self, submission_pk: int, split_pk: int) -> Row | None:
-        """Return a submission's row on a split."""
-        return next(
-            (r for r in self.rows.values() if (r.submission, r.split) == (submission_pk, split_pk)), None
-        )
-
     def write_row(self, submission_pk: int, split_pk: int, result: Mapping[str, Any]) -> None:
         """Create or overwrite a submission's row on a split."""
-        row = self.row(submission_pk, split_pk)
-        if row is not None:
-            row.result = dict(result)
-            return
+        for row in self.rows.values():
+            if (row.submission, row.split) == (submission_pk, split_pk):
+                row.result = dict(result)
+                return
         pk = self.settings.pk_offset + 9001 + len(self.rows)
         self.rows[pk] = Row(pk=pk, submission=submission_pk, split=split_pk, result=dict(result))
 

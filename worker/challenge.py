@@ -18,7 +18,7 @@ from scoring.protocol import Protocol, ids_hash
 from scoring.seeds import phase_key, secret_commitment
 from scoring.tasks import load_tasks
 from worker.configuration import Configuration, Phase
-from worker.limits import check_memory
+from worker.runtime.limits import check_memory
 from worker.secrets import read_challenge_secret
 from worker.state import Store, Transaction
 

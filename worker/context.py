@@ -12,10 +12,10 @@ import structlog
 
 from scoring.errors import NeucoError
 from worker.backoff import backoff
-from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup
 from worker.configuration import Configuration
 from worker.runtime import Timetable
+from worker.runtime.cgroup import Delegation
 from worker.sharing import Alone
 from worker.state import Store, Transaction
 

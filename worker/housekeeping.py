@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from scoring.errors import NeucoError
 from worker.context import Context
-from worker.files import FileStore
+from worker.fetching.files import FileStore
 from worker.runtime import Act, Job, Runner
 from worker.runtime.acts import Result
 from worker.state import Transaction

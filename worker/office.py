@@ -12,7 +12,7 @@ from pathlib import Path
 from scoring.errors import OrganizerError
 from worker.challenge import PhaseSetup, read_challenge
 from worker.configuration import Configuration, Phase, load
-from worker.files import FileStore
+from worker.fetching.files import FileStore
 from worker.state import Store, Tracked, Transaction
 
 

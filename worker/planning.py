@@ -180,7 +180,7 @@ def measure(load: Load) -> Pace:
         read_submission(file, some, load.dim, max_expanded_bytes=10 * len(content))
         read_s = (time.process_time() - begun) * share
     begun = time.perf_counter()
-    code = "import worker.evaluate_child, scoring.kernel, scoring.reading, scoring.evaluate"
+    code = "import worker.evaluation.evaluate_child, scoring.kernel, scoring.reading, scoring.evaluate"
     subprocess.run([sys.executable, "-c", code], check=True)
     return Pace(
         probe_core_s=spent / (folds * len(targets)),

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from scoring.scorecard import Scorecard
 from worker import answers
 from worker.challenge import PhaseSetup
-from worker.children import Child
-from worker.evaluate_child import order_for
+from worker.evaluation.evaluate_child import order_for
+from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q, save_card
 from worker.fairness import commitments
-from worker.limits import GIGABYTE
-from worker.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.office import Office
+from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
+from worker.runtime.child_runner import ChildRunner
+from worker.runtime.limits import GIGABYTE
 from worker.snapshots import stands
 from worker.state import Tracked, Transaction
-from worker.states import COUNTED, Errand, State
+from worker.states import COUNTED, Errand, Outcome, State
 
-LOOK_S = 0.5  # between two looks at a child's limits
+EVERY_S = 0.5  # between two looks at a child's limits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +170,7 @@ def carry_out(
                 if stood:
                     raise _unscorable(row, error) from error
                 off_board.add(row.content_hash)
-            except OverLimit:
+            except RowOverLimit:
                 if stood:
                     raise
                 off_board.add(row.content_hash)
@@ -201,82 +203,101 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
         OrganizerError: If the labels changed meanwhile.
         ParticipantError: If these embeddings cannot be scored on these tasks.
     """
-    configuration = office.configuration
-    limits = configuration.submission
     file = office.files.find(row.file_hash or "")
     if file is None:
         raise InfrastructureError("A stored file has disappeared.", code="rescore.files_gone")
     wake = threading.Event()
-    child = Child(
-        "worker.evaluate_child",
-        order_for(setup, configuration, file),
-        folder=office.files.temporary(f"rescore-{row.content_hash[:16]}"),
-        wake=wake.set,
-    )
-    deadline = time.monotonic() + limits.deadline
+    runner = ChildRunner(office.store, wake=wake.set)
+    act = FillRow(office, setup, row, file)
     try:
-        while time.monotonic() < deadline:
-            wake.wait(timeout=LOOK_S)
+        runner.start(act, office.clock())
+        while runner.acts:
+            wake.wait(timeout=EVERY_S)
             wake.clear()
-            for message in child.messages():
-                if message.get("kind") == "read":
-                    child.send({"missing": list(row.tasks)})
-                elif message.get("kind") == "done":
-                    _save(office, setup, row, Scorecard.from_json(message["scorecard"]))
-                    return
-                elif message.get("kind") == "error":
-                    raise _error(message)
-            if child.ended() is not None and not child.pending:
-                raise InfrastructureError(
-                    "The process that rescored died.", cure="Run it again.", code="rescore.died"
-                )
-            if child.memory_bytes() > limits.memory_gigabytes * GIGABYTE:
-                raise OverLimit(row, "more memory than submission.memory_gigabytes", "rescore.memory")
-        raise OverLimit(row, "longer than submission.deadline", "rescore.deadline")
+            runner.look(office.clock())
     finally:
-        child.close()
+        runner.stop(office.clock())
+    if act.error is not None:
+        raise act.error
 
 
-class OverLimit(InfrastructureError):
-    """Scoring a row anew took more than a submission may.
+class FillRow(ChildAct):
+    """Score the missing cells of a content.
+
+    Args:
+        office: The challenge.
+        setup: The phase.
+        row: What is missing.
+        file: A stored file with this content.
+    """
+
+    name = "rescore"
+    module = "worker.evaluation.evaluate_child"
+
+    def __init__(self, office: Office, setup: PhaseSetup, row: Missing, file: Path) -> None:
+        self._office = office
+        self._setup = setup
+        self._row = row
+        self._file = file
+        self.error: NeucoError | None = None
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Record nothing: an interrupted rescore looks again at what is missing."""
+
+    @property
+    def folder(self) -> Path:
+        """Named after the content."""
+        return self._office.files.temporary(f"rescore-{self._row.content_hash[:16]}")
+
+    @property
+    def limits(self) -> Limits:
+        """Those of a submission."""
+        limits = self._office.configuration.submission
+        return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
+
+    def order(self) -> dict[str, Any]:
+        """Say which file to score on which tasks."""
+        return order_for(self._setup, self._office.configuration, self._file, tasks=self._row.tasks)
+
+    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+        """Keep the cells."""
+        if result["scorecard"] is not None:
+            card = Scorecard.from_json(result["scorecard"])
+            worker = f"rescore by {self._office.actor}"
+            save_card(tx, self._setup, self._row.content_hash, card, worker=worker, now=self._office.now)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Record nothing."""
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
+        """Have it raised."""
+        self.error = error
+        if isinstance(error, OverLimit):
+            self.error = RowOverLimit(self._row, error.limit)
+        elif isinstance(error, Died):
+            self.error = InfrastructureError(
+                f"The process that rescored ended {error.reason}.", cure="Run it again.", code="rescore.died"
+            )
+
+
+class RowOverLimit(InfrastructureError):
+    """Scoring a row again took more than a submission may.
 
     Args:
         row: What was scored.
-        much: How much it took.
-        code: Of the error.
+        limit: Which limit it hit.
     """
 
-    def __init__(self, row: Missing, much: str, code: str) -> None:
+    def __init__(self, row: Missing, limit: Outcome) -> None:
+        much = (
+            "longer than submission.deadline"
+            if limit is Outcome.DEADLINE
+            else "more memory than submission.memory_gigabytes"
+        )
         super().__init__(
             f"Rescoring submission {row.submissions[0].pk} took {much}.",
             cure="Raise the limit if this machine has the room, or disqualify the submission, and run it again: it goes on from there.",
-            code=code,
-        )
-
-
-def _error(message: dict[str, object]) -> NeucoError:
-    kinds: dict[str, type[NeucoError]] = {"organizer": OrganizerError, "participant": ParticipantError}
-    kind = kinds.get(str(message.get("family")), InfrastructureError)
-    return kind(str(message.get("sentence")), cure=str(message.get("cure")), code=str(message.get("code")))
-
-
-def _save(office: Office, setup: PhaseSetup, row: Missing, card: Scorecard) -> None:
-    provenance = {
-        "versions": card.versions,
-        "machine": card.machine,
-        "remarks": list(card.remarks),
-        "seconds": card.seconds,
-        "peak_memory_bytes": card.peak_memory_bytes,
-        "worker": f"rescore by {office.actor}",
-    }
-    with office.store.write() as tx:
-        tx.save_cells(
-            row.content_hash,
-            setup.protocol.hash,
-            setup.codename,
-            card.tasks,
-            provenance=provenance,
-            now=office.now,
+            code=f"rescore.{limit}",
         )
 
 

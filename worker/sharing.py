@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from worker.budget import WINDOW, Budget
-from worker.files import FileStore
+from worker.fetching.files import FileStore
 from worker.state import Store, Tracked, Transaction
 from worker.states import Attempt, Outcome, State
 

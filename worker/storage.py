@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scoring.errors import InfrastructureError
 from worker import disk
-from worker.limits import GIGABYTE
+from worker.runtime.limits import GIGABYTE
 
 PROBE_BYTES = 65536
 """As much as a transaction may need; written to a file without a name, which is gone at once."""

@@ -14,6 +14,8 @@ import worker.daemon
 from tests.worker.stage import NEW, Stage, embeddings
 from tests.worker.test_alerts_and_publishing import Hook
 from worker.evalai import Client
+from worker.evaluation.act import ScoreSubmission
+from worker.fetching.act import FetchFile
 from worker.intake.calls import Call
 from worker.runtime import Act, UnrecordedAct
 from worker.states import TRANSITIONS, State
@@ -80,6 +82,11 @@ def kill_points() -> list[str]:
     moves += [f"{source}>{target}" for source, targets in TRANSITIONS.items() for target in targets]
     calls = [f"call {name}" for name in sorted(acts())]
     points = {f"{when} {what}" for when in ("before", "after") for what in (*moves, *calls)}
+    points |= {
+        f"{when} child {act.name}"
+        for when in ("before", "during", "after")
+        for act in (FetchFile, ScoreSubmission)
+    }
     for path in SOURCES:
         points |= set(re.findall(r'checkpoint\("([^"{]+)"\)', path.read_text()))
     return sorted(points)
@@ -422,14 +429,15 @@ STORIES: dict[Story, list[str]] = {
     ],
     first_sent: _both("call authors"),
     scoring: [
-        *_both("child fetch", "file kept", "acknowledged>fetched", "call running", "fetched>scoring"),
-        *_both("child evaluate", "scoring>fetched", "result stored", "scoring>scored"),
+        *_both("child fetch", "acknowledged>fetched", "call running", "fetched>scoring"),
+        *_both("child evaluate", "scoring>fetched", "scoring>scored"),
+        *("during child fetch", "during child evaluate"),
     ],
     answering: [*_both("call post", "scored>posted", "call push", "posted>published")],
-    scored_anew: _both("child evaluate", "result stored"),
+    scored_anew: [*_both("child evaluate"), "during child evaluate"],
     read_alone: _both("call read"),
     read_together: _both("call listing"),
-    bad_file: [*_both("scoring>rejected", "call post", "rejected>failed"), "before attempt ends"],
+    bad_file: [*_both("scoring>rejected", "call post", "rejected>failed"), "after child evaluate"],
     too_large: _both("acknowledged>rejected"),
     file_gone: _both("fetched>acknowledged"),
     upload_begun: _both("acknowledged>uploading"),

@@ -26,9 +26,9 @@ CODE = re.compile(r"[a-z]+(\.[a-z_]+)?")
 PARTICIPANT = {"ParticipantError", "Cancelled"}
 BEGINNINGS = (
     "worker/daemon/__init__.py",
-    "worker/child_main.py",
-    "worker/evaluate_child.py",
-    "worker/fetch_child.py",
+    "worker/runtime/child_main.py",
+    "worker/evaluation/evaluate_child.py",
+    "worker/fetching/fetch_child.py",
 )
 """Where the daemon and its children begin; what they import, at any depth, is what a daemon runs."""
 ONCE_ONLY = {"once.stopped", "once.undone", "phase.unknown", "submission.unknown"}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import OrganizerError
-from worker.cgroup import DELEGATED
 from worker.configuration import load
+from worker.runtime.cgroup import DELEGATED
 from worker.scaffold import set_value
 from worker.unit import Instance, instance_of, main, open_places, places, view
 

@@ -140,7 +140,9 @@ def test_the_workflow_checks_a_pull_request(tmp_path: Path) -> None:
 
 def test_the_worker_imports_nothing_of_it() -> None:
     """Daemon, evaluation and publishing leave the standalone benchmark, its probes and the other formats alone."""
-    code = "import sys, worker.daemon, worker.evaluate_child, worker.publishing; print(*sys.modules)"
+    code = (
+        "import sys, worker.daemon, worker.evaluation.evaluate_child, worker.publishing; print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     kin = ("scoring.standalone", "scoring.probes", "leaderboard.geobench", "leaderboard.neurobench")
     loaded = done.stdout.split()

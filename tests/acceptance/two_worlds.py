@@ -116,12 +116,13 @@ class WorldPlay(Play):
     def step(self) -> bool:
         """Do one step; once per attempt, let pass what scoring costs."""
         moved = super().step()
-        evaluation = self.worker.evaluation
-        if evaluation.stage != "scoring":
+        stages = self.worker.evaluation.stages
+        if "scoring" not in stages.values():
             self._costed = False
-        elif not self._costed and evaluation.busy and evaluation.submission is not None:
+        elif not self._costed:
             self._costed = True
-            tasks = self._world.tasks[self.known(evaluation.submission).phase or "dev"]
+            (pk,) = stages
+            tasks = self._world.tasks[self.known(pk).phase or "dev"]
             self.clock.advance(len(tasks) * FOLDS * FOLD_COST_S)
         return moved
 

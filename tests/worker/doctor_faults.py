@@ -27,7 +27,7 @@ from leaderboard.readme import BEGIN, END
 from tests.worker.stage import ROOT, clean_environment, git, merged
 from worker.bundle import LEADERBOARD
 from worker.doctor import Level, Report, examine
-from worker.limits import GIGABYTE
+from worker.runtime.limits import GIGABYTE
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 

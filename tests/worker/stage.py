@@ -28,11 +28,11 @@ import psutil
 import yaml
 
 from scoring.scorecard import Scorecard
-from worker import evaluate_child
-from worker.challenge import PhaseSetup, load_challenge, read_challenge
+from worker.challenge import load_challenge, read_challenge
 from worker.configuration import load
 from worker.daemon import Worker, make_client
-from worker.evaluate_child import order_for
+from worker.evaluation import evaluate_child
+from worker.evaluation.evaluate_child import order_for
 from worker.office import opened
 from worker.rescoring import carry_out, make_plan
 from worker.runtime import Job
@@ -85,19 +85,12 @@ def score_ahead(folder: Path, place: Path) -> None:
         for phase, setup in load_challenge(configuration).items():
             for seed in range(AHEAD if phase == "dev" else 2):
                 file.write_bytes(embeddings(seed))
-                said: dict[str, Any] = {}
-
-                def ask(
-                    *, said: dict[str, Any] = said, setup: PhaseSetup = setup, **message: Any
-                ) -> dict[str, Any]:
-                    said |= message
-                    return {"missing": sorted(setup.tasks)}
-
-                order = order_for(setup, configuration, file)
-                card = Scorecard.from_json(evaluate_child.main(order, lambda **_: None, ask)["scorecard"])
+                order = order_for(setup, configuration, file, tasks=tuple(setup.tasks))
+                result = evaluate_child.main(order, lambda **_: None)
+                card = Scorecard.from_json(result["scorecard"])
                 with store.write() as tx:
                     tx.save_cells(
-                        said["content_hash"],
+                        result["content_hash"],
                         setup.protocol.hash,
                         phase,
                         card.tasks,
@@ -484,7 +477,11 @@ class Play:
         with self.store.read() as tx:
             return {alert.code for alert in tx.alerts()}
 
-    def child(self, module: str = "worker.evaluate_child") -> psutil.Process | None:
+    def scoring(self, stage: str) -> bool:
+        """Tell whether a child is in a stage: reading or scoring."""
+        return stage in self.worker.evaluation.stages.values()
+
+    def child(self, module: str = "worker.evaluation.evaluate_child") -> psutil.Process | None:
         """Return the child that is at work."""
         for process in psutil.Process().children():
             with contextlib.suppress(psutil.Error):

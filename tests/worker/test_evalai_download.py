@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
-from worker.download import DownloadResult, check_address, download
 from worker.evalai import LinkExpired
+from worker.fetching.download import DownloadResult, check_address, download
 from worker.sandbox import Fault, FaultPlan, Sandbox
 from worker.sandbox.server import Listener
 

@@ -18,11 +18,11 @@ import pytest
 from scoring.errors import OrganizerError
 from tests.worker.gate import hanging
 from tests.worker.stage import IDS, LIMIT_S, NEW, Play, Stage, embeddings
-from worker.cgroup import Delegation
 from worker.challenge import load_challenge
-from worker.children import Child
 from worker.configuration import load
-from worker.limits import GIGABYTE
+from worker.runtime.cgroup import Delegation
+from worker.runtime.children import Child
+from worker.runtime.limits import GIGABYTE
 from worker.states import State
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
@@ -52,7 +52,7 @@ def unheld(stage: Stage) -> Iterator[tuple[Play, Callable[[], None]]]:
 
 def reach(play: Play, stage: str) -> None:
     """Drive until the child is in a stage."""
-    play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == stage)
+    play.drive(lambda: play.scoring(stage))
 
 
 def tighten(play: Play, **limits: float) -> None:
@@ -195,7 +195,9 @@ def test_after_a_killed_child_the_answer_comes(stage: Stage, play: Play) -> None
 def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
     """A defect ends the child with a status; what it printed stays in its stderr."""
     woken = threading.Event()
-    child = Child("worker.evaluate_child", {"file": "/nowhere"}, folder=tmp_path / "child", wake=woken.set)
+    child = Child(
+        "worker.evaluation.evaluate_child", {"file": "/nowhere"}, folder=tmp_path / "child", wake=woken.set
+    )
     try:
         ends = time.monotonic() + LIMIT_S
         while child.ended() is None and time.monotonic() < ends:
@@ -337,6 +339,10 @@ def test_no_process_to_be_had_is_tried_again(stage: Stage, play: Play) -> None:
 
 def test_a_child_loads_nothing_of_the_daemon() -> None:
     """Configuration, database and network stay out of the process that meets participants' files, and so does the time to load them."""
-    code = "import sys, worker.evaluate_child; print(sorted({'pydantic', 'yaml', 'sqlalchemy', 'requests'} & set(sys.modules)))"
+    heavy = {"pydantic", "yaml", "sqlalchemy", "requests", "psutil", "structlog"}
+    code = (
+        "import sys, worker.evaluation.evaluate_child, worker.runtime.child_main;"
+        f"print(sorted({heavy} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

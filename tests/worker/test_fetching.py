@@ -11,11 +11,11 @@ from datetime import timedelta
 import pytest
 
 from tests.worker.stage import Play, Stage, embeddings
-from worker import uploads
-from worker.children import LOOK_S
 from worker.evalai import Message
-from worker.fetching import Fetching
+from worker.fetching import uploads
+from worker.fetching.stage import Fetching
 from worker.intake.facts import take_message
+from worker.runtime.runner import LOOK_S
 from worker.sandbox import Fault, FaultPlan
 from worker.states import Errand, State
 
@@ -127,8 +127,9 @@ def test_a_store_that_drips_is_left_at_the_deadline(stage: Stage, start: bytes) 
                 assert play.outcomes(pk, "fetch") == [None]
                 play.clock.advance(LOOK_S)
                 play.step()
+            play.step()  # records what ended in the last one
             assert play.outcomes(pk, "fetch") == ["infrastructure"]
-            assert play.child("worker.fetch_child") is None
+            assert play.child("worker.fetching.fetch_child") is None
             assert play.state(pk) is State.ACKNOWLEDGED
             assert list((stage.state / "tmp").iterdir()) == []
 

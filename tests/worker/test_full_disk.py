@@ -163,7 +163,7 @@ def test_a_result_that_cannot_be_stored_is_kept_until_it_can(cramped: Stage) -> 
     """What a child said before it ended is not lost, and its end is not taken for a death."""
     with cramped.play() as play:
         pk = cramped.submit("A", embeddings(NEW))
-        play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == "scoring")
+        play.drive(lambda: play.scoring("scoring"))
         checkpoint(cramped)
         filler = fill(cramped)
         failed = press_on(play, lambda: play.child() is None)
@@ -181,7 +181,7 @@ def test_a_download_that_cannot_be_noted_is_kept_until_it_can(cramped: Stage) ->
     with cramped.play() as play:
         pk = cramped.submit("A", embeddings(1))
         play.drive(lambda: play.worker.fetching.busy)
-        cramped.until(lambda: bool(list(cramped.state.glob("tmp/*/file"))))
+        cramped.until(lambda: bool(list(cramped.state.glob("files/*/*"))))
         checkpoint(cramped)
         filler = fill(cramped)
         begun = play.clock.now()
@@ -292,11 +292,11 @@ def test_a_full_disk_is_told_without_the_database(cramped: Stage, hook: Hook) ->
         assert container_is_healthy(cramped)
 
 
-def test_a_child_that_asks_while_nothing_can_be_written_gets_its_answer(cramped: Stage) -> None:
-    """Its question is kept until the database takes what is known of the file; nobody is blamed for the time between."""
+def test_a_child_that_reads_while_nothing_can_be_written_goes_on(cramped: Stage) -> None:
+    """What it says meanwhile is kept until the database takes it; nobody is blamed for the time between."""
     with cramped.play() as play:
         pk = cramped.submit("A", long_file())
-        play.drive(lambda: play.worker.evaluation.busy and play.worker.evaluation.stage == "reading")
+        play.drive(lambda: play.scoring("reading"))
         checkpoint(cramped)
         filler = fill(cramped)
         begun = play.clock.now()

@@ -21,7 +21,7 @@ from worker import sharing
 from worker.challenge import read_challenge
 from worker.configuration import load
 from worker.daemon import Worker, make_client
-from worker.fetching import AHEAD
+from worker.fetching.stage import AHEAD
 from worker.sandbox import ManualClock
 from worker.sharing import LEASE
 from worker.state import LOG_UNSEEN, RESTORED, Store
@@ -108,9 +108,10 @@ class Colleague(Play):
 
     def die(self) -> None:
         """Vanish as a machine without power does: children, connections, and no word to anybody."""
-        for child in (self.worker.evaluation._child, self.worker.fetching._child):
-            if child is not None:
-                child.close()
+        for stage in (self.worker.evaluation, self.worker.fetching):
+            for performance in stage._runner._performances:
+                if performance.child is not None:
+                    performance.child.close()
         self.store.close()
         self.dead = True
 

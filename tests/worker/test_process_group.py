@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from worker.cgroup import DELEGATED, Ceiling, Delegation, delegation
-from worker.process_group import ProcessGroup
+from worker.runtime.cgroup import DELEGATED, Ceiling, Delegation, delegation
+from worker.runtime.process_group import ProcessGroup
 
 STAYS = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!"
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")

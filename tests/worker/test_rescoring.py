@@ -95,7 +95,7 @@ def test_a_board_shows_what_evalai_shows_while_epsilon_is_another(stage: Stage, 
 
 def test_a_submission_under_way_is_answered_on_the_new_tasks(stage: Stage) -> None:
     """What it lacks of them is scored in another attempt; no answer stands on tasks that were given up meanwhile."""
-    with stage.play(checkpoint=rescoring_at(stage, "before result stored")) as play:
+    with stage.play(checkpoint=rescoring_at(stage, "after child evaluate")) as play:
         pk = stage.submit("A", embeddings(NEW))
         play.drive()
         assert play.outcomes(pk) == ["overtaken", "done"]
@@ -174,7 +174,7 @@ def test_an_answer_on_its_way_does_not_swallow_the_new_one(stage: Stage) -> None
 def test_a_failure_on_tasks_that_were_given_up_is_tried_on_the_new_ones(stage: Stage) -> None:
     """What tells the team that training failed must be true of the tasks that count."""
     stage.configure({"scoring": {"standardize_embeddings": False}})
-    with stage.play(checkpoint=rescoring_at(stage, "before attempt ends")) as play:
+    with stage.play(checkpoint=rescoring_at(stage, "after child evaluate")) as play:
         pk = stage.submit("A", huge())
         play.drive()
         assert play.outcomes(pk) == ["overtaken", "participant"]
@@ -234,7 +234,7 @@ def test_a_rescore_keeps_the_limits_of_a_submission_and_goes_on_once_they_are_ra
     before = stage.boards()
     stage.add_task("late__regr", seed=6)
     for need in ("BARE_BYTES", "READING_BYTES", "VALUE_BYTES"):
-        monkeypatch.setattr(f"worker.limits.{need}", 0)  # else so low a limit is refused
+        monkeypatch.setattr(f"worker.runtime.limits.{need}", 0)  # else so low a limit is refused
     stage.configure({"submission": {limit: 1e-6}})
     with pytest.raises(InfrastructureError, match=f"submission {pk} .*submission.{limit}") as error:
         stage.rescore()

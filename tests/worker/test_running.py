@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from tests.worker.stage import LIMIT_S, NEW, ROOT, SECRET, Play, Stage, clean_environment, embeddings
-from worker import process_group
 from worker.daemon import Waiting, health
 from worker.daemon.once import reasons
+from worker.runtime import process_group
 from worker.sandbox import Fault, FaultPlan
 from worker.states import Errand
 

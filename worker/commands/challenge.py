@@ -118,7 +118,7 @@ def disqualify(
 
     Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
     """
-    from worker.matrix import missing_tasks
+    from worker.evaluation.matrix import missing_tasks
     from worker.office import known_submission, opened
 
     with opened(config) as office, office.store.write() as tx:

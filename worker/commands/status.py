@@ -30,7 +30,7 @@ def status(
     Example: neuco-worker status --config challenge.yaml --json
     """
     from worker.configuration import load
-    from worker.files import FileStore
+    from worker.fetching.files import FileStore
     from worker.state import Store
     from worker.status import read_status
     from worker.storage import below_reserve, trouble

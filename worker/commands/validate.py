@@ -36,7 +36,7 @@ def validate(
     """
     from scoring.identifiers import read_ids
     from scoring.reading import read_submission
-    from worker.limits import largest_expanded, largest_file, too_large
+    from worker.runtime.limits import largest_expanded, largest_file, too_large
 
     public_ids = read_ids(ids)
     try:

@@ -14,7 +14,6 @@ from urllib.parse import unquote, urlsplit
 import structlog
 
 from scoring.errors import NeucoError, OrganizerError
-from worker.cgroup import delegation
 from worker.challenge import read_challenge
 from worker.configuration import Configuration, load
 from worker.daemon import logs
@@ -24,6 +23,7 @@ from worker.daemon.signals import Signals
 from worker.daemon.worker import Worker, make_client
 from worker.evalai import token_expiry
 from worker.rounds import publisher_settings
+from worker.runtime.cgroup import delegation
 from worker.secrets import read_challenge_secret
 from worker.sharing import worker_name
 from worker.state import Store

@@ -14,22 +14,22 @@ from typing import Any
 
 from scoring.errors import NeucoError, OrganizerError
 from worker import storage
-from worker.cgroup import Delegation
 from worker.challenge import PhaseSetup, is_overtaken, load_phase, tasks_changed
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.daemon.alerts import Alerting
 from worker.daemon.jobs import intervals_s
-from worker.endings import give_back
 from worker.evalai import Client
-from worker.evaluation import Evaluation
+from worker.evaluation.outcomes import give_back
+from worker.evaluation.stage import Evaluation
 from worker.fairness import commitments
-from worker.fetching import Fetching
-from worker.files import FileStore
+from worker.fetching.files import FileStore
+from worker.fetching.stage import Fetching
 from worker.housekeeping import Housekeeping
 from worker.intake import Intake, hold, unconfigured
 from worker.publishing import Publishing
 from worker.runtime import Timetable
+from worker.runtime.cgroup import Delegation
 from worker.secrets import read_challenge_secret
 from worker.sharing import Alone, Shared, is_dead
 from worker.state import Store, Tracked
@@ -129,7 +129,7 @@ class Worker:
         moved = self.intake.collect(now)
         moved |= self.publishing.collect(now)
         moved |= self.sharing.step(now)
-        moved |= self.evaluation.step(now)
+        moved |= self.evaluation.look(now)
         moved |= self.fetching.step(now)
         self._follow_rescores(now)
         moved |= self._evaluate_next(now)
@@ -228,7 +228,7 @@ class Worker:
         with self.context.store.read() as tx:
             known = tx.get(pk)
         if known is not None and known.state is State.SCORING:
-            return self._unchanged(known, now) and self.evaluation.start(pk, now)
+            return self._unchanged(known, now) and self.evaluation.start(known, now)
         if self.sharing.claim(pk, now):
             self.intake.wants(pk)
         return False

@@ -12,7 +12,7 @@ from pathlib import Path
 from worker.doctor.check import Check, Finding, check, fail, note, warn
 from worker.doctor.examination import Examination
 from worker.doctor.tasks import LABELS
-from worker.limits import GIGABYTE, MEGABYTE
+from worker.runtime.limits import GIGABYTE, MEGABYTE
 
 READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
 LEAST_FOLDS = 2

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from scoring.errors import NeucoError, OrganizerError
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
-from worker.download import check_address
 from worker.evalai import NotFound, NotPermitted, TokenRefused
+from worker.fetching.download import check_address
 
 SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60

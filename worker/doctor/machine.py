@@ -14,7 +14,7 @@ from pathlib import Path
 from worker import unit
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
-from worker.limits import GIGABYTE, check_memory
+from worker.runtime.limits import GIGABYTE, check_memory
 from worker.state.store import damaged, failure
 
 STATE = ("configuration.file", "machine.state")

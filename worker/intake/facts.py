@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from worker import uploads
 from worker.evalai import Message, Submission
+from worker.fetching import uploads
 from worker.state import RESTORED, Tracked, Transaction
 from worker.states import ACTIVE, ANSWERED, COUNTED, Errand, State
 

@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
-from worker import connection, uploads
+from worker import connection
 from worker.context import Context
 from worker.evalai import Client, Submission
+from worker.fetching import uploads
 from worker.intake import facts
 from worker.intake.answering import defer
 from worker.intake.calls import Call

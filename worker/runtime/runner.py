@@ -6,14 +6,21 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.runtime.acts import Act, Resource, UnrecordedAct
-from worker.state import Store
+
+if TYPE_CHECKING:  # a child imports this package, and must not load a database
+    from worker.state import Store
 
 LOOK_S = 5.0
 """The most that counts between two looks at an act: a clock that jumps, or a machine that slept, is not the act's fault."""
+
+
+def counted(since: datetime, now: datetime) -> float:
+    """Return how many seconds between two looks count."""
+    return min(max((now - since).total_seconds(), 0.0), LOOK_S)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +128,7 @@ class Runner(Generic[Resource]):
         performance = self._performance
         if performance is None:
             return None
-        performance.spent_s += min(max((now - performance.looked_at).total_seconds(), 0.0), LOOK_S)
+        performance.spent_s += counted(performance.looked_at, now)
         performance.looked_at = now
         if performance.ended is None and performance.spent_s > performance.act.time_out_s:
             self._give_up(performance)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from apscheduler.triggers.interval import IntervalTrigger
-
 LEAST_S = 1e-6
 """For an interval of 0, which APScheduler would take for a second."""
 
@@ -45,6 +43,9 @@ class Timetable:
 
     def change(self, intervals_s: Mapping[Job, float]) -> None:
         """Take other intervals; they count from when each job was done last."""
+        # Here, because a child imports this package and must not load what only the daemon needs.
+        from apscheduler.triggers.interval import IntervalTrigger
+
         self._triggers = {
             job: IntervalTrigger(seconds=max(interval_s, LEAST_S), timezone=UTC)
             for job, interval_s in intervals_s.items()

@@ -55,6 +55,12 @@ class Attempts(Tables):
             .values(closed_at=now, outcome=outcome.value, reason=reason, peak_memory_bytes=peak_memory_bytes)
         )
 
+    def is_open(self, attempt: int) -> bool:
+        """Tell whether nobody has closed an attempt: what it brought may then be recorded."""
+        table = schema.attempts
+        query = sa.select(table.c.id).where(table.c.id == attempt, table.c.closed_at.is_(None))
+        return self._connection.execute(query).first() is not None
+
     def attempts(self, *, pk: int | None = None, open_only: bool = False) -> list[dict[str, Any]]:
         """Return attempts, oldest first."""
         table = schema.attempts

@@ -61,6 +61,18 @@ class Cells(Tables):
         cells = [_cell(row) for row in self._connection.execute(query)]
         return sorted(cells, key=lambda cell: str(cell["task"]))  # a server's order may follow a language
 
+    def complete_rows(self, protocol_hash: str, tasks: Mapping[str, str]) -> list[str]:
+        """Return the contents that have a cell for each of some tasks."""
+        table = schema.cells
+        columns = sa.tuple_(table.c.task, table.c.version)
+        query = (
+            sa.select(table.c.content_hash)
+            .where(table.c.protocol_hash == protocol_hash, columns.in_(list(tasks.items())))
+            .group_by(table.c.content_hash)
+            .having(sa.func.count() == len(tasks))
+        )
+        return list(self._connection.execute(query).scalars())
+
     def all_cells(self) -> list[dict[str, Any]]:
         """Return the whole score matrix, oldest cells first."""
         return [

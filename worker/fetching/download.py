@@ -17,7 +17,7 @@ import urllib3
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
 from worker.evalai_errors import LinkExpired
 from worker.evalai_transport import is_loopback
-from worker.limits import too_large
+from worker.runtime.limits import too_large
 from worker.user_agent import USER_AGENT
 
 CHUNK = 1 << 18  # bytes
@@ -49,7 +49,7 @@ def download(
     are not followed. No credentials are sent, not even those of a ``.netrc``.
 
     How long it may take altogether is not decided here: names, connections, headers and bodies can all be slow, and only a process can be
-    stopped in each of them. See :class:`worker.fetching.Fetching`.
+    stopped in each of them. See :class:`worker.fetching.act.FetchFile`.
 
     Args:
         url: Address from the submission; ``http://`` only on loopback.

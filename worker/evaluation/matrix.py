@@ -1,13 +1,31 @@
-"""The score matrix as the database has it: which cells of a row are missing, its mean Q, and the receipt for it."""
+"""The score matrix as the database has it: its cells, which of them a row lacks, its mean Q, and the receipt for it."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from scoring.quality import mean_quality
+from scoring.scorecard import Scorecard
 from worker.challenge import PhaseSetup
 from worker.fairness import receipts
 from worker.state import Transaction
+
+
+def save_card(
+    tx: Transaction, setup: PhaseSetup, content_hash: str, card: Scorecard, *, worker: str, now: datetime
+) -> None:
+    """Keep what a child has scored; a cell that is there already stays."""
+    provenance = {
+        "versions": card.versions,
+        "machine": card.machine,
+        "remarks": list(card.remarks),
+        "seconds": card.seconds,
+        "peak_memory_bytes": card.peak_memory_bytes,
+        "worker": worker,
+    }
+    tx.save_cells(
+        content_hash, setup.protocol.hash, setup.codename, card.tasks, provenance=provenance, now=now
+    )
 
 
 def missing_tasks(tx: Transaction, content_hash: str, protocol_hash: str, tasks: dict[str, str]) -> list[str]:

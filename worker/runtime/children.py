@@ -1,8 +1,8 @@
 """Children: processes of our own that may be killed at any moment.
 
-A child reads one JSON line from stdin (nothing secret on a command line or in an environment), answers with JSON lines on stdout, and
-lives in its own process group, which is killed whole (:mod:`worker.process_group`). It watches its parent and dies with it. What a
-participant sent is parsed nowhere else.
+A child reads its order from stdin (nothing secret on a command line or in an environment), answers with JSON lines on stdout, and lives in
+its own process group, which is killed whole (:mod:`worker.runtime.process_group`). It dies with its parent. What a participant sent is
+parsed nowhere else.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from worker.cgroup import Ceiling
-from worker.process_group import ProcessGroup
+from worker.runtime.cgroup import Ceiling
+from worker.runtime.process_group import ProcessGroup
 
 KEPT_ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
@@ -28,7 +28,6 @@ KEPT_ENVIRONMENT = (
 )
 """What a child may see of our environment; tokens and secrets are not among it."""
 STDERR_KEPT_BYTES = 8192
-LOOK_S = 5.0  # the most that counts between two looks at a child: a clock that jumps is nobody's fault
 LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one answer; a scorecard of 100 tasks x 1,000 folds has 2 MB
 
 
@@ -36,8 +35,8 @@ class Child:
     """One process.
 
     Args:
-        module: Python module to run, e.g. ``worker.evaluate_child``.
-        order: What it shall do, sent as one JSON line.
+        module: Python module to run, e.g. ``worker.evaluation.evaluate_child``.
+        order: What it is to do, sent as JSON.
         folder: Its temporary folder; made here, removed by :meth:`close` in every outcome.
         wake: Called from a thread when something arrived or the child ended.
         ceiling: What holds its memory down, where the kernel does that.
@@ -64,7 +63,7 @@ class Child:
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
         }
-        command = [sys.executable, "-P", "-m", "worker.child_main", module]
+        command = [sys.executable, "-P", "-m", "worker.runtime.child_main", module]
         try:
             self._group = ProcessGroup(command, folder=folder, environment=environment, ceiling=ceiling)
         except OSError:
@@ -74,25 +73,23 @@ class Child:
         self._arrived: deque[dict[str, Any]] = deque()
         self._errors = bytearray()
         self._wake = wake
-        self._threads = [
-            threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out"),
-            threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err"),
-        ]
-        for thread in self._threads:
-            thread.start()
-        self.send(order)
+        self._listener = threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out")
+        self._listener.start()
+        threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err").start()
+        # A thread, because a child that is still starting takes in no more than a pipe holds.
+        threading.Thread(target=self._send, args=(order,), daemon=True, name=f"child-{self.pid}-in").start()
 
     @property
     def pid(self) -> int:
         """Process id, which is also its group's id."""
         return self._group.pid
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send one JSON line; a dead child is noticed by :meth:`ended`, not here."""
+    def _send(self, order: dict[str, Any]) -> None:
+        """Send the order and close; a dead child is noticed by :meth:`ended`, not here."""
         if self._stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._stdin.write(json.dumps(message).encode() + b"\n")
-                self._stdin.flush()
+            with contextlib.suppress(OSError, ValueError):
+                self._stdin.write(json.dumps(order).encode())
+                self._stdin.close()
 
     def _listen(self) -> None:
         stdout = self._stdout
@@ -115,27 +112,17 @@ class Child:
             del self._errors[:-STDERR_KEPT_BYTES]
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield what has arrived.
-
-        A message counts as received when the next one is asked for: one that could not be handled, because the database could not be
-        written, is there again the next time.
-        """
+        """Take what has arrived."""
         while self._arrived:
-            yield self._arrived[0]
-            self._arrived.popleft()
-
-    @property
-    def pending(self) -> bool:
-        """Whether messages wait to be received."""
-        return bool(self._arrived)
+            yield self._arrived.popleft()
 
     def ended(self) -> int | None:
         """Return the exit status once the process is gone and all it said has arrived; negative for a signal."""
         if not self._group.exited():
             return None
-        if self._threads[0].is_alive():
-            self._threads[0].join(timeout=0.2)
-            if self._threads[0].is_alive():  # a grandchild holds the pipe
+        if self._listener.is_alive():
+            self._listener.join(timeout=0.2)
+            if self._listener.is_alive():  # a grandchild holds the pipe
                 self._group.kill()
                 return None
         return self._group.end()
@@ -156,6 +143,10 @@ class Child:
     def errors(self) -> str:
         """Return the end of its stderr: for the organizer's log alone."""
         return self._errors.decode("utf-8", "replace").strip()
+
+    def kill(self) -> None:
+        """Kill it; its folder stays until :meth:`close`."""
+        self._group.kill()
 
     def close(self) -> None:
         """Kill what is left of it and remove its folder."""

@@ -1,35 +1,54 @@
 """The child that reads one submitted file and scores it.
 
-Parsing of participants' files happens only here. The order holds everything: no configuration, no database, no token. Between reading and
-scoring it asks the daemon which cells are missing, so equal content is answered from the stored cells.
+Parsing of participants' files happens only here. The order holds everything: no configuration, no database, no token. It names the contents
+whose cells are stored already, so equal content is not scored twice.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scoring.errors import OrganizerError
 from scoring.protocol import Protocol, Recipe
-from worker.limits import largest_expanded
+from worker.runtime.limits import largest_expanded
 
 if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
+    from scoring.embeddings import Embeddings
     from worker.challenge import PhaseSetup
     from worker.configuration import Configuration
 
 STATM = Path("/proc/self/statm")
 
 
-def order_for(setup: PhaseSetup, configuration: Configuration, file: Path) -> dict[str, Any]:
-    """Write the order for one evaluation; JSON, for a pipe (it holds the phase key)."""
+def order_for(
+    setup: PhaseSetup,
+    configuration: Configuration,
+    file: Path,
+    *,
+    tasks: Sequence[str],
+    complete: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write the order for one evaluation; JSON, for a pipe (it holds the phase key).
+
+    Args:
+        setup: The phase.
+        configuration: The checked configuration.
+        file: The submitted file.
+        tasks: What to score it on.
+        complete: Contents that have all their cells: such a file is read and not scored. Cells that come to exist while the child runs are
+            scored twice, which does no harm: the first ones stay.
+    """
     return {
         "file": str(file),
         "ids": list(setup.ids),
         "tasks_folder": str(configuration.path(setup.settings.tasks)),
         "versions": dict(setup.tasks),
+        "tasks": list(tasks),
+        "complete": list(complete),
         "protocol": asdict(setup.protocol),
         "key": setup.key.hex(),
         "max_expanded_bytes": largest_expanded(configuration.submission.max_megabytes),
@@ -47,10 +66,8 @@ def resident_bytes() -> int:
         return 0
 
 
-def main(
-    order: dict[str, Any], say: Callable[..., None], ask: Callable[..., dict[str, Any]]
-) -> dict[str, Any]:
-    """Read, ask what is missing, score that.
+def main(order: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
+    """Read the file, and score it unless its content is known.
 
     Raises:
         ParticipantError: If the file is wrong.
@@ -64,16 +81,19 @@ def main(
     embeddings = read_submission(
         Path(order["file"]), ids, protocol.embedding_dim, max_expanded_bytes=order["max_expanded_bytes"]
     )
-    missing = ask(
-        kind="read",
-        content_hash=embeddings.content_hash,
-        notes=list(embeddings.notes),
-        zarr_suffix_removed=embeddings.zarr_suffix_removed,
-    )["missing"]
     say(kind="stage", stage="scoring")
-    if not missing:
-        return {}
+    known = embeddings.content_hash in order["complete"]
+    return {
+        "content_hash": embeddings.content_hash,
+        "notes": list(embeddings.notes),
+        "zarr_suffix_removed": embeddings.zarr_suffix_removed,
+        "scorecard": None if known else _score(order, ids, protocol, embeddings),
+    }
 
+
+def _score(
+    order: dict[str, Any], ids: tuple[str, ...], protocol: Protocol, embeddings: Embeddings
+) -> dict[str, Any]:
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings
     from scoring.tasks import load_tasks
@@ -87,10 +107,9 @@ def main(
         )
     scorecard = score_embeddings(
         embeddings,
-        tuple(task for task in tasks if task.name in missing),
+        tuple(task for task in tasks if task.name in order["tasks"]),
         protocol,
         bytes.fromhex(order["key"]),
         engine=make_engine(order["engine"], threads=order["threads"], ray_address=order["ray_address"]),
-        progress=lambda folds: say(kind="progress", folds=folds),
     )
-    return {"scorecard": scorecard.to_json()}
+    return scorecard.to_json()

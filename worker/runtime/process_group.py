@@ -16,7 +16,7 @@ from typing import IO
 
 import psutil
 
-from worker.cgroup import Ceiling
+from worker.runtime.cgroup import Ceiling
 
 ENDS_WITHIN_S = 4  # a killed process, unless the kernel itself is stuck
 

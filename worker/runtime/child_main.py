@@ -1,6 +1,6 @@
 """The first code of every child: give way, die with the parent, speak JSON lines.
 
-Run as ``python -m worker.child_main MODULE``; the module's ``main(order, say, ask)`` does the work.
+Run as ``python -m worker.runtime.child_main MODULE``; the module's ``main(order, say)`` does the work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from scoring.errors import NeucoError
 from worker import disk
 
-CHILDREN = frozenset({"worker.evaluate_child", "worker.fetch_child"})
+CHILDREN = frozenset({"worker.evaluation.evaluate_child", "worker.fetching.fetch_child"})
 PR_SET_PDEATHSIG = 1
 OOM_SCORE = 800  # of 1000: the kernel takes this process before the daemon
 NICENESS = 5
@@ -51,21 +51,13 @@ def main() -> int:
     def report(error: NeucoError) -> None:
         say(kind="error", family=error.family, sentence=error.sentence, cure=error.cure, code=error.code)
 
-    def ask(**message: Any) -> dict[str, Any]:
-        say(**message)
-        line = sys.stdin.buffer.readline()
-        if not line:
-            os._exit(1)
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
     module = sys.argv[1]
     if module not in CHILDREN:
         return 2
-    order = json.loads(sys.stdin.buffer.readline())
+    order = json.loads(sys.stdin.buffer.read())
     work: Callable[..., dict[str, Any]] = importlib.import_module(module).main
     try:
-        say(kind="done", **work(order, say, ask))
+        say(kind="done", **work(order, say))
     except NeucoError as error:
         report(error)
     except OSError as problem:

@@ -1,8 +1,8 @@
 """Memory ceilings that the kernel itself enforces: a cgroup (version 2) for each child.
 
 Only where systemd has handed a part of the tree to this service: the unit says so with ``Delegate=memory`` and in the variable
-:data:`DELEGATED`. Everywhere else there is none, and the measured memory alone decides (:mod:`worker.process_group`), which looks a few
-times a second and so notices a sudden growth late.
+:data:`DELEGATED`. Everywhere else there is none, and the measured memory alone decides (:mod:`worker.runtime.process_group`), which
+looks a few times a second and so notices a sudden growth late.
 """
 
 from __future__ import annotations

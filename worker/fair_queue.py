@@ -1,4 +1,4 @@
-"""Turns: whose submission is next."""
+"""The fair queue: whose submission is next."""
 
 from __future__ import annotations
 

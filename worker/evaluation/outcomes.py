@@ -1,4 +1,4 @@
-"""Endings: how a child that reads or scores came to its end, and who is blamed.
+"""Outcomes: how a child that reads or scores came to its end, and who is blamed.
 
 Limits hit while *reading* are the participant's, because a file can be made to hit them; limits hit while *scoring* are infrastructure,
 because after validation the cost depends on the shape alone.
@@ -7,12 +7,10 @@ because after validation the cost depends on the shape alone.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
-from worker import disk
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from worker.runtime.child_acts import Died, OverLimit, Stopped
 from worker.state import Tracked, Transaction
 from worker.states import Outcome, State
 
@@ -20,13 +18,13 @@ CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFP
 CRASHES_TO_BLAME = (
     3  # a library that a file makes crash once may be bad luck; three times in a row is the file
 )
-READING = "reading"
-"""The stage in which limits and crashes are the file's fault."""
+STARTING, READING, SCORING = "starting", "reading", "scoring"
+"""How far a child is; limits and crashes are the file's fault while it is read."""
 
 Ending = tuple[Outcome, NeucoError]
 
 
-def limit_hit(outcome: Outcome, stage: str, pk: int | None, *, fits: bool = True) -> Ending:
+def limit_hit(outcome: Outcome, stage: str, pk: int, *, fits: bool) -> Ending:
     """Blame a limit, deadline or memory: on the file while it is read, on us afterwards.
 
     Args:
@@ -56,53 +54,48 @@ def limit_hit(outcome: Outcome, stage: str, pk: int | None, *, fits: bool = True
     )
 
 
-def death(status: int, stage: str, pk: int | None, *, crashed_before: int) -> Ending:
+def death(error: Died, stage: str, pk: int, *, crashed_before: int) -> Ending:
     """Say how a child died that did not say it itself.
 
     Args:
-        status: Its exit status, negative for a signal.
+        error: Its end.
         stage: How far it had come.
         pk: The submission.
         crashed_before: How many earlier attempts at the submission a signal ended.
     """
-    reason = f"by signal {-status}" if status < 0 else f"with exit status {status}"
-    outcome = Outcome.SIGNAL if status < 0 else Outcome.INFRASTRUCTURE
-    if -status in CRASHES and stage == READING and crashed_before >= CRASHES_TO_BLAME - 1:
+    outcome = Outcome.SIGNAL if error.status < 0 else Outcome.INFRASTRUCTURE
+    if -error.status in CRASHES and stage == READING and crashed_before >= CRASHES_TO_BLAME - 1:
         return outcome, ParticipantError(
             "The file cannot be read: it breaks the reader every time.",
-            cure="Write it anew with a common library, or send it as CSV.",
+            cure="Write it again with a common library, or send it as CSV.",
             code="file.breaks_reader",
         )
     return outcome, InfrastructureError(
-        f"The process that evaluated submission {pk} ended {reason} in stage {stage!r}.",
+        f"The process that evaluated submission {pk} ended {error.reason} in stage {stage!r}.",
         cure="See the log; it is tried again.",
         code="evaluate.died",
     )
 
 
-def said(message: dict[str, Any]) -> Ending:
-    """Turn the error that a child reported into one of ours."""
-    families: dict[str, tuple[Outcome, Callable[..., NeucoError]]] = {
-        "participant": (Outcome.PARTICIPANT, ParticipantError),
-        "organizer": (Outcome.ORGANIZER, OrganizerError),
-        "infrastructure": (Outcome.INFRASTRUCTURE, InfrastructureError),
-        "memory": (Outcome.MEMORY, InfrastructureError),
-    }
-    outcome, kind = families.get(str(message.get("family")), families["infrastructure"])
-    return outcome, kind(
-        str(message.get("sentence")), cure=str(message.get("cure")), code=str(message.get("code"))
-    )
+def blame(error: NeucoError, stage: str, pk: int, *, fits: bool, crashed_before: int) -> Ending:
+    """Say who is blamed for the end of a child.
 
-
-def no_child(problem: OSError) -> InfrastructureError:
-    """Say that the machine gave us no process."""
-    if disk.is_full(problem):
-        return disk.full("there is no room for the folder of a submission's process")
-    return InfrastructureError(
-        f"A process of its own could not be started for a submission ({problem.strerror}).",
-        cure="Look at memory, disk space and the number of processes of this machine; it is tried again.",
-        code="child.start",
-    )
+    Args:
+        error: As the runner has it, or as the child said it.
+        stage: How far it had come.
+        pk: The submission.
+        fits: See :func:`limit_hit`.
+        crashed_before: See :func:`death`.
+    """
+    if isinstance(error, OverLimit):
+        return limit_hit(error.limit, stage, pk, fits=fits)
+    if isinstance(error, Died):
+        return death(error, stage, pk, crashed_before=crashed_before)
+    if isinstance(error, Cancelled):
+        return (Outcome.SHUTDOWN if isinstance(error, Stopped) else Outcome.CANCELLED), error
+    if isinstance(error, ParticipantError):
+        return Outcome.PARTICIPANT, error
+    return (Outcome.ORGANIZER if isinstance(error, OrganizerError) else Outcome.INFRASTRUCTURE), error
 
 
 def give_back(

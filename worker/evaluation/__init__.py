@@ -1,0 +1,1 @@
+"""Stage 3, from files to score cells. It imports nothing by itself: its child must not load what the daemon needs."""

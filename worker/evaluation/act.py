@@ -1,0 +1,201 @@
+"""Scoring one submission, in a child that may be killed.
+
+Its end, by signal, deadline, memory or exception, is judged in :mod:`worker.evaluation.outcomes`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import NeucoError, ParticipantError
+from scoring.scorecard import Scorecard
+from worker import answers
+from worker.challenge import PhaseSetup
+from worker.context import Context
+from worker.evaluation.evaluate_child import order_for
+from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
+from worker.evaluation.outcomes import READING, SCORING, STARTING, Ending, blame, give_back
+from worker.fetching.files import FileStore
+from worker.runtime.acts import NotDue
+from worker.runtime.child_acts import ChildAct, Limits
+from worker.runtime.limits import GIGABYTE, reading_memory
+from worker.state import Tracked, Transaction
+from worker.states import Attempt, Errand, Outcome, State
+
+
+class ScoreSubmission(ChildAct):
+    """Score a submission that EvalAI shows as running.
+
+    Args:
+        context: The worker's surroundings.
+        files: Where files and temporary folders are.
+        known: The submission.
+        setup: Its phase as it is now: a reload meanwhile must not mix two protocols.
+        file: The submitted file.
+    """
+
+    name = "evaluate"
+    module = "worker.evaluation.evaluate_child"
+
+    def __init__(
+        self, context: Context, files: FileStore, known: Tracked, setup: PhaseSetup, file: Path
+    ) -> None:
+        self._context = context
+        self._files = files
+        self._setup = setup
+        self._file = file
+        self._attempt = 0
+        self._complete: list[str] = []
+        self._bare_bytes = 0  # of memory: what the child had before it read anything
+        self._ending: Ending | None = None
+        self._overtaken = False
+        self.pk = known.pk
+        self.stage = STARTING
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Open the attempt, and look up what need not be scored."""
+        current = tx.get(self.pk)
+        if current is None or current.state is not State.SCORING:
+            raise NotDue
+        attempt = self._context.sharing.begin(tx, self.pk, Attempt.EVALUATE, now)
+        if attempt is None:  # another worker took it over
+            raise NotDue
+        self._attempt = attempt
+        self._complete = tx.complete_rows(self._setup.protocol.hash, self._setup.tasks)
+        self._context.log.info(
+            "Scoring began.", event_key="evaluate.start", submission=self.pk, attempt=attempt
+        )
+
+    @property
+    def folder(self) -> Path:
+        """Named after the attempt."""
+        return self._files.temporary(f"evaluate-{self._attempt}")
+
+    @property
+    def limits(self) -> Limits:
+        """The configured ones."""
+        limits = self._context.configuration.submission
+        return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
+
+    def order(self) -> dict[str, Any]:
+        """Say what to score; content that is known needs no scoring."""
+        configuration, tasks = self._context.configuration, tuple(self._setup.tasks)
+        return order_for(self._setup, configuration, self._file, tasks=tasks, complete=self._complete)
+
+    def progress(self, message: dict[str, Any]) -> None:
+        """Note how far the child is."""
+        if message.get("kind") == "stage":
+            self.stage = str(message.get("stage"))
+            self._bare_bytes = int(message.get("memory_bytes", self._bare_bytes))
+
+    def is_due(self, tx: Transaction) -> bool:
+        """Tell whether the submission is still to be scored, and this attempt is the one that does it."""
+        current = tx.get(self.pk)
+        return current is not None and current.state is State.SCORING and tx.is_open(self._attempt)
+
+    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+        """Make the result durable: cells, answer and its place in the outbox, in one transaction."""
+        if not tx.is_open(self._attempt):
+            return
+        setup, content_hash = self._setup, str(result["content_hash"])
+        tx.note(self.pk, content_hash=content_hash)
+        if result["scorecard"] is not None:
+            card = Scorecard.from_json(result["scorecard"])
+            save_card(tx, setup, content_hash, card, worker=self._context.name, now=now)
+        self._overtaken = self._is_overtaken(tx)
+        if self._overtaken:  # an answer would stand on tasks that no other answer stands on any more
+            tx.move(self.pk, State.SCORING, State.FETCHED)
+            self._close(tx, Outcome.OVERTAKEN, "a rescore took other tasks up meanwhile", now)
+            return
+        q_mean = row_mean_q(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
+        if q_mean is None:
+            raise RuntimeError("the child ended but cells are missing")
+        answer = answers.finished(
+            q_mean,
+            decimals=self._context.configuration.leaderboard.decimals,
+            notes=tuple(str(note) for note in result["notes"]),
+            zarr_suffix_removed=bool(result["zarr_suffix_removed"]),
+            receipt=give_receipt(tx, self.pk, setup, content_hash, now=now),
+        )
+        self._owe(tx, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
+        self._close(tx, Outcome.DONE, "", now)
+
+    def recorded(self, result: dict[str, Any], now: datetime) -> None:
+        """Log it."""
+        if self._overtaken:
+            text = "Scored while a rescore took other tasks up; what they lack comes next."
+            self._context.log.info(
+                text, event_key="evaluate.overtaken", submission=self.pk, attempt=self._attempt
+            )
+        else:
+            self._context.log.info(
+                "Scored.", event_key="evaluate.done", submission=self.pk, attempt=self._attempt
+            )
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Answer the participant whose file is wrong; give back what failed through no fault of its author."""
+        current = tx.get(self.pk)
+        if current is None or not tx.is_open(self._attempt):
+            return
+        outcome, error = self._blame(tx, error)
+        if isinstance(error, ParticipantError):
+            if self.stage == SCORING and self._is_overtaken(tx):  # by tasks given up, perhaps just for this
+                outcome = Outcome.OVERTAKEN
+                tx.move(self.pk, State.SCORING, State.FETCHED)
+            else:
+                self._owe(tx, State.REJECTED, answers.failed(error), now)
+        else:
+            retry_at = self._context.retry_at(now, current.tries)
+            give_back(tx, current, error, outcome, retry_at=retry_at)
+            if outcome not in (Outcome.CANCELLED, Outcome.SHUTDOWN):
+                self._context.report(tx, f"evaluate:{self.pk}", error, now=now)
+        self._close(tx, outcome, f"{error.code}: {error.sentence}", now)
+        self._ending = outcome, error
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
+        """Log it."""
+        if self._ending is None:
+            return
+        outcome, error = self._ending
+        if error.code == "tasks.changed" and self._context.sharing.shared:
+            self._context.doubted.add(self._setup.codename)
+        self._context.log.info(
+            "Evaluation ended.",
+            event_key=f"evaluate.{outcome}",
+            submission=self.pk,
+            attempt=self._attempt,
+            code=error.code,
+        )
+
+    def _blame(self, tx: Transaction, error: NeucoError) -> Ending:
+        crashed = sum(attempt["outcome"] == Outcome.SIGNAL for attempt in tx.attempts(pk=self.pk))
+        return blame(error, self.stage, self.pk, fits=self._fits(), crashed_before=crashed)
+
+    def _fits(self) -> bool:
+        """Tell whether a good file can be read within the memory limit, on top of what the child had before it read anything."""
+        most = self.limits.memory_bytes
+        needed = reading_memory(len(self._setup.ids), self._setup.protocol.embedding_dim)
+        return self.stage != READING or most is None or self._bare_bytes + needed <= most
+
+    def _is_overtaken(self, tx: Transaction) -> bool:
+        """Tell whether a rescore has taken other tasks up since the child began."""
+        record = tx.phase_record(self._setup.codename)
+        return record is not None and not self._setup.is_recorded(record)
+
+    def _owe(
+        self, tx: Transaction, target: State, answer: answers.Answer, now: datetime, **values: Any
+    ) -> None:
+        if tx.move(self.pk, State.SCORING, target, answer=answer.to_json(), **values):
+            current = tx.get(self.pk)
+            grid = self._context.configuration.submission.answer_grid
+            release = answers.release_at(now, running_at=current.running_at if current else None, grid_s=grid)
+            tx.owe(Errand.POST, self.pk, now=now, not_before=release)
+            tx.resolve_alert(f"hold:{self.pk}", now=now)
+            tx.resolve_alert(f"evaluate:{self.pk}", now=now)
+
+    def _close(self, tx: Transaction, outcome: Outcome, reason: str, now: datetime) -> None:
+        tx.close_attempt(
+            self._attempt, outcome, now=now, reason=reason, peak_memory_bytes=self.peak_memory_bytes
+        )

@@ -1,0 +1,1 @@
+"""Stage 2, from links to files. It imports nothing by itself: its child must not load what the daemon needs."""

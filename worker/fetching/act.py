@@ -1,0 +1,165 @@
+"""Fetching one file, in a child that may be killed.
+
+A failed download never fails a submission: it is tried again indefinitely. Only a file that is larger than allowed is its author's fault.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from worker import answers
+from worker.context import Context, seconds
+from worker.fetching import uploads
+from worker.fetching.files import FileStore
+from worker.runtime.acts import NotDue
+from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
+from worker.runtime.limits import largest_file
+from worker.state import Tracked, Transaction
+from worker.states import Attempt, Errand, Outcome, State
+
+QUIET_S = 30.0  # without a byte
+SETTLES_S = 10.0  # after a message; less where the queue is looked at more often than that
+TRIES_UNTOLD = 2  # in vain, before the organizer is told
+
+
+class FetchFile(ChildAct):
+    """Fetch a submission's file.
+
+    Args:
+        context: The worker's surroundings.
+        files: Where files are stored.
+        known: The submission, with an address that was read.
+        deadline_s: Most time for it: looking up a name, connecting and headers are part of it.
+    """
+
+    name = "fetch"
+    module = "worker.fetching.fetch_child"
+
+    def __init__(self, context: Context, files: FileStore, known: Tracked, *, deadline_s: float) -> None:
+        self._context = context
+        self._files = files
+        self._url = known.input_file
+        self._deadline_s = deadline_s
+        self._attempt = 0
+        self._begun_at: datetime | None = None
+        self.pk = known.pk
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Open the attempt."""
+        current = tx.get(self.pk)
+        if current is None or current.state is not State.ACKNOWLEDGED:
+            raise NotDue
+        attempt = self._context.sharing.begin(tx, self.pk, Attempt.FETCH, now)
+        if attempt is None:  # another worker was quicker
+            raise NotDue
+        self._attempt, self._begun_at = attempt, now
+
+    @property
+    def folder(self) -> Path:
+        """Named after the attempt."""
+        return self._files.temporary(f"fetch-{self._attempt}")
+
+    @property
+    def limits(self) -> Limits:
+        """Time alone: a download takes next to no memory, whatever comes."""
+        return Limits(deadline_s=self._deadline_s)
+
+    def order(self) -> dict[str, Any]:
+        """Say what to download from whom, and where it is stored."""
+        configuration = self._context.configuration
+        return {
+            "url": self._url,
+            "state_dir": str(configuration.state_dir),
+            "placeholder": uploads.PLACEHOLDER,
+            "max_bytes": largest_file(configuration.submission.max_megabytes),
+            "allowed_hosts": [
+                urlsplit(configuration.evalai.server).netloc,
+                *configuration.evalai.media_hosts,
+            ],
+            "timeout_s": QUIET_S,
+        }
+
+    def is_due(self, tx: Transaction) -> bool:
+        """Tell whether the submission still waits for its file, and this attempt is the one that brings it."""
+        current = tx.get(self.pk)
+        return current is not None and current.state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
+
+    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+        """Let it be scored; or follow EvalAI's placeholder, which stands where an upload is under way or was never finished."""
+        current = tx.get(self.pk)
+        if current is None or not tx.is_open(self._attempt):
+            return
+        tx.resolve_alert(f"fetch:{self.pk}", now=now)
+        if result["sha256"] == uploads.PLACEHOLDER:
+            self._placeholder(tx, current, now)
+            return
+        tx.move(
+            self.pk,
+            State.ACKNOWLEDGED,
+            State.FETCHED,
+            file_hash=result["sha256"],
+            file_bytes=int(result["size"]),
+        )
+        tx.close_attempt(self._attempt, Outcome.DONE, now=now)
+
+    def _placeholder(self, tx: Transaction, current: Tracked, now: datetime) -> None:
+        settles = seconds(min(SETTLES_S, self._context.configuration.evalai.poll_every))
+        begun_at = self._begun_at or now
+        if uploads.follow_placeholder(tx, current, begun_at=begun_at, settles=settles, now=now):
+            self._reject(tx, uploads.unfinished(), now, file_hash=uploads.PLACEHOLDER)
+        else:
+            tx.close_attempt(self._attempt, Outcome.UNFINISHED, now=now)
+        self._context.log.info(
+            "EvalAI holds a placeholder instead of the file.",
+            event_key="fetch.placeholder",
+            submission=self.pk,
+        )
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Blame the author for a file that is too large, and try again after everything else."""
+        current = tx.get(self.pk)
+        if current is None or not tx.is_open(self._attempt):
+            return
+        if isinstance(error, Cancelled):
+            outcome = Outcome.SHUTDOWN if isinstance(error, Stopped) else Outcome.CANCELLED
+            tx.close_attempt(self._attempt, outcome, now=now)
+        elif isinstance(error, ParticipantError):
+            self._reject(tx, error, now)
+        else:
+            self._retry(tx, current, self._explained(error), now)
+
+    def _explained(self, error: NeucoError) -> NeucoError:
+        if isinstance(error, OverLimit):
+            return InfrastructureError(
+                f"A submission's file did not arrive within {self._deadline_s:.0f} s.",
+                cure="It is tried again; if it stays like this, look at the network and at EvalAI's file store.",
+                code="fetch.deadline",
+            )
+        if isinstance(error, Died):
+            return InfrastructureError(
+                f"The process that downloads a submission's file ended {error.reason}.",
+                cure="It is tried again; if it stays like this, look at memory and at the log.",
+                code="fetch.died",
+            )
+        return error
+
+    def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
+        answer = answers.failed(error).to_json()
+        if tx.move(self.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
+            tx.owe(Errand.POST, self.pk, now=now)
+        tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now, reason=error.code)
+
+    def _retry(self, tx: Transaction, current: Tracked, error: NeucoError, now: datetime) -> None:
+        # An expired link: the next reading of the submission brings a fresh one.
+        values = {"read_at": None} if error.code == "file.link_expired" else {}
+        retry_at = self._context.retry_at(now, current.tries)
+        tx.note(self.pk, not_before=retry_at, tries=current.tries + 1, **values)
+        ours = isinstance(error, OrganizerError)
+        outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
+        tx.close_attempt(self._attempt, outcome, now=now, reason=f"{error.code}: {error.sentence}")
+        if ours or current.tries >= TRIES_UNTOLD:
+            self._context.report(tx, f"fetch:{self.pk}", error, now=now)

@@ -1,0 +1,38 @@
+"""The child that downloads one submitted file: streamed, capped, hashed, without any token, and then kept in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def main(order: dict[str, Any], _: Callable[..., None]) -> dict[str, Any]:
+    """Download the order's URL, and keep the file unless it is EvalAI's placeholder.
+
+    Raises:
+        ParticipantError: If the file is larger than allowed.
+        InfrastructureError: If the download failed, or the file cannot be kept; it is tried again.
+    """
+    from scoring.errors import InfrastructureError
+    from worker.fetching.download import download
+    from worker.fetching.files import FileStore
+
+    destination = Path("file").absolute()
+    result = download(
+        order["url"],
+        destination,
+        max_bytes=order["max_bytes"],
+        allowed_hosts=frozenset(order["allowed_hosts"]),
+        timeout_s=order["timeout_s"],
+    )
+    if result.sha256 != order["placeholder"]:
+        try:
+            FileStore(Path(order["state_dir"])).keep(destination, result.sha256)
+        except OSError as problem:
+            raise InfrastructureError(
+                f"A fetched file could not be kept ({problem.strerror}).",
+                cure="Look at space and permissions of the state directory; it is tried again.",
+                code="disk.write",
+            ) from problem
+    return {"sha256": result.sha256, "size": result.size}

@@ -1,0 +1,97 @@
+"""The fetching stage: which file is fetched next."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from worker import answers
+from worker.context import Context, seconds
+from worker.fair_queue import next_in_turn
+from worker.fetching import uploads
+from worker.fetching.act import FetchFile
+from worker.fetching.files import FileStore
+from worker.runtime.child_runner import ChildRunner
+from worker.states import State
+from worker.storage import below_reserve
+
+AHEAD = 2  # files fetched before they can be scored; more would only fill the disk
+DEADLINE_S = 900.0
+
+
+class Fetching:
+    """Has one file after the other fetched.
+
+    Args:
+        context: The worker's surroundings.
+        files: Where files are stored.
+        deadline_s: Most time for one file.
+    """
+
+    def __init__(self, context: Context, files: FileStore, *, deadline_s: float = DEADLINE_S) -> None:
+        self._context = context
+        self._files = files
+        self._deadline_s = deadline_s
+        self._runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a download is under way."""
+        return bool(self._runner.acts)
+
+    def step(self, now: datetime) -> bool:
+        """Look after the download under way, or start the next one."""
+        if self.busy:
+            return self._runner.look(now)
+        self._look_again(now)
+        act = self.next_act(now)
+        return act is not None and self._has_room(now) and self._runner.start(act, now)
+
+    def stop(self, now: datetime) -> None:
+        """End the download because the worker ends."""
+        self._runner.stop(now)
+
+    def next_act(self, now: datetime) -> FetchFile | None:
+        """Return the next download: round-robin between teams, and no more than are soon scored."""
+        grid = seconds(self._context.configuration.submission.answer_grid)
+        with self._context.store.read() as tx:
+            acknowledged = tx.submissions([State.ACKNOWLEDGED])
+            if not acknowledged:
+                return None
+            # One that waits for a person, its next try or its team's last answer must not keep others from being fetched.
+            later = answers.unreleased(tx, now, grid=grid)
+            fetched = self._context.sharing.stored(tx.submissions([State.FETCHED]))
+            ready = [known for known in fetched if known.hold is None and not known.waits(now)]
+            if sum(known.team_key not in later for known in ready) >= AHEAD:
+                return None
+            waiting = [
+                known
+                for known in acknowledged
+                if not known.waits(now)
+                and known.team_key not in later
+                and known.phase not in self._context.behind
+                and known.read_at is not None  # else its address is stale: the intake reads it again
+                and not (known.hold or "").startswith("facts.")
+            ]
+            chosen = next_in_turn(tx, self._context.sharing.fetchable(tx, waiting))
+        if chosen is None:
+            return None
+        return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)
+
+    def _look_again(self, now: datetime) -> None:
+        """Let files be fetched again that were placeholders, when it is time."""
+        with self._context.store.read() as tx:
+            uploading = tx.submissions([State.UPLOADING])
+        due = [known for known in uploading if known.hold is None and uploads.is_due(known, now)]
+        if due:
+            with self._context.store.write() as tx:
+                uploads.look_again(tx, due)
+
+    def _has_room(self, now: datetime) -> bool:
+        """Tell whether the disk has room for another file; the organizer is told if not."""
+        reserve = self._context.configuration.submission.disk_reserve_gigabytes
+        alert = self._context.sharing.here("disk.reserve")
+        if error := below_reserve(self._files.free_bytes(), reserve):
+            self._context.trouble(alert, error, now=now)
+            return False
+        self._context.over(alert, now=now)
+        return True

@@ -1,0 +1,116 @@
+"""Child acts: what is done in a process of its own, because it may hang, crash, or take too much."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from worker import disk
+from worker.runtime.acts import RecordedAct
+from worker.states import Outcome
+
+if TYPE_CHECKING:  # a child imports this package, and must not load a database
+    from worker.state import Transaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a child may use.
+
+    Attributes:
+        deadline_s: Seconds from its start to its end.
+        memory_bytes: Of it and whatever it starts; None for any.
+    """
+
+    deadline_s: float
+    memory_bytes: int | None = None
+
+
+class ChildAct(RecordedAct[dict[str, Any]]):
+    """One thing that a child does; its result is the last message of the child.
+
+    Attributes:
+        module: What the child runs, see :mod:`worker.runtime.child_main`.
+        peak_memory_bytes: The most memory that the child had, when it is over.
+    """
+
+    module: ClassVar[str]
+    peak_memory_bytes: int | None = None
+
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """The child's temporary folder; it is removed when what came of it is recorded."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> Limits:
+        """What the child may use, as configured now."""
+
+    @abstractmethod
+    def order(self) -> dict[str, Any]:
+        """Say what the child is to do; asked for after the intent."""
+
+    def progress(self, message: dict[str, Any]) -> None:
+        """Take note of what the child says before its end."""
+
+    def is_due(self, tx: Transaction) -> bool:
+        """Tell whether it is still to be done; the child is killed if not."""
+        return True
+
+
+class OverLimit(InfrastructureError):
+    """A child was killed because it used more than it may; the act says what that means.
+
+    Args:
+        limit: Which limit, :attr:`Outcome.DEADLINE` or :attr:`Outcome.MEMORY`.
+    """
+
+    def __init__(self, limit: Outcome) -> None:
+        super().__init__(f"A process went over its limit ({limit}).")
+        self.limit = limit
+
+
+class Died(InfrastructureError):
+    """A child ended without saying how; the act says what that means.
+
+    Args:
+        status: Its exit status, negative for a signal.
+    """
+
+    def __init__(self, status: int) -> None:
+        reason = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        super().__init__(f"A process ended {reason}.")
+        self.status = status
+        self.reason = reason
+
+
+class Stopped(Cancelled):
+    """The worker ends, and its children with it."""
+
+    def __init__(self) -> None:
+        super().__init__("The worker was stopped.")
+
+
+def decode_error(message: dict[str, Any]) -> NeucoError:
+    """Turn the error that a child reported into one of ours."""
+    family = str(message.get("family"))
+    if family == "memory":
+        return OverLimit(Outcome.MEMORY)
+    kinds: dict[str, type[NeucoError]] = {"participant": ParticipantError, "organizer": OrganizerError}
+    kind = kinds.get(family, InfrastructureError)
+    return kind(str(message.get("sentence")), cure=str(message.get("cure")), code=str(message.get("code")))
+
+
+def no_child(problem: OSError) -> InfrastructureError:
+    """Say that the machine gave us no process."""
+    if disk.is_full(problem):
+        return disk.full("there is no room for the folder of a submission's process")
+    return InfrastructureError(
+        f"A process of its own could not be started for a submission ({problem.strerror}).",
+        cure="Look at memory, disk space and the number of processes of this machine; it is tried again.",
+        code="child.start",
+    )

@@ -1,0 +1,183 @@
+"""The runner of child acts: starts their processes, looks after them at each step, and records how they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from scoring.errors import Cancelled, NeucoError
+from worker.runtime.acts import NotDue
+from worker.runtime.cgroup import Delegation
+from worker.runtime.child_acts import ChildAct, Died, OverLimit, Stopped, decode_error, no_child
+from worker.runtime.children import Child
+from worker.runtime.runner import counted
+from worker.state import Store
+from worker.states import Outcome
+
+
+@dataclass(kw_only=True, eq=False)
+class _Performance:
+    """One child act under way, or over and not recorded yet."""
+
+    act: ChildAct
+    looked_at: datetime
+    child: Child | None = None
+    spent_s: float = 0.0
+    result: dict[str, Any] | None = None
+    error: NeucoError | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.result is not None or self.error is not None
+
+
+class ChildRunner:
+    """Performs child acts, as many as it is given.
+
+    Args:
+        store: Where intents and outcomes are recorded.
+        wake: Called from a thread when a child has said something or ended.
+        checkpoint: Called at the points at which tests kill the process.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        wake: Callable[[], None],
+        checkpoint: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._wake = wake
+        self._checkpoint = checkpoint
+        self._performances: list[_Performance] = []
+        self._log = structlog.get_logger("neuco_worker")
+
+    @property
+    def acts(self) -> list[ChildAct]:
+        """The acts that are under way, or whose outcomes wait to be recorded."""
+        return [performance.act for performance in self._performances]
+
+    def start(self, act: ChildAct, now: datetime, *, cgroup: Delegation | None = None) -> bool:
+        """Record an act's intent and start its child; tell whether it was still due.
+
+        Args:
+            act: What to do.
+            now: The time.
+            cgroup: Where the child gets a memory ceiling from the kernel.
+        """
+        try:
+            with self._store.write() as tx:
+                act.intent(tx, now)
+        except NotDue:
+            return False
+        performance = _Performance(act=act, looked_at=now)
+        self._performances.append(performance)
+        self._checkpoint(f"before child {act.name}")
+        ceiling, memory_bytes = None, act.limits.memory_bytes
+        if cgroup is not None and memory_bytes is not None:
+            ceiling = cgroup.ceiling(act.folder.name, memory_bytes=memory_bytes)
+        try:
+            performance.child = Child(
+                act.module, act.order(), folder=act.folder, wake=self._wake, ceiling=ceiling
+            )
+        except OSError as problem:
+            performance.error = no_child(problem)
+        self._checkpoint(f"during child {act.name}")
+        return True
+
+    def look(self, now: datetime) -> bool:
+        """Record what had ended at the last look, and look after the other children; tell whether anything moved.
+
+        As long as an end cannot be recorded, because the database cannot be written, it stays: nothing that was done is forgotten.
+        """
+        ended = [performance for performance in self._performances if performance.over]
+        moved = bool(ended)
+        for performance in self._performances:
+            if not performance.over:
+                moved |= self._supervise(performance, now)
+        for performance in ended:
+            self._record(performance, now)
+        return moved
+
+    def stop(self, now: datetime) -> None:
+        """Kill all children because the worker ends."""
+        for performance in self._performances:
+            if not performance.over:
+                performance.error = Stopped()
+            if performance.child is not None:
+                performance.child.kill()
+        for performance in list(self._performances):
+            self._record(performance, now)
+
+    def _supervise(self, performance: _Performance, now: datetime) -> bool:
+        act, child = performance.act, performance.child
+        if child is None:
+            return False
+        status = child.ended()  # first: what it said has all arrived then
+        moved = self._listen(performance, child)
+        if performance.over:
+            return True
+        performance.spent_s += counted(performance.looked_at, now)
+        performance.looked_at = now
+        if status is not None:
+            performance.error = self._death(act, child, status)
+        elif not self._is_due(act):
+            performance.error = Cancelled("It is not to be done any more.")
+        elif performance.spent_s > act.limits.deadline_s:
+            performance.error = OverLimit(Outcome.DEADLINE)
+        elif (most := act.limits.memory_bytes) is not None and child.memory_bytes() > most:
+            performance.error = OverLimit(Outcome.MEMORY)
+        if performance.error is not None:
+            child.kill()
+        return moved or performance.over
+
+    def _listen(self, performance: _Performance, child: Child) -> bool:
+        """Take what the child says; tell whether it said anything."""
+        moved = False
+        for message in child.messages():
+            moved, kind = True, message.get("kind")
+            if kind == "done":
+                performance.result = message
+            elif kind == "error":
+                performance.error = decode_error(message)
+            else:
+                performance.act.progress(message)
+        return moved
+
+    def _is_due(self, act: ChildAct) -> bool:
+        with self._store.read() as tx:
+            return act.is_due(tx)
+
+    def _death(self, act: ChildAct, child: Child, status: int) -> NeucoError:
+        """Say how a child died; its stderr goes to the log, never out."""
+        if errors := child.errors():
+            self._log.error(
+                "A child process failed.",
+                event_key=f"{act.name}.stderr",
+                child=act.folder.name,
+                stderr=errors[-2000:],
+            )
+        return OverLimit(Outcome.MEMORY) if child.out_of_memory() else Died(status)
+
+    def _record(self, performance: _Performance, now: datetime) -> None:
+        act, child, error = performance.act, performance.child, performance.error
+        self._checkpoint(f"after child {act.name}")
+        if child is not None:
+            act.peak_memory_bytes = child.peak_memory_bytes
+        with self._store.write() as tx:
+            if error is not None:
+                act.failure(tx, error, now)
+            else:
+                act.outcome(tx, performance.result or {}, now)
+        self._performances.remove(performance)
+        if child is not None:
+            child.close()
+        if error is not None:
+            act.failure_recorded(error, now)
+        else:
+            act.recorded(performance.result or {}, now)

@@ -38,15 +38,6 @@ def descendants(pid: int, word: str) -> list[psutil.Process]:
     return found
 
 
-def processes_of(stage: Stage) -> list[psutil.Process]:
-    """Return the processes that work in a stage's state directory."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if str(stage.state) in " ".join(process.info["cmdline"] or [])
-    ]
-
-
 def ended(process: subprocess.Popen[str]) -> None:
     """End a daemon as systemd does; it waits for nothing that is under way."""
     process.terminate()
@@ -218,44 +209,6 @@ def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Stage
     first.wait(timeout=LIMIT_S)
     assert live.once().returncode == 0
     assert live.status(pk) == "finished"
-
-
-@pytest.mark.parametrize("moment", ["evaluation", "download", "call", "push", "idle"])
-def test_sigterm_ends_soon_without_loss_whatever_is_under_way(
-    live: Stage, tmp_path: Path, moment: str
-) -> None:
-    """Exit status 0 without waiting for it; the next worker does what was left, once."""
-    if moment == "evaluation":
-        live.configure(LASTING)
-    if moment == "push":
-        hook = live.board / "hooks" / "pre-receive"
-        hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/pushing\nexec sleep 600\n")
-        hook.chmod(0o755)
-    pk = live.submit("A", embeddings(NEW if moment == "evaluation" else 1))
-    slow = FaultPlan(probability=1.0, kinds=(Fault.SLOW,), slow_s=300)
-    if moment == "download":
-        live.evalai.faults.plan = FaultPlan(probability=0)
-    daemon = live.run()
-    if moment == "evaluation":
-        live.until(lambda: bool(descendants(daemon.pid, "evaluate_child")))
-    elif moment == "call":
-        live.until(lambda: scored(live, pk))
-        live.evalai.set_faults(slow)
-        live.until(lambda: bool(live.evalai.journal.faults()))
-    elif moment == "download":
-        live.until(lambda: bool(descendants(daemon.pid, "fetch_child")))
-    elif moment == "push":
-        live.until(lambda: (tmp_path / "pushing").exists())
-    else:
-        live.until(lambda: scored(live, pk))
-    ended(daemon)
-    live.until(lambda: not processes_of(live))  # those that were killed need a moment to die
-    live.evalai.set_faults(FaultPlan())
-    if moment == "push":
-        (live.board / "hooks" / "pre-receive").unlink()
-    assert live.once().returncode == 0
-    assert live.status(pk) == "finished"
-    assert len(live.posts(pk)) == 1
 
 
 def test_what_an_end_may_wait_for_fits_into_what_is_promised() -> None:

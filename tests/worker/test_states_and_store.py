@@ -253,6 +253,37 @@ def test_damage_that_only_a_full_look_finds_is_found_by_doctor(stage: Stage) -> 
     assert f"{place} is damaged" in finding.sentence
 
 
+@pytest.mark.timeout(12)
+def test_no_write_waits_for_a_lock_when_the_process_is_to_end(tmp_path: Path) -> None:
+    """Whoever holds it, a daemon ends in the time that is promised; one that goes on waits longer, and gets it."""
+    address, stopping = tmp_path / "worker.db", threading.Event()
+    store = Store(f"sqlite:///{address}", stopping=stopping)
+    waiting, refused = threading.Event(), []
+
+    def write(number: int) -> None:
+        waiting.set()
+        try:
+            with store.write() as tx:
+                tx.log("written", actor="test", now=NOW, text=str(number))
+        except InfrastructureError as error:
+            refused.append(error.code)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+    with contextlib.closing(sqlite3.connect(address, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writers[0].start()
+        waiting.wait()
+        other.execute("ROLLBACK")
+        writers[0].join()
+        assert refused == []
+        other.execute("BEGIN IMMEDIATE")
+        writers[1].start()
+        stopping.set()
+        writers[1].join()
+    assert refused == ["state.database"]
+    store.close()
+
+
 HOLD = """
 import sys
 from pathlib import Path

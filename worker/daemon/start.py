@@ -51,7 +51,7 @@ def started(
     logs.set_up(secrets=_secrets(configuration))
     with (
         nullcontext() if configuration.shared_state else only_daemon(configuration.state_dir),
-        closing(Store(configuration.database_url, checkpoint=checkpoint)) as store,
+        closing(Store(configuration.database_url, checkpoint=checkpoint, stopping=signals.stop)) as store,
     ):
         worker = Worker(
             configuration,

@@ -8,6 +8,8 @@ ends); and the rows of the attempts carry leases, see :mod:`worker.sharing`.
 from __future__ import annotations
 
 import hashlib
+import threading
+import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,18 +23,20 @@ CONNECT_WITHIN_S = 10
 DEAD_AFTER_S = (
     20  # a connection whose other end does not answer: a machine without power gives its posts back so soon
 )
+LOOK_S = 0.02  # between two tries to take the write lock
 WRITE_LOCK = 0x6E6575637772  # "neucwr"
 LEADER_LOCK = 0x6E6575636C64  # "neucld"
 READING: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 """Execution options of a transaction that sees one state of the database and changes nothing."""
 
 
-def make_engine(url: str, *, busy_timeout_s: float) -> sa.Engine:
+def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | None = None) -> sa.Engine:
     """Make the engine for a server.
 
     Args:
         url: ``postgresql+psycopg://…``
         busy_timeout_s: How long to wait for a lock.
+        stopping: Set when the process is to end: from then on nothing waits for the write lock.
 
     Raises:
         OrganizerError: If the URL is wrong, or the driver is not installed. The URL, which may hold a password, is in no message.
@@ -82,11 +86,23 @@ def make_engine(url: str, *, busy_timeout_s: float) -> sa.Engine:
 
     def begin(connection: sa.Connection) -> None:
         if connection.get_execution_options().get("neuco_write", False):
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
+            _take_write_lock(connection, busy_timeout_s, stopping or threading.Event())
 
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", begin)
     return engine
+
+
+def _take_write_lock(connection: sa.Connection, busy_timeout_s: float, stopping: threading.Event) -> None:
+    """Wait for the write lock, in portions, because a statement that waits on the server hears of no signal."""
+    ends_s = time.monotonic() + busy_timeout_s
+    while not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({WRITE_LOCK})").scalar():
+        if stopping.wait(LOOK_S) or time.monotonic() > ends_s:
+            connection.exec_driver_sql(
+                "SET LOCAL lock_timeout = 1"
+            )  # then the server refuses it in its own words
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
+            return
 
 
 def check_version(engine: sa.Engine) -> None:

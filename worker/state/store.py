@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -33,6 +35,7 @@ from worker.state.promises import Promises
 from worker.state.submissions import Submissions
 
 BUSY_TIMEOUT_S = 15
+LOOK_MS = 250  # while a write waits for its lock: so often it looks whether the process is to end
 DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -46,13 +49,20 @@ class Store:
     Args:
         url: SQLAlchemy URL.
         checkpoint: Called with the name of every transition before and after it is committed; tests kill the process there.
+        stopping: Set when the process is to end: from then on no write waits for a lock.
 
     Raises:
         InfrastructureError: If the database cannot be opened.
         OrganizerError: If a newer version of this software wrote it, see :mod:`worker.state.migrations`.
     """
 
-    def __init__(self, url: str, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        checkpoint: Callable[[str], None] = lambda _: None,
+        stopping: threading.Event | None = None,
+    ) -> None:
         prefix = "sqlite:///"
         if url.startswith(prefix):
             _make_private(Path(url.removeprefix(prefix)))
@@ -60,13 +70,14 @@ class Store:
         else:
             self._file = None
         self._checkpoint = checkpoint
+        self._stopping = stopping or threading.Event()
         self._reading: dict[str, Any] = {}
         if url.startswith("sqlite"):
             self._engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
             event.listen(self._engine, "connect", _prepare_sqlite)
-            event.listen(self._engine, "begin", _begin_sqlite)
+            event.listen(self._engine, "begin", self._begin_sqlite)
         else:
-            self._engine = servers.make_engine(url, busy_timeout_s=BUSY_TIMEOUT_S)
+            self._engine = servers.make_engine(url, busy_timeout_s=BUSY_TIMEOUT_S, stopping=self._stopping)
             self._reading = servers.READING
         self._epoch: int | None = None
         self._posts: list[servers.Post] = []
@@ -137,6 +148,28 @@ class Store:
         ):
             yield Transaction(connection)
 
+    def _begin_sqlite(self, connection: sa.Connection) -> None:
+        """Begin a transaction; one that writes waits for the write lock, in portions, because nothing interrupts SQLite's own waiting."""
+        if not connection.get_execution_options().get("neuco_write", False):
+            connection.exec_driver_sql("BEGIN")
+            return
+        driver = connection.connection.driver_connection
+        if driver is None:
+            raise RuntimeError("a connection without a driver's")
+        ends_s = time.monotonic() + BUSY_TIMEOUT_S
+        driver.execute(f"PRAGMA busy_timeout={LOOK_MS}")
+        try:
+            while True:
+                try:
+                    driver.execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as error:
+                    is_locked = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                    if not is_locked or self._stopping.is_set() or time.monotonic() > ends_s:
+                        raise
+        finally:
+            driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
+
     def close(self) -> None:
         """Close all connections."""
         for post in self._posts:
@@ -191,13 +224,8 @@ def damaged(file: Path, what: str) -> InfrastructureError:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # we begin transactions ourselves, see _begin_sqlite
+    connection.isolation_level = None  # we begin transactions ourselves
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    write = connection.get_execution_options().get("neuco_write", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,8 +1,7 @@
 """What the leaderboard is told and what it remembers: plain values, no behaviour.
 
-The worker builds a :class:`PhaseSnapshot` from its database; :func:`leaderboard.board.next_board` turns it and the boards so far into the
-next :class:`Board`, or into nothing if no row changed; :func:`leaderboard.files.render` turns a :class:`Site` into files. All three are
-pure: equal values in, equal bytes out.
+The worker builds a :class:`PhaseSnapshot` from its database. ``next_board`` turns it and the boards so far into the next :class:`Board`,
+or into nothing if no row changed; ``render`` turns a :class:`Site` into files. Both are pure: equal values in, equal bytes out.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A board is made only when something a reader can see has changed: a rank, a name, mean Q to the printed digit, a tie group, a count or date
 of public submissions, a flag, the order of rows. Private submissions, failures and re-sends change none of it. Movement compares with the
-board before and is no content itself: otherwise each change would be followed by another that takes the arrows off.
+board before and does not count as content: otherwise each change would be followed by another that takes the arrows off.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def from_json(text: str) -> Board:
     """Read what :func:`to_json` wrote.
 
     Raises:
-        ValueError: If the text is no JSON or has another schema version.
+        ValueError: If the text is not JSON or has another schema version.
     """
     document = json.loads(text)
     if document.get("schema") != SCHEMA:

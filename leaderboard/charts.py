@@ -1,4 +1,4 @@
-"""The two figures that stand under every board: how the ranks came about, and when submissions arrived.
+"""The two figures below every board: how the ranks came about, and when submissions arrived.
 
 They are written as SVG by a template instead of through Vega: they are redrawn with every publication, where starting a chart engine
 would cost a second each time; the same shapes serve README.md (two files with fixed colours) and the page (one figure that follows the
@@ -22,7 +22,7 @@ LANES = 20  # entries drawn; more lines cannot be told apart
 COLUMNS = 90  # states drawn; a longer history is thinned, and its moves kept
 # Entries from the top that have a colour of their own; the others are grey, and every line is labelled.
 COLOURS = 7
-LABEL = 23  # half-width characters of a name beside its line
+LABEL = 23  # half-width characters of a name next to its line
 
 # Whole numbers: short paths, figures that compress well.
 _WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 34, 226, 27, 26
@@ -220,7 +220,7 @@ def _lane(
 
 
 def _label(name: str) -> str:
-    """Cut a name to the room beside its line; wide characters take the room of two."""
+    """Cut a name to the room next to its line; wide characters take the room of two."""
     room, shown = LABEL, ""
     for char in name:
         room -= 2 if east_asian_width(char) in "WF" else 1

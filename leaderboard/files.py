@@ -31,8 +31,8 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
 
     Args:
         site: What to show.
-        readme: README.md as it stands in the branch, so that the text around our block stays; None if there is none.
-        history: leaderboard/history.jsonl as it stands in the branch, so that it is only appended to; None starts it anew.
+        readme: README.md as it is in the branch, so that the text around our block stays; None if there is none.
+        history: leaderboard/history.jsonl as it is in the branch, so that it is only appended to; None starts a new one.
     """
     phases = shown_phases(site)
     files = {

@@ -1,7 +1,7 @@
 """GEO-Bench's aggregation: results normalised by a frozen file, interquartile means with bootstrap intervals, ranks, and a board.
 
-Two orders stand side by side: GEO-Bench's, by the interquartile mean over all normalised results, and ours, by ranks per dataset weighted
-with each dataset's spread. The board is rendered by the code that renders challenges, with datasets as tasks and seeds as folds.
+Two orders are shown: GEO-Bench's, by the interquartile mean over all normalised results, and ours, by ranks per dataset weighted with each
+dataset's spread. The board is rendered by the code that renders challenges, with datasets as tasks and seeds as folds.
 """
 
 from __future__ import annotations

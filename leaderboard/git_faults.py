@@ -55,7 +55,7 @@ class TipMoved(Exception):
 
 
 class CloneDamaged(Exception):
-    """The local clone cannot be read or written; make it anew."""
+    """The local clone cannot be read or written; make a new one."""
 
 
 def sort_fault(remote: Remote, verb: str, said: str) -> Exception:

@@ -3,7 +3,7 @@
 This is not left to GitPython, because it starts git with a copy of the whole environment, the daemon's secrets among it, from which
 nothing can be taken away. Its calls that wait for git hand back no process, so that a stop could not kill git with its helpers.
 
-The token reaches git only through GIT_ASKPASS and the environment of that one process; it stands in no argument, URL, configuration or
+The token reaches git only through GIT_ASKPASS and the environment of that one process; it is in no argument, URL, configuration or
 message.
 """
 
@@ -73,7 +73,7 @@ class GitProcess:
 
     @property
     def url(self) -> str:
-        """The remote's address, as it may stand in an argument."""
+        """The remote's address, as it may be used in an argument."""
         return self._remote.url
 
     def run(self, *arguments: str, clone: Path, network: bool = False, stdin: bytes = b"") -> bytes:

@@ -23,7 +23,7 @@ _OURS = re.compile(
 def update_history(existing: bytes | None, site: Site) -> bytes:
     """Return the history with the lines of new boards appended.
 
-    What stands in the file is kept byte for byte; a board is known by phase, sequence and time, so a worker that starts with a new
+    What is in the file is kept byte for byte; a board is known by phase, sequence and time, so a worker that starts with a new
     database goes on below the old lines.
     """
     kept = existing or b""

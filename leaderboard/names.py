@@ -29,7 +29,7 @@ _JOINABLE = frozenset({"So", "Sk", "Lo", "Mn", "Mc", "Me"})
 _MARKS = frozenset({"Mn", "Mc", "Me"})
 _FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠'")
 
-# Punctuation that means nothing inside a cell of a GitHub table, wherever it stands.
+# Punctuation that means nothing anywhere inside a cell of a GitHub table.
 _MARKDOWN_PLAIN = frozenset(" -.,()+/'\"!?%=;:#")
 # GitHub rewrites these in the finished text, where neither a backslash nor an entity protects them: mentions and mail addresses,
 # issue references, emoji shortcodes, formulas, bare links. An element around the sign does, as GitHub's own manual says of "$".
@@ -45,9 +45,8 @@ def display_name(text: str) -> str:
     (an ellipsis says where it was cut), never empty. Applying it twice changes nothing.
     """
     name = text[:_SOURCE_LIMIT]
-    for _ in range(
-        4
-    ):  # dropping one character may strand or join its neighbours; two rounds settle every name seen
+    # Dropping one character may strand or join its neighbours; two rounds settled every name seen.
+    for _ in range(4):
         before, name = name, _clean(name)
         if name == before:
             break
@@ -125,7 +124,7 @@ def markdown(text: str) -> str:
     """Escape display text for a cell of a table in GitHub-flavoured Markdown.
 
     Signs become numeric character references, which never start markup, not even for the splitter of table cells; those which GitHub
-    rewrites after rendering stand in an element of their own. An underscore between letters stays as it is, so ordinary names do.
+    rewrites after rendering get an element of their own. An underscore between letters stays as it is, so ordinary names do.
     """
     out: list[str] = []
     inside = {match.start() for match in _INTRAWORD.finditer(text)}

@@ -1,6 +1,6 @@
 """Push the published files to any git repository: a tree built on the remote's tip, a commit, a push that is never forced.
 
-The bare clone in the state directory is a cache: one commit deep, and made anew whenever it is in doubt. No content changed, no commit.
+The bare clone in the state directory is a cache: one commit deep, and made again whenever it is in doubt. No content changed, no commit.
 If somebody else pushed meanwhile, the files are rendered again on the new tip.
 """
 
@@ -105,9 +105,9 @@ class Publisher:
         self._clone = BareClone(settings.state_dir / f"{key}.git", self._git, branch=settings.branch)
 
     def publish(self, render: Render, message: str | Message) -> Published:
-        """Push what ``render`` makes of the files that stand in the branch.
+        """Push what ``render`` makes of the files that are in the branch.
 
-        ``render`` gets what stands at the tip of ``RELEVANT_FILES`` and leaderboard/, and returns path → content of what shall stand there;
+        ``render`` gets what the tip holds of ``RELEVANT_FILES`` and leaderboard/, and returns path → content of what should be there;
         files it does not name stay. It may be called again when the tip moves, so it must be pure. What it raises ends the attempt.
 
         Raises:

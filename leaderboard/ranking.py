@@ -5,7 +5,7 @@ the one official table (paper Eq. 2, 4 and 8).
 
 Three kinds of entries share one rule. *Weighing* entries make the weights and the per-task ranks; *numbered* entries make the final rank
 numbers. A team in competition is both. A baseline is never numbered, and weighs unless the organizer switched that off; a team out of
-competition is neither. Whoever is outside gets the number it would have, one plus the insiders that are better, so it moves nobody.
+competition is neither. An entry that is outside gets the number it would have, one plus the insiders that are better, so it moves nobody.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-DIGITS = (
-    9  # weighted ranks are compared after rounding to 1e-9: below it stands only the order of a summation
-)
+# Weighted ranks are compared after rounding to 1e-9: what is smaller depends on the order of a summation.
+DIGITS = 9
 LARGEST = 1e100  # of a score: its square is still a number
 
 
@@ -149,7 +148,7 @@ def final_ranks(scores: NDArray[np.float64], numbered: NDArray[np.bool_]) -> NDA
     counts = numbered[order].astype(np.int32)
     before = np.cumsum(counts, axis=-1, dtype=np.int32) - counts
     tied = ordered[..., 1:] == ordered[..., :-1]
-    before[..., 1:][tied] = 0  # what is equal stands where the first of the equals does
+    before[..., 1:][tied] = 0  # equals share the place of the first of them
     ahead = np.empty(scores.shape, np.int32)
     np.put_along_axis(ahead, order, np.maximum.accumulate(before, axis=-1), axis=-1)
     return 1 + ahead

@@ -58,7 +58,7 @@ def report(
         phase: The phase now.
         boards: Its history, for weights over time and moves.
         made_at: Time of making, aware.
-        places: Where task packages stand in the tree of groups, with the ceilings of their mean scores; those of other phases do not
+        places: Where task packages are in the tree of groups, with the ceilings of their mean scores; those of other phases do not
             count.
         replicates: Of the bootstrap.
     """

@@ -20,9 +20,8 @@ from scoring.errors import InfrastructureError, OrganizerError
 TIP = "refs/neuco/tip"  # what we last saw or pushed; keeps its objects alive in the clone
 NEXT = "refs/neuco/next"  # what we are about to push
 LOOSE_OBJECTS = 2000  # then the clone is packed
-_PATH = re.compile(
-    r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*"
-)  # so no ".", "..", ".git", nothing to quote
+# So no ".", "..", ".git", and nothing to quote.
+_PATH = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
 _LISTED = re.compile(rb"([0-7]{6}) [a-z]+ ([0-9a-f]{40,64})\t")  # git ls-tree: mode, type, object
 _OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-file: object, type, bytes
 
@@ -50,7 +49,7 @@ class BareClone:
         self._ref = f"refs/heads/{branch}"
 
     def discard(self) -> None:
-        """Remove the clone, whatever stands in its place."""
+        """Remove the clone, or whatever is in its place."""
         if self.path.is_dir() and not self.path.is_symlink():
             shutil.rmtree(self.path, ignore_errors=True)
         else:
@@ -91,7 +90,7 @@ class BareClone:
     def files(self, commit: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
         """Return the regular files at these paths and directly inside these folders.
 
-        What a symbolic link, a submodule or a folder stands for counts as absent.
+        Symbolic links, submodules and folders count as absent.
         """
         if commit is None:
             return {}
@@ -122,7 +121,7 @@ class BareClone:
         """Write a commit with these files in place of whatever stood at their paths; everything else stays.
 
         Raises:
-            ValueError: A path is no plain path inside the repository.
+            ValueError: A path is not a plain path inside the repository.
         """
         for path in files:
             if not _PATH.fullmatch(path):
@@ -137,9 +136,8 @@ class BareClone:
         for path, content in sorted(files.items()):
             parts += [f"M 100644 inline {path}\n".encode(), _data(content)]
         stream = b"feature done\n" + b"".join(parts) + b"done\n"
-        self._git.run(
-            "fast-import", "--quiet", "--force", clone=self.path, stdin=stream
-        )  # forces our own local reference only
+        # This forces our own local reference only.
+        self._git.run("fast-import", "--quiet", "--force", clone=self.path, stdin=stream)
         return self._git.run("rev-parse", "--verify", NEXT, clone=self.path).decode().strip()
 
     def push(self, commit: str, *, dry_run: bool = False) -> None:

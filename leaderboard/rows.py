@@ -20,7 +20,7 @@ class Row:
     Attributes:
         team: Display name, not yet escaped.
         position: Line on the board, from 1.
-        rank: Rank number; None for baselines and entries out of competition, which stand in their position and take no number away.
+        rank: Rank number; None for baselines and entries out of competition, which keep their position and take no number away.
         rank_by_mean: The same for the standing by mean Q.
         q_text: Mean Q rounded to the phase's decimals.
         reliable: False for a negative mean Q (paper, Section 3).
@@ -95,7 +95,7 @@ def public_rows(board: Board, rules: Rules) -> tuple[Row, ...]:
 
 
 def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
-    """Say in one sentence why an entry stands where it stands now."""
+    """Say in one sentence why an entry is where it is now."""
     if kind is MoveKind.NEW:
         return "New on the board."
     if move == 0:

@@ -103,8 +103,8 @@ class PhaseSnapshot:
 class Standing:
     """One public row of a board.
 
-    Ranked rows (teams in competition) carry the numbers 1, 2, 3 …; a baseline or a row out of competition stands in its position and takes
-    no number away: its ``rank`` and ``rank_by_mean`` are those it would have, for ordering and movement, and are not printed.
+    Ranked rows (teams in competition) carry the numbers 1, 2, 3 …; a baseline or a row out of competition keeps its position and takes no
+    number away: its ``rank`` and ``rank_by_mean`` are those it would have, for ordering and movement, and are not printed.
 
     Attributes:
         rank: By dynamic rank, ties share the better one.

@@ -1,4 +1,4 @@
-"""Stable views: standings that no third party can turn over, beside the official one.
+"""Stable views: standings that no third party can turn over, next to the official one.
 
 The dynamic rank depends on everybody: a team's submission changes the task weights and may swap two others (paper A.3). Mean rank, Borda
 count and the interquartile mean of Q do without those weights; leaving teams out one at a time shows on whom a pair's order hangs.
@@ -42,7 +42,7 @@ class LeftOut:
 
     Attributes:
         entry: Index of the entry left out.
-        flips: Pairs (ahead, behind) of the official order, of numbered entries, that stand the other way round without it.
+        flips: Pairs (ahead, behind) of the official order, of numbered entries, that are the other way round without it.
     """
 
     entry: int

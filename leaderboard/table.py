@@ -28,7 +28,7 @@ def read_table(text: str) -> Table:
     """Read comma-separated text: a header line, then lines of an entry's name and its score in each task.
 
     Raises:
-        OrganizerError: If the text is no such table, saying where.
+        OrganizerError: If the text is not such a table, saying where.
     """
     try:
         lines = [

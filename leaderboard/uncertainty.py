@@ -188,7 +188,7 @@ class _RowSet:
     def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
         """Return how often each fold is drawn in each replicate: R x K counts."""
         digest = hashlib.sha256(f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}".encode()).digest()
-        # RandomState, because its stream is frozen for ever; Generator's may change with NumPy.
+        # RandomState, because its stream is frozen; Generator's may change with NumPy.
         random = np.random.RandomState(np.frombuffer(digest, np.uint32))
         index = random.randint(0, self.folds, size=(replicates, self.folds))
         index += self.folds * np.arange(replicates)[:, None]

@@ -1,6 +1,6 @@
 """What is shown beyond the board once the organizers allow it: intervals, stable views, and the tasks themselves.
 
-The gate stands here and nowhere else: renderers get an :class:`Unlocked`, whose parts are empty as long as they are locked. ``revealed``
+The gate is here and nowhere else: renderers get an :class:`Unlocked`, whose parts are empty as long as they are locked. ``revealed``
 opens everything; an early release opens intervals or stable views, of the latter only ranks and agreement, because a mean rank such as
 3.25 tells how many tasks there are.
 """

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from leaderboard.awards import awards
 from leaderboard.board import from_json, next_board, to_json
+from leaderboard.figures import Private
 from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSnapshot, Selection
 from scoring.errors import OrganizerError
 from tests.leaderboard.phases import START, entry, phase, steady
@@ -202,6 +203,27 @@ def test_json_brings_boards_back_exactly(team: str, method: str, level: float) -
     original = made(phase(*entries))
     assert from_json(to_json(original)) == original
     assert board(phase(*entries), from_json(to_json(original))) is None
+
+
+@pytest.mark.parametrize(
+    "private",
+    [
+        "{}",
+        '{"fingerprint":"ab"}',
+        '{"fingerprint":"ab","rules":{"baselines_weigh":true,"decimals":3,"ghost_task":0.0}}',
+    ],
+)
+def test_boards_that_kept_less_come_back_as_they_were(private: str) -> None:
+    """A board from before rules were kept, or without rows, is written again as it was read: the reveal publishes it so."""
+    text = to_json(replace(made(phase(steady(1, 1, 10))), private=Private())).replace("{}", private)
+    assert to_json(from_json(text)) == text
+
+
+def test_half_of_the_figures_is_refused() -> None:
+    """Whoever checks a reveal is not shown weights without the rows that they must follow from."""
+    text = to_json(replace(made(phase(steady(1, 1, 10))), private=Private()))
+    with pytest.raises(KeyError):
+        from_json(text.replace("{}", '{"weights":{"a":1.0}}'))
 
 
 def test_another_schema_is_refused() -> None:

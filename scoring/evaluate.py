@@ -10,7 +10,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.complexity import probe_complexity
+from scoring.complexity import Complexity, probe_complexity
 from scoring.embeddings import Embeddings
 from scoring.engine import Engine, Unit, ignore, never
 from scoring.errors import OrganizerError, ParticipantError
@@ -64,32 +64,18 @@ def score_embeddings(
             code="tasks.none",
         )
     scale = _scale(embeddings, protocol)
-    scores: list[TaskScore] = []
-    remarks: list[str] = []
     groups = list(_row_sets(tasks))
-
-    def units() -> Iterator[Unit]:
-        for group in groups:
-            unit = _unit(embeddings, scale, group, protocol, phase_key)
-            remarks.extend(_remarks(unit, group))
-            yield unit
-
+    remarks: list[str] = []
+    units = _units(embeddings, scale, groups, protocol, phase_key, remarks=remarks)
+    scores: list[TaskScore] = []
     begun = time.perf_counter()
-    found = engine.score_all(units(), progress=progress, cancelled=cancelled)
+    found = engine.score_all(units, progress=progress, cancelled=cancelled)
     for group, folds in zip(groups, found, strict=True):
         ended = time.perf_counter()
         seconds, begun = (ended - begun) / len(group), ended
         scores.extend(_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(group))
     scores.sort(key=lambda score: score.task)
     _check_failed_folds(scores, protocol)
-    dim, trained = embeddings.matrix.shape[1], len(tasks) * protocol.folds
-    cost = probe_complexity(
-        embeddings.matrix,
-        parameters=dim + 1,
-        multiply_accumulates=dim,
-        linear=True,
-        seconds_per_fold=math.fsum(score.seconds for score in scores) / trained,
-    )
     return Scorecard(
         content_hash=embeddings.content_hash,
         protocol_hash=protocol.hash,
@@ -103,7 +89,7 @@ def score_embeddings(
         machine=machine(),
         seconds=time.perf_counter() - started,
         peak_memory_bytes=peak_memory_bytes(),
-        complexity=cost.to_json(),
+        complexity=_complexity(embeddings, scores).to_json(),
     )
 
 
@@ -134,6 +120,22 @@ def _row_sets(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     for task in sorted(tasks, key=lambda task: task.name):
         groups.setdefault(task.row_set, []).append(task)
     yield from groups.values()
+
+
+def _units(
+    embeddings: Embeddings,
+    scale: Moments,
+    groups: Sequence[list[Task]],
+    protocol: Protocol,
+    phase_key: bytes,
+    *,
+    remarks: list[str],
+) -> Iterator[Unit]:
+    """Make a unit of each group when it is asked for, and note what is to be said of it."""
+    for group in groups:
+        unit = _unit(embeddings, scale, group, protocol, phase_key)
+        remarks.extend(_remarks(unit, group))
+        yield unit
 
 
 def _unit(
@@ -172,6 +174,18 @@ def _task_score(task: Task, folds: NDArray[np.float64], protocol: Protocol, seco
         q=summary.q,
         failed_folds=summary.failed_folds,
         seconds=seconds,
+    )
+
+
+def _complexity(embeddings: Embeddings, scores: Sequence[TaskScore]) -> Complexity:
+    dim = embeddings.matrix.shape[1]
+    return probe_complexity(
+        embeddings.matrix,
+        parameters=dim + 1,
+        multiply_accumulates=dim,
+        linear=True,
+        seconds_per_fold=math.fsum(score.seconds for score in scores)
+        / sum(len(score.folds) for score in scores),
     )
 
 

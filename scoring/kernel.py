@@ -10,6 +10,8 @@ second, so its score has the same bits.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,29 @@ from scoring.layer import (
     predict_two,
     start_weights,
 )
+from scoring.rows import padded
+from scoring.splits import held_out
 from scoring.torch_stream import shuffle, skip
+
+
+class TrainingRecipe(Interface):
+    """How the kernel trains."""
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the training rows."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """Rows per AdamW step."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """AdamW's."""
+        ...
+
 
 _r2_from_sums = compiled(metrics.r2_from_sums)
 _f1_from_counts = compiled(metrics.f1_from_counts)
@@ -282,6 +306,77 @@ def train_fold(
                 kept[task] = weights[task * per_task : (task + 1) * per_task]
                 kept_predictions[task] = predictions[task]
     return True
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FoldTrace:
+    """How the training of one or two tasks on a fold went; E epochs, T tasks.
+
+    Attributes:
+        history: E x T, the metric after each epoch.
+        train_losses: E x T, or E x 0 if nobody wanted them.
+        test_losses: Likewise.
+        weights: T x N of each task's best epoch, or 0 x N.
+        biases: T, likewise.
+        predictions: T x tested of each task's best epoch, likewise.
+    """
+
+    history: NDArray[np.float64]
+    train_losses: NDArray[np.float64]
+    test_losses: NDArray[np.float64]
+    weights: NDArray[np.float32]
+    biases: NDArray[np.float32]
+    predictions: NDArray[np.float32]
+
+
+class FoldTrainer:
+    """The kernel with what all folds of some tasks share.
+
+    Args:
+        rows: float32, n x N.
+        test_size: Share of the rows that is held out.
+        recipe: Epochs, batch size and learning rate.
+    """
+
+    def __init__(self, rows: NDArray[np.float32], test_size: float, recipe: TrainingRecipe) -> None:
+        self.stop = np.zeros(1, dtype=np.uint8)  # anything but zero stops all folds
+        self.tested = held_out(len(rows), test_size)
+        self._flat, self._width = padded(rows, LANES)
+        self._dim = rows.shape[1]
+        self._recipe = recipe
+
+    def train(
+        self,
+        targets: NDArray[np.float32],
+        classification: NDArray[np.bool_],
+        split: NDArray[np.int32],
+        stream: NDArray[np.uint32],
+        *,
+        losses: bool = False,
+        best_state: bool = False,
+    ) -> FoldTrace | None:
+        """Train one or two tasks on a fold, see :func:`train_fold`; None if it was stopped."""
+        epochs, tasks = self._recipe.epochs, len(targets)
+        noted, kept_tasks = tasks if losses else 0, tasks if best_state else 0
+        history = np.empty((epochs, tasks))
+        train_losses, test_losses = np.empty((epochs, noted)), np.empty((epochs, noted))
+        kept = np.zeros((kept_tasks, self._width + LANES), dtype=np.float32)
+        predictions = np.zeros((kept_tasks, self.tested), dtype=np.float32)
+        finished = train_fold(
+            self._flat, self._width, self._dim, targets, classification, split, self.tested, stream,
+            epochs, self._recipe.batch_size, self._recipe.learning_rate, self.stop,
+            history, train_losses, test_losses, kept, predictions,
+        )  # fmt: skip
+        if not finished:
+            return None
+        return FoldTrace(
+            history=history,
+            train_losses=train_losses,
+            test_losses=test_losses,
+            weights=kept[:, : self._dim],
+            biases=kept[:, self._width],
+            predictions=predictions,
+        )
 
 
 def draws_per_fold(dim: int, rows: int, epochs: int) -> int:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scoring.engine import Engine, Unit, ignore, never, require_linear
 from scoring.fold_pool import train_in_order
 from scoring.metrics import best_score
-from scoring.rows import padded
-from scoring.splits import Splitter, held_out
+from scoring.splits import Splitter
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,44 +53,21 @@ class LocalEngine(Engine):
     ) -> NDArray[np.float64]:
         """See :meth:`scoring.engine.Engine.score`."""
         require_linear(unit)
-        from scoring.kernel import train_fold
-        from scoring.lanes import LANES
+        from scoring.kernel import FoldTrainer
 
-        recipe = unit.recipe
-        tested = held_out(len(unit.rows), recipe.test_size)
-        flat, width = padded(unit.rows, LANES)
-        stop = np.zeros(1, dtype=np.uint8)
-        no_losses, nothing_kept = np.empty((recipe.epochs, 0)), np.empty((0, 0), dtype=np.float32)
+        trainer = FoldTrainer(unit.rows, unit.recipe.test_size, unit.recipe)
 
         def train(job: _Job) -> list[float] | None:
-            classification = unit.classification[job.tasks].copy()
-            history = np.empty((recipe.epochs, len(classification)))
-            finished = train_fold(
-                flat,
-                width,
-                unit.rows.shape[1],
-                unit.targets[job.tasks].copy(),  # contiguous and writable, as the kernel was compiled for
-                classification,
-                job.split,
-                tested,
-                job.stream,
-                recipe.epochs,
-                recipe.batch_size,
-                recipe.learning_rate,
-                stop,
-                history,
-                no_losses,
-                no_losses,
-                nothing_kept,
-                nothing_kept,
-            )
-            return [best_score(scores) for scores in history.T] if finished else None
+            # Copies are contiguous and writable, as the kernel was compiled for.
+            targets, kinds = unit.targets[job.tasks].copy(), unit.classification[job.tasks].copy()
+            trace = trainer.train(targets, kinds, job.split, job.stream)
+            return None if trace is None else [best_score(scores) for scores in trace.history.T]
 
         results = train_in_order(
             train,
             _jobs(unit),
             threads=self.threads,
-            stop=stop,
+            stop=trainer.stop,
             finished=lambda scores: progress(len(scores)),
             cancelled=cancelled,
         )

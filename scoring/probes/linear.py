@@ -27,8 +27,6 @@ from scoring.probes.probe import (
     shuffle_splits,
     taken,
 )
-from scoring.rows import padded
-from scoring.splits import held_out
 
 PARAMETERS = ("batch_size", "epochs", "learning_rate", "device")
 EPOCHS = 10  # NeuCo-Bench's default; challenges and the paper use 20
@@ -122,70 +120,45 @@ class LinearProbe:
         progress: Callable[[int], None],
         cancelled: Callable[[], bool],
     ) -> list[FoldResult]:
-        from scoring.kernel import train_fold
-        from scoring.lanes import LANES
+        from scoring.kernel import FoldTrainer
 
-        samples, dim = data.rows.shape
-        tested = held_out(samples, TEST_SIZE)
-        flat, width = padded(data.rows, LANES)
+        trainer = FoldTrainer(data.rows, TEST_SIZE, self._parameters)
         targets = np.ascontiguousarray(data.targets, dtype=np.float32).reshape(1, -1)
-        classification = np.array([data.kind is TaskKind.BINARY])
-        stop = np.zeros(1, dtype=np.uint8)
-        recipe = self._parameters
+        kinds = np.array([data.kind is TaskKind.BINARY])
 
         def train(job: _Job) -> FoldResult | None:
-            kept = np.zeros((1, width + LANES), dtype=np.float32)
-            predictions = np.zeros((1, tested), dtype=np.float32)
-            history = np.zeros((recipe.epochs, 1))
-            train_losses, test_losses = (np.zeros((recipe.epochs, int(details))) for _ in range(2))
-            finished = train_fold(
-                flat,
-                width,
-                dim,
-                targets,
-                classification,
-                job.split,
-                tested,
-                job.stream,
-                recipe.epochs,
-                recipe.batch_size,
-                recipe.learning_rate,
-                stop,
-                history,
-                train_losses,
-                test_losses,
-                kept,
-                predictions,
-            )
-            if not finished:
+            trace = trainer.train(targets, kinds, job.split, job.stream, losses=details, best_state=True)
+            if trace is None:
                 return None
-            trained = job.split[tested:] if details else job.split[:0]
+            trained = job.split[trainer.tested :] if details else job.split[:0]
             return FoldResult(
-                score=best_score(history),
-                test=job.split[:tested],
-                predictions=predictions[0].astype(np.float64),
+                score=best_score(trace.history),
+                test=job.split[: trainer.tested],
+                predictions=trace.predictions[0].astype(np.float64),
                 train=trained,
-                train_predictions=(data.rows[trained] @ kept[0, :dim] + kept[0, width]).astype(np.float64),
-                history=tuple(history.ravel().tolist()),
-                train_losses=tuple(train_losses.ravel().tolist()),
-                test_losses=tuple(test_losses.ravel().tolist()),
+                train_predictions=(data.rows[trained] @ trace.weights[0] + trace.biases[0]).astype(
+                    np.float64
+                ),
+                history=tuple(trace.history.ravel().tolist()),
+                train_losses=tuple(trace.train_losses.ravel().tolist()),
+                test_losses=tuple(trace.test_losses.ravel().tolist()),
             )
 
-        jobs = self._jobs(samples, dim, folds)
         return train_in_order(
             train,
-            jobs,
+            self._jobs(data.rows, folds),
             threads=self._settings.workers,
-            stop=stop,
+            stop=trainer.stop,
             finished=lambda _: progress(1),
             cancelled=cancelled,
         )
 
-    def _jobs(self, samples: int, dim: int, folds: int) -> Iterator[_Job]:
+    def _jobs(self, rows: NDArray[np.float32], folds: int) -> Iterator[_Job]:
         """Hand out each fold with a copy of the stream and move the stream past it."""
         from scoring.kernel import draws_per_fold
         from scoring.torch_stream import skip
 
+        samples, dim = rows.shape
         for split in shuffle_splits(samples, folds, self._settings.seed):
             yield _Job(split=split, stream=self._stream.copy())
             skip(self._stream, draws_per_fold(dim, samples, self._parameters.epochs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -182,17 +182,7 @@ def score_run(
     ]  # all are checked before the first is trained
     reports: list[TaskReport] = []
     warnings = list(material.warnings)
-    index, rows_of_task = np.empty(0, dtype=np.intp), matrix[:0]
-    for join in chosen:
-        if not np.array_equal(index, join.index):  # neighbours are often labels of the same samples
-            index, rows_of_task = join.index, gather(matrix, join.index, scale)
-        data = ProbeInput(
-            name=join.task.name,
-            kind=join.task.kind,
-            rows=rows_of_task,
-            targets=join.targets,
-            classes=join.task.classes,
-        )
+    for data in _probe_inputs(chosen, matrix, scale):
         watcher.task(data.name, samples=len(data.rows), folds=settings.k_folds)
         begun = time.perf_counter()
         training = probe.train(
@@ -218,6 +208,20 @@ def score_run(
         places=material.places,
         scale=scale,
     )
+
+
+def _probe_inputs(
+    joins: Sequence[_Join], matrix: NDArray[np.float32], scale: Moments
+) -> Iterator[ProbeInput]:
+    """Gather the rows of one task after the other; neighbours are often labels of the same samples."""
+    index, rows = np.empty(0, dtype=np.intp), matrix[:0]
+    for join in joins:
+        if not np.array_equal(index, join.index):
+            index, rows = join.index, gather(matrix, join.index, scale)
+        task = join.task
+        yield ProbeInput(
+            name=task.name, kind=task.kind, rows=rows, targets=join.targets, classes=task.classes
+        )
 
 
 def narrowed(material: Material, dim: int) -> Material:

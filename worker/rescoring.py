@@ -22,10 +22,10 @@ from worker.evaluation.evaluate_child import order_for
 from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q, save_card
 from worker.fairness import commitments
 from worker.office import Office
+from worker.publishing.snapshots import stands
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.limits import GIGABYTE
-from worker.snapshots import stands
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, Errand, Outcome, State
 
@@ -309,7 +309,7 @@ def _take_up(office: Office, tx: Transaction, setup: PhaseSetup) -> int:
     before = tx.phase_record(setup.codename)
     renewed = before is None or not setup.is_recorded(before)
     tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
-    tx.ask_for_round()
+    tx.request_publish()
     for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
         if known.content_hash is None or known.answer is None:
             continue

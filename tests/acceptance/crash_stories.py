@@ -433,7 +433,7 @@ STORIES: dict[Story, list[str]] = {
         *_both("child evaluate", "scoring>fetched", "scoring>scored"),
         *("during child fetch", "during child evaluate"),
     ],
-    answering: [*_both("call post", "scored>posted", "call push", "posted>published")],
+    answering: [*_both("call post", "scored>posted", "call boards", "call push", "posted>published")],
     scored_anew: [*_both("child evaluate"), "during child evaluate"],
     read_alone: _both("call read"),
     read_together: _both("call listing"),

@@ -191,7 +191,7 @@ def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
         )
         return files.render(site, **options)
 
-    patch.setattr("worker.rounds.render", render)
+    patch.setattr("worker.publishing.pushing.render", render)
 
 
 def leak_the_time(patch: pytest.MonkeyPatch, world: World) -> None:
@@ -221,7 +221,7 @@ def leak_digits(patch: pytest.MonkeyPatch, world: World) -> None:
                 made[f"leaderboard/{phase.codename}.csv"] += f"#{board.standings[0].q_mean!r}\n".encode()
         return made
 
-    patch.setattr("worker.rounds.render", render)
+    patch.setattr("worker.publishing.pushing.render", render)
 
 
 def leak_the_next_beginning(patch: pytest.MonkeyPatch, world: World) -> None:

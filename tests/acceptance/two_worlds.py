@@ -27,9 +27,9 @@ from leaderboard.snapshot import Board, PhaseSite, Standing
 from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
 from worker.configuration import load
 from worker.fairness import commitments, receipts
-from worker.rounds import make_site
+from worker.publishing.boards import make_site
+from worker.publishing.snapshots import make_rules
 from worker.sandbox import ManualClock
-from worker.snapshots import make_rules
 from worker.states import ACTIVE
 
 GRID_S = 30

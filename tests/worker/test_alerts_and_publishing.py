@@ -18,10 +18,10 @@ import structlog
 from scoring.errors import InfrastructureError
 from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
+from worker.board_by_hand import freeze, thaw
 from worker.daemon.logs import REDACTED, redactor
 from worker.fairness.reveal import reveal
 from worker.office import opened
-from worker.publishing import freeze, thaw
 from worker.states import State
 
 
@@ -212,7 +212,7 @@ def test_a_freeze_while_a_board_is_computed_comes_first(stage: Stage) -> None:
             if made is not None and not frozen.is_set():
                 with play.store.write() as tx:
                     tx.freeze_phase("dev", at=play.clock.now())
-                    tx.ask_for_round()
+                    tx.request_publish()
                 frozen.set()
             return made
 

@@ -10,8 +10,8 @@ from leaderboard.board import to_json
 from leaderboard.figures import Private
 from leaderboard.snapshot import Board
 from tests.leaderboard.site_fixtures import moving_site
-from worker import board_history
-from worker.board_history import PORTION, BoardHistory
+from worker.publishing import board_history
+from worker.publishing.board_history import PORTION, BoardHistory
 from worker.state import Store
 
 

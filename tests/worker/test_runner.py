@@ -9,12 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
 import pytest
 
 from scoring.errors import InfrastructureError, NeucoError
 from tests.worker.gate import Gate
 from tests.worker.stage import Play, Stage, embeddings
 from worker.runtime import Act, Runner, UnrecordedAct
+from worker.runtime.runner import LOOK_S
 from worker.state import Store, Transaction
 from worker.states import State
 
@@ -187,7 +189,7 @@ class Silent:
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._taken: list[socket.socket] = []
+        self.taken: list[socket.socket] = []
         self._thread = threading.Thread(target=self._take, daemon=True)
         self._thread.start()
 
@@ -197,19 +199,14 @@ class Silent:
                 taken, _ = self._listener.accept()
             except OSError:
                 return
-            self._taken.append(taken)
-
-    @property
-    def asked(self) -> bool:
-        """Whether somebody waits for an answer."""
-        return bool(self._taken)
+            self.taken.append(taken)
 
     def close(self) -> None:
         """End all connections."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join()
-        for taken in self._taken:
+        for taken in self.taken:
             taken.close()
 
 
@@ -222,10 +219,10 @@ def silent() -> Iterator[Silent]:
 
 
 def pass_seconds(play: Play, seconds: float) -> None:
-    """Let so much time pass, second by second, with a step in each, whatever is under way."""
-    for _ in range(int(seconds)):
+    """Let so much time pass whatever is under way, with a step every five seconds: as much as a look at an act counts at most."""
+    for _ in range(int(seconds / LOOK_S)):
+        play.clock.advance(LOOK_S)
         play.step()
-        play.clock.advance(1)
 
 
 def test_a_call_that_hangs_is_given_up(stage: Stage, play: Play, silent: Silent) -> None:
@@ -234,7 +231,7 @@ def test_a_call_that_hangs_is_given_up(stage: Stage, play: Play, silent: Silent)
     evalai = stage.evalai.url
     stage.configure({"evalai": {"server": silent.url}})
     play.reload()
-    play.drive(lambda: silent.asked)
+    play.drive(lambda: bool(silent.taken))
     pass_seconds(play, 70)
     assert play.worker.intake.busy
     assert not play.worker.intake.failing
@@ -261,15 +258,55 @@ def test_a_webhook_that_hangs_is_given_up(stage: Stage, silent: Silent) -> None:
         play.drive()
         with play.store.write() as tx:
             tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=play.clock.now())
-        play.drive(lambda: silent.asked)
+        play.drive(lambda: bool(silent.taken))
         pass_seconds(play, 15)
-        assert play.worker.alerting.busy
-        pass_seconds(play, 6)
-        assert not play.worker.alerting.busy
+        assert len(silent.taken) == 1
+        pass_seconds(play, 10)
+        play.drive(lambda: len(silent.taken) > 1)
         pk = stage.submit("A", embeddings(1))
         play.drive(lambda: play.states().get(pk) == "published")
         with play.store.read() as tx:
             assert [alert.code for alert in tx.alerts(unsent_only=True)] == ["queue.foreign"]
+
+
+def test_a_push_that_hangs_is_given_up(stage: Stage, play: Play) -> None:
+    """Git dies with everything that it has started, the next push is made by a new one, and answers never waited."""
+    play.drive()
+    hook, pids = stage.board / "hooks" / "pre-receive", stage.folder / "hanging"
+    hook.write_text(f"#!/bin/sh\necho $$ >> {pids}\nexec sleep 100000\n")
+    hook.chmod(0o755)
+    first = stage.submit("A", embeddings(1))
+    play.drive(pids.exists)
+    pid = int(pids.read_text())
+    pass_seconds(play, 120)
+    assert psutil.pid_exists(pid)
+    second = stage.submit("B", embeddings(2))
+    play.drive(lambda: stage.status(second) == "finished")
+    assert play.worker.publishing.busy
+    pass_seconds(play, 15)
+    error = play.worker.publishing.last_error
+    assert error is not None
+    assert error.code == "act.timed_out"
+    stage.until(lambda: not psutil.pid_exists(pid))
+    hook.unlink()
+    play.drive()
+    assert {play.state(first), play.state(second)} == {State.PUBLISHED}
+    assert set(stage.teams()) == {"A", "B"}
+    assert play.alerts() == set()
+
+
+def test_boards_whose_making_hangs_are_made_again(stage: Stage) -> None:
+    """What hangs in our own computation is told, and the next cycle makes them."""
+    gate = Gate("before call boards")
+    with stage.play(checkpoint=gate) as play:
+        play.drive()
+        gate.close()
+        pk = stage.submit("A", embeddings(1))
+        play.drive(gate.reached)
+        pass_seconds(play, 905)
+        play.drive()
+        assert play.state(pk) is State.PUBLISHED
+        gate.open()
 
 
 @pytest.mark.parametrize("act", ["look", "compress"])

@@ -21,8 +21,8 @@ def publish(*, config: ConfigOption) -> None:
 
     Example: neuco-worker board publish --config challenge.yaml
     """
+    from worker.board_by_hand import publish_now
     from worker.office import opened
-    from worker.publishing import publish_now
 
     with opened(config) as office:
         published = publish_now(office)
@@ -44,7 +44,7 @@ def replay(
     """
     from leaderboard import replay as history
     from worker.office import opened
-    from worker.snapshots import snapshot
+    from worker.publishing.snapshots import snapshot
 
     with opened(config) as office:
         office.check_phase(phase)
@@ -72,7 +72,7 @@ def report(
     from leaderboard.report import report as make_report
     from scoring.standalone.ceilings import places_of
     from worker.office import opened
-    from worker.snapshots import snapshot
+    from worker.publishing.snapshots import snapshot
 
     with opened(config) as office:
         setup = office.check_phase(phase)
@@ -99,11 +99,11 @@ def freeze(
 
     Example: neuco-worker board freeze --phase dev --config challenge.yaml
     """
-    from worker import publishing
+    from worker import board_by_hand
     from worker.office import opened
 
     with opened(config) as office:
-        (publishing.thaw if undo else publishing.freeze)(office, phase)
+        (board_by_hand.thaw if undo else board_by_hand.freeze)(office, phase)
     print(f"The board of {phase} {'moves again' if undo else 'is closed'}; the daemon publishes that.")
 
 

@@ -100,7 +100,7 @@ def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
                 code="choose.selection",
             )
         tx.choose(known.phase, known.team_key, pk, reason)
-        tx.ask_for_round()
+        tx.request_publish()
         tx.log("chosen", actor=office.actor, now=office.now, submission=pk, reason=reason)
         closed = _closed(tx, known.phase)
     print(f"Submission {pk} counts now.{closed}")
@@ -124,7 +124,7 @@ def disqualify(
     with opened(config) as office, office.store.write() as tx:
         known = known_submission(tx, pk)
         tx.note(pk, excluded=None if undo else reason)
-        tx.ask_for_round()
+        tx.request_publish()
         tx.log(
             "reinstated" if undo else "disqualified",
             actor=office.actor,

@@ -179,7 +179,7 @@ def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
     from scoring.tasks import load_tasks
     from worker.challenge import is_overtaken, tasks_changed
     from worker.office import opened
-    from worker.snapshots import snapshot
+    from worker.publishing.snapshots import snapshot
 
     if config is None:
         raise OrganizerError("There is no configuration.", code="export.source")

@@ -66,7 +66,7 @@ def commit(
                 commitment=public["commitment"],
                 reason=public["reason"],
             )
-            tx.ask_for_round()
+            tx.request_publish()
     print(f"{public['commitment']} - a running daemon takes it up and publishes it.")
 
 
@@ -99,10 +99,10 @@ def reveal(
 
     Example: neuco-worker challenge reveal --phase dev --yes --config challenge.yaml
     """
+    from worker.board_by_hand import publish_now
     from worker.fairness.reveal import choose
     from worker.fairness.reveal import reveal as reveal_phases
     from worker.office import opened
-    from worker.publishing import publish_now
 
     with opened(config) as office:
         names, left_out = choose(office, phase, open_too=open_too)

@@ -14,5 +14,6 @@ def intervals_s(configuration: Configuration) -> dict[Job, float]:
         Job.POLL: configuration.evalai.poll_every,
         Job.RECONCILE: configuration.evalai.reconcile_every,
         Job.HOSTS: READ_EVERY.total_seconds(),
+        Job.PUBLISH: configuration.leaderboard.publish_every,
         Job.HOUSEKEEPING: EVERY.total_seconds(),
     }

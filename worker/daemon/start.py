@@ -22,7 +22,7 @@ from worker.daemon.metrics import StateCollector
 from worker.daemon.signals import Signals
 from worker.daemon.worker import Worker, make_client
 from worker.evalai import token_expiry
-from worker.rounds import publisher_settings
+from worker.publishing import publisher_settings
 from worker.runtime.cgroup import delegation
 from worker.secrets import read_challenge_secret
 from worker.sharing import worker_name

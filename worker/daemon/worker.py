@@ -1,6 +1,6 @@
 """The daemon: one step, repeated.
 
-:meth:`Worker.step` never sleeps and never blocks: slow things happen in lanes (threads for calls and pushes) and children (processes for
+:meth:`Worker.step` never sleeps and never blocks: slow things happen in acts (threads for calls and pushes) and children (processes for
 downloads and evaluations) that are looked after here. The time is a parameter.
 """
 
@@ -164,7 +164,7 @@ class Worker:
     @property
     def late(self) -> bool:
         """Whether something hangs that cannot even be given up."""
-        return any(part.late for part in (self.intake, self.alerting, self.housekeeping))
+        return any(part.late for part in (self.intake, self.publishing, self.alerting, self.housekeeping))
 
     def reload(
         self, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
@@ -320,6 +320,7 @@ class Worker:
         with self.context.store.write() as tx:
             self.sharing.recover(tx, now)
             tx.release_all()
+            tx.request_publish()
             tx.set_fact("started_at", now.isoformat())
             commitments.begin(tx, self.context.configuration, self.context.phases, now=now)
         self.files.clear_temporary(is_dead)

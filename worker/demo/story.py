@@ -12,6 +12,7 @@ from typing import Any
 
 from scoring.errors import InfrastructureError
 from worker import scaffold
+from worker.board_by_hand import freeze, publish_now
 from worker.demo import data
 from worker.demo.entries import HOSTS, PHASES, Entry, teams
 from worker.demo.methods import DIMENSION
@@ -19,7 +20,6 @@ from worker.demo.place import FOLDS, Place, git, prepare
 from worker.demo.runner import board, last_words, q_mean, turned_here, watch, worker
 from worker.demo.screen import Line, Screen
 from worker.office import opened
-from worker.publishing import freeze, publish_now
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
 from worker.state import Store
 from worker.status import read_status

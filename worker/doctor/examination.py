@@ -19,7 +19,7 @@ from worker.challenge import PhaseSetup, load_challenge
 from worker.configuration import Configuration, load
 from worker.doctor.labels import LabelFile, read_labels
 from worker.doctor.remote import Remote, Wait
-from worker.rounds import publisher_settings
+from worker.publishing import publisher_settings
 
 if TYPE_CHECKING:
     from worker.doctor.cost import Cost

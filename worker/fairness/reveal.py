@@ -19,8 +19,8 @@ from worker.configuration import Configuration
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.receipts import close_batch
 from worker.office import Office
+from worker.publishing.snapshots import make_rules
 from worker.secrets import read_challenge_secret
-from worker.snapshots import make_rules
 from worker.state import REVEALED, Transaction
 
 FORMAT = 1
@@ -104,7 +104,7 @@ def reveal(office: Office, phases: Collection[str], *, labels: bool) -> list[str
         for name, files in fresh.items():
             tx.add_reveal(name, files)
             tx.log("revealed", actor=office.actor, now=now, phase=name, labels=labels)
-        tx.ask_for_round()
+        tx.request_publish()
     return list(fresh)
 
 

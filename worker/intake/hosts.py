@@ -278,4 +278,4 @@ def _settle(tx: Transaction, known: Tracked, *, host: bool) -> None:
         return
     tx.set_host(known.created_by, host=host)
     if known.state in COUNTED:
-        tx.ask_for_round()  # the board may have shown it otherwise
+        tx.request_publish()  # the board may have shown it otherwise

@@ -23,6 +23,8 @@ class Job(StrEnum):
     """Comparing EvalAI's whole listing with what we know."""
     HOSTS = "hosts"
     """Reading who the challenge's hosts are."""
+    PUBLISH = "publish"
+    """Bringing the leaderboard's repository in step."""
     HOUSEKEEPING = "housekeeping"
     """Looking which stored files can go, or be compressed."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +12,6 @@ from worker.state import schema
 from worker.state.records import Alert
 from worker.state.table import Tables
 
-ROUND = "round_asked"
 RESTORED = "restored_from"  # until when the state knew everything, if it comes from a backup
 PROMISED = "promised_at"  # the latest time that is written on anything that was promised
 REVEALED = "revealed_at"  # when something was revealed last
@@ -101,11 +99,3 @@ class Notices(Tables):
         at = now if last is None else max(now, datetime.fromisoformat(last) + timedelta(microseconds=1))
         self.set_fact(PROMISED, at.isoformat())
         return at
-
-    def ask_for_round(self) -> None:
-        """Let the publisher make another round, whatever it is doing now: what a person decided is not on its boards yet."""
-        self.set_fact(ROUND, secrets.token_hex(8))
-
-    def round_asked(self) -> str | None:
-        """Return what changes with every such wish."""
-        return self.fact(ROUND)

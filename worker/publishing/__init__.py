@@ -1,0 +1,10 @@
+"""Publishing: from the score cells to a pushed board.
+
+The stage (:class:`Publishing`) decides which act is next: the boards that follow are made and stored, then the repository is brought in
+step with what is stored.
+"""
+
+from worker.publishing.pushing import publisher_settings
+from worker.publishing.stage import Publishing
+
+__all__ = ["Publishing", "publisher_settings"]

@@ -1,0 +1,35 @@
+"""What the two acts of a publish cycle have in common: how a failure is told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from leaderboard.publisher import Publisher
+from scoring.errors import NeucoError, OrganizerError
+from worker.context import Context
+from worker.runtime import Act
+from worker.runtime.acts import Result
+from worker.state import Transaction
+
+VAIN_TRIES = 3  # then the organizer is told
+
+
+class PublishAct(Act[Publisher, Result]):
+    """An act of a publish cycle.
+
+    Args:
+        context: The worker's surroundings.
+        generation: The cycle's, for whoever waits for it.
+        tries: How many cycles before this one have failed.
+    """
+
+    def __init__(self, context: Context, generation: int, *, tries: int) -> None:
+        self._context = context
+        self._generation = generation
+        self._tries = tries
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell whoever waits for it, and the organizer if it goes on; the cycle is made again."""
+        tx.fail_publish(self._generation, error)
+        if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
+            self._context.report(tx, "leaderboard.push", error, now=now)

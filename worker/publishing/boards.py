@@ -1,0 +1,189 @@
+"""From score cells to boards: what a publish cycle reads, the boards that follow from it, and how they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from leaderboard import board as boards
+from leaderboard.publisher import Publisher
+from leaderboard.snapshot import Board, PhaseSite, PhaseSnapshot, Site
+from worker.configuration import Configuration
+from worker.context import Context
+from worker.fairness import commitments, receipts
+from worker.publishing.act import PublishAct
+from worker.publishing.board_history import BoardHistory
+from worker.publishing.snapshots import snapshot
+from worker.state import PROMISED, REVEALED, Tracked, Transaction
+from worker.states import State
+
+PUSHED_COMMIT = "pushed_commit"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preconditions:
+    """What a publish cycle stands on until it is over; what has changed meanwhile makes it void, or asks for another one.
+
+    Attributes:
+        generation: The cycle brings what was requested up to this one.
+        posted: Submissions whose answers EvalAI has and that no board takes into account yet.
+        promises: Commitments, receipts and reveals: path to content.
+        tip: The commit that was pushed last.
+        records: Phase to its record.
+        revealed_at: When something was revealed last.
+    """
+
+    generation: int
+    posted: tuple[Tracked, ...]
+    promises: Mapping[str, bytes]
+    tip: str | None
+    records: Mapping[str, Mapping[str, Any] | None]
+    revealed_at: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PendingBoards:
+    """What a publish cycle brings to the repository."""
+
+    site: Site
+    new: tuple[Board, ...]
+    preconditions: Preconditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What a publish cycle reads out of the database at its beginning."""
+
+    configuration: Configuration
+    snapshots: tuple[PhaseSnapshot, ...]
+    histories: Mapping[str, tuple[Board, ...]]
+    revealed: frozenset[str]
+    promised_at: datetime | None
+    preconditions: Preconditions
+
+
+def read_inputs(
+    tx: Transaction, configuration: Configuration, phases: Collection[str], history: BoardHistory
+) -> Inputs:
+    """Read everything that a publish cycle needs: of the database alone, no file of a phase is looked at."""
+    promised = tx.fact(PROMISED)
+    return Inputs(
+        configuration=configuration,
+        snapshots=tuple(snapshot(tx, configuration, name) for name in phases),
+        histories={name: history.read(tx, name) for name in phases},
+        revealed=frozenset(tx.reveals()),
+        promised_at=datetime.fromisoformat(promised) if promised is not None else None,
+        preconditions=Preconditions(
+            generation=tx.requested_publish(),
+            posted=tuple(tx.submissions([State.POSTED])),
+            promises=promise_files(tx),
+            tip=tx.fact(PUSHED_COMMIT),
+            records={name: tx.phase_record(name) for name in phases},
+            revealed_at=tx.fact(REVEALED),
+        ),
+    )
+
+
+def promise_files(tx: Transaction) -> dict[str, bytes]:
+    """Return the files that make the challenge checkable: commitments, receipts, and what was revealed."""
+    files = {commitments.PATH: commitments.commitment_file(tx), receipts.PATH: receipts.receipts_file(tx)}
+    for revealed in tx.reveals().values():
+        files |= {path: text.encode() for path, text in revealed.items()}
+    return {path: content for path, content in files.items() if content is not None}
+
+
+def make_boards(inputs: Inputs, now: datetime) -> PendingBoards:
+    """Make the boards that follow; pure. A frozen phase gets none.
+
+    A board is never dated before the scores that it shows, whatever another machine's clock or ours says: who checks it looks for the
+    scores that stood at its time.
+    """
+    now = max(now, inputs.promised_at or now)
+    new = []
+    sites = []
+    for phase in inputs.snapshots:
+        history, record = inputs.histories[phase.codename], inputs.preconditions.records[phase.codename]
+        frozen_at = record["frozen_at"] if record is not None else None
+        if frozen_at is None:
+            following = boards.next_board(phase, history, at=now)
+            if following is not None:
+                new.append(following)
+                history = (*history, following)
+        sites.append(
+            PhaseSite(
+                codename=phase.codename,
+                title=phase.title,
+                rules=phase.rules,
+                history=history,
+                snapshot=phase
+                if phase.codename in inputs.revealed or inputs.configuration.leaderboard.publish
+                else None,
+                revealed=phase.codename in inputs.revealed,
+                frozen_at=frozen_at,
+            )
+        )
+    site = make_site(inputs.configuration, tuple(sites))
+    return PendingBoards(site=site, new=tuple(new), preconditions=inputs.preconditions)
+
+
+def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
+    """Store the new boards; what is pushed is made from the stored ones.
+
+    Returns:
+        False, and nothing is stored, if since the inputs were read somebody else made a board, or a phase was frozen, thawed, rescored or
+        revealed: a board would come after what it knows nothing of.
+    """
+    made = {board.phase for board in pending.new}
+    for site in pending.site.phases:
+        if tx.last_board(site.codename) != len(site.history) - (site.codename in made):
+            return False
+    if made and tx.fact(REVEALED) != pending.preconditions.revealed_at:
+        return False
+    if any(tx.phase_record(name) != pending.preconditions.records[name] for name in made):
+        return False
+    for board in pending.new:
+        tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
+        tx.promise_time(board.made_at)
+    return True
+
+
+def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...]) -> Site:
+    """Say what the whole site shows."""
+    server, challenge = configuration.evalai.server, configuration.evalai.challenge
+    return Site(
+        title=configuration.challenge.title,
+        phases=phases,
+        publish=frozenset(configuration.leaderboard.publish),
+        link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
+    )
+
+
+class MakeBoards(PublishAct[PendingBoards]):
+    """Make the boards that follow, and store them.
+
+    Args:
+        context: The worker's surroundings.
+        inputs: What they are made from.
+        at: When that was read, the time on the boards.
+        tries: How many cycles before this one have failed.
+    """
+
+    name = "boards"
+    what: ClassVar[str] = "The making of boards"
+    time_out_s = 900.0  # nothing outside takes part, but a large challenge has much to compute
+
+    def __init__(self, context: Context, inputs: Inputs, at: datetime, *, tries: int) -> None:
+        super().__init__(context, inputs.preconditions.generation, tries=tries)
+        self._inputs = inputs
+        self._at = at
+        self.kept = False
+
+    def perform(self, resource: Publisher) -> PendingBoards:
+        """Compute them."""
+        return make_boards(self._inputs, self._at)
+
+    def outcome(self, tx: Transaction, result: PendingBoards, now: datetime) -> None:
+        """Store them, unless somebody has decided something meanwhile."""
+        self.kept = keep_boards(tx, result)

@@ -1,0 +1,142 @@
+"""From stored boards to a pushed commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from leaderboard.files import render
+from leaderboard.publisher import Files, Published, Publisher, PublisherSettings
+from scoring.errors import NeucoError
+from worker.configuration import Configuration
+from worker.context import Context
+from worker.fairness import commitments, receipts
+from worker.intake import board_facts
+from worker.publishing import changes
+from worker.publishing.act import PublishAct
+from worker.publishing.boards import PUSHED_COMMIT, PendingBoards
+from worker.publishing.changes import HISTORY
+from worker.state import LOG_UNSEEN, Transaction
+from worker.state.cycles import Completed
+from worker.states import State
+
+README = "README.md"
+
+
+class PushBoard(PublishAct[Published]):
+    """Bring the repository in step with the stored boards.
+
+    Args:
+        context: The worker's surroundings.
+        pending: What it lacks.
+        tries: How many cycles before this one have failed.
+    """
+
+    name = "push"
+    what: ClassVar[str] = "The push of the leaderboard"
+    time_out_s = 130.0  # in all; a single process of git has less
+
+    def __init__(self, context: Context, pending: PendingBoards, *, tries: int) -> None:
+        super().__init__(context, pending.preconditions.generation, tries=tries)
+        self._pending = pending
+
+    def perform(self, resource: Publisher) -> Published:
+        """Render the site on the branch's tip and push it."""
+        return push(resource, self._pending)
+
+    def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
+        """Record that the repository shows it."""
+        record_push(tx, self._pending, result, now=now)
+
+    def recorded(self, result: Published, now: datetime) -> None:
+        """Write the log."""
+        if result.changed:
+            self._context.log.info("Board pushed.", event_key="board.pushed", commit=result.commit)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Take over what the public log has and the state lacks; tell of anything else."""
+        if not isinstance(error, receipts.LogIsAhead):
+            super().failure(tx, error, now)
+        elif receipts.take_over(tx, error):
+            self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
+
+    def give_up(self, resource: Publisher) -> None:
+        """Kill git with all that it has started; this publisher takes no more orders."""
+        resource.stop()
+
+
+def push(publisher: Publisher, pending: PendingBoards) -> Published:
+    """Render the site on the branch's tip and push it.
+
+    Raises:
+        LogIsAhead: If the branch has receipts that we lack.
+        InfrastructureError: If it has commitments that we lack.
+        NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
+    """
+    rendering = _Rendering(pending)
+    return publisher.publish(rendering.files, rendering.message)
+
+
+@dataclass(frozen=True)
+class _Rendering:
+    """What pending boards make of the branch's files; asked again when the tip has moved."""
+
+    pending: PendingBoards
+
+    def files(self, existing: Files) -> Files:
+        """Return the files that shall stand there."""
+        promises = self.pending.preconditions.promises
+        commitments.check_growth(existing.get(commitments.PATH), promises.get(commitments.PATH))
+        receipts.check_growth(existing.get(receipts.PATH), promises.get(receipts.PATH))
+        site = render(self.pending.site, readme=existing.get(README), history=existing.get(HISTORY))
+        return {**site, **promises}
+
+    def message(self, before: Files, after: Files) -> str:
+        """Say what the commit changes."""
+        return changes.message(self.pending.site, before, after)
+
+
+def record_push(tx: Transaction, pending: PendingBoards, published: Published, *, now: datetime) -> None:
+    """Record that the repository shows what was pending.
+
+    Another worker or a command may have pushed since that was read, and ours went over it, or its over ours: one more cycle shows
+    everything.
+    """
+    if tx.fact(PUSHED_COMMIT) != pending.preconditions.tip:
+        tx.request_publish()
+    for known in pending.preconditions.posted:
+        current = tx.get(known.pk)
+        # What changed while the push was under way is not on the board yet.
+        if current is not None and board_facts(current) == board_facts(known):
+            tx.move(known.pk, State.POSTED, State.PUBLISHED)
+    tx.set_fact(LOG_UNSEEN, None)
+    tx.set_fact("pushed_at", now.isoformat())
+    tx.set_fact(PUSHED_COMMIT, published.commit)
+    generation = pending.preconditions.generation
+    tx.complete_publish(Completed(generation=generation, commit=published.commit, changed=published.changed))
+    tx.resolve_alert("leaderboard.push", now=now)
+
+
+def publisher_settings(configuration: Configuration) -> PublisherSettings:
+    """Say where and as whom to push.
+
+    Raises:
+        OrganizerError: If a secret is missing.
+    """
+    leaderboard = configuration.leaderboard
+    token = configuration.secret(leaderboard.token, "leaderboard.token") if leaderboard.token else None
+    return PublisherSettings(
+        repository=configuration.repository_url,
+        branch=leaderboard.branch,
+        state_dir=configuration.state_dir / "leaderboard",
+        token=token.get_secret_value() if token is not None else None,
+        ssh_key=configuration.secret_path(leaderboard.ssh_key, "leaderboard.ssh_key")
+        if leaderboard.ssh_key
+        else None,
+        known_hosts=(
+            configuration.secret_path(leaderboard.known_hosts, "leaderboard.known_hosts")
+            if leaderboard.known_hosts
+            else None
+        ),
+    )

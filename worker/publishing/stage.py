@@ -1,0 +1,179 @@
+"""The publishing stage: whether boards are made or pushed next.
+
+A publish cycle has two acts. The boards are made from what the database says, and stored there: the history is ours, not the repository's.
+Then the repository is brought in step with the stored boards, so a push that was lost or interrupted is simply made again. Neither ever
+makes scoring wait.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from leaderboard.publisher import Publisher
+from scoring.errors import NeucoError
+from worker.backoff import Retry
+from worker.context import Context
+from worker.fairness import receipts
+from worker.publishing.act import PublishAct
+from worker.publishing.board_history import BoardHistory
+from worker.publishing.boards import MakeBoards, PendingBoards, read_inputs
+from worker.publishing.pushing import PushBoard, publisher_settings
+from worker.runtime import Job, Runner
+from worker.sharing import PUBLISHER
+from worker.state import LOG_UNSEEN
+from worker.states import State
+
+
+class Publishing:
+    """Keeps the repository in step with the score cells.
+
+    Args:
+        context: The worker's surroundings.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._publisher = Publisher(publisher_settings(context.configuration))
+        self._history = BoardHistory()
+        self._runner: Runner[Publisher] = Runner(
+            "git", context.store, wake=context.wake, checkpoint=context.checkpoint
+        )
+        self._pending: PendingBoards | None = None  # stored, and to be pushed
+        self._retry = Retry()
+        self._led = not context.sharing.shared
+        self._closes_at: datetime | None = None  # the open receipts' moment; it can only come later than this
+        self.last_error: NeucoError | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a cycle is under way."""
+        return self._runner.busy or self._pending is not None
+
+    @property
+    def late(self) -> bool:
+        """Whether an act that was given up cannot be recorded as failed."""
+        return self._runner.late
+
+    @property
+    def tries(self) -> int:
+        """How many cycles in a row have failed."""
+        return self._retry.tries
+
+    def due(self) -> bool:
+        """Tell whether the repository may be behind."""
+        with self._context.store.read() as tx:
+            behind = self._led and tx.requested_publish() > tx.completed_publish().generation
+            return behind or bool(tx.submissions([State.POSTED]))
+
+    def collect(self, now: datetime) -> bool:
+        """Take in that boards were made, or pushed."""
+        ended = self._runner.collect(now)
+        if ended is None:
+            return False
+        if ended.given_up:  # its thread may still be in the old one's hands, which takes no more orders
+            self._publisher = Publisher(publisher_settings(self._context.configuration))
+        if ended.error is not None:
+            self._failed(ended.error, now)
+        elif isinstance(ended.act, MakeBoards):
+            if ended.act.kept:
+                self._pending = ended.result
+            else:
+                self.lift_interval()  # somebody has decided or published something meanwhile: at once once more
+        else:
+            self._pending, self.last_error = None, None
+            self._retry.clear()
+        return True
+
+    def step(self, now: datetime) -> bool:
+        """Begin the next act, if one is due."""
+        if self._runner.busy or not self._leads(now):
+            return False
+        if self._may_begin(now):
+            self._close_batch(now)
+        act = self.next_act(now)
+        if act is None:
+            return False
+        if isinstance(act, MakeBoards):
+            self._context.timetable.done(Job.PUBLISH, now)
+        self._runner.start(act, self._publisher, now)
+        return True
+
+    def next_act(self, now: datetime) -> PublishAct[Any] | None:
+        """Return what is to be done next, None if nothing is due."""
+        context = self._context
+        if self._pending is not None:
+            return PushBoard(context, self._pending, tries=self.tries)
+        if not self._may_begin(now) or not self.due():
+            return None
+        with context.store.read() as tx:
+            inputs = read_inputs(tx, context.configuration, context.phases, self._history)
+        return MakeBoards(context, inputs, now, tries=self.tries)
+
+    def reload(self) -> None:
+        """Take up a changed configuration with the next cycle."""
+        self._publisher = Publisher(publisher_settings(self._context.configuration))
+        self._closes_at = None
+        self._request()
+
+    def lift_interval(self) -> None:
+        """Let the next cycle begin although `publish_every` has not passed since the last one: nothing else is left to wait for."""
+        self._context.timetable.ask(Job.PUBLISH)
+
+    def stop(self) -> None:
+        """Kill the git process that may be running, because the worker ends."""
+        self._publisher.stop()
+
+    def _leads(self, now: datetime) -> bool:
+        """Tell whether pushing is ours; whoever becomes the publisher begins with a cycle of its own."""
+        leads = self._context.sharing.leads(PUBLISHER, now)
+        if leads != self._led:
+            self._pending, self._led = None, leads
+            self._request()
+        return leads
+
+    def _request(self) -> None:
+        with self._context.store.write() as tx:
+            tx.request_publish()
+
+    def _may_begin(self, now: datetime) -> bool:
+        """Tell whether a cycle may begin now: its interval has passed, or somebody waits for it."""
+        if self._pending is not None or not self._retry.due(now):
+            return False
+        if self._context.timetable.due(Job.PUBLISH, now):
+            return True
+        with self._context.store.read() as tx:
+            return tx.publish_awaited()
+
+    def _close_batch(self, now: datetime) -> None:
+        """Publish the open receipts when their fixed moment has come, whether or not there are any.
+
+        A batch carries the time at which it is made, also when it is late: nothing that is published is dated back.
+        """
+        if self._closes_at is not None and now < self._closes_at:
+            return
+        every_s = self._context.configuration.leaderboard.receipts_every
+        with self._context.store.read() as tx:
+            entries, lines, unseen = tx.commitments(), tx.batches(), tx.fact(LOG_UNSEEN)
+        if not entries or unseen:  # a batch beside those that the public log has would be a fork of it
+            return
+        begun_at = datetime.fromisoformat(entries[0][0]["made_at"])
+        due = receipts.due_at(begun_at, receipts.made_at(lines[-1]) if lines else None, every_s)
+        if due > now:
+            self._closes_at = due
+            return
+        with self._context.store.write() as tx:
+            if len(tx.batches()) == len(lines):  # else a reveal has published them in this moment
+                receipts.close_batch(tx, made_at=tx.promise_time(now))
+            tx.request_publish()
+
+    def _failed(self, error: NeucoError, now: datetime) -> None:
+        """Make the cycle again: later, or at once from what the public log was found to have."""
+        self._pending = None
+        self.lift_interval()
+        if isinstance(error, receipts.LogIsAhead):
+            self._closes_at = None
+            return
+        self.last_error = error
+        self._retry.failed(self._context.retry_at(now, self.tries))
+        self._context.log.warning(error.sentence, event_key=error.code, tries=self.tries)

@@ -31,13 +31,13 @@ class _Pile:
     """A unit of which folds were never handed out yet."""
 
     unit: int
-    dealt: int
+    handed_out: int
     folds: int
     cost: float  # of one fold
 
     @property
     def left(self) -> int:
-        return self.folds - self.dealt
+        return self.folds - self.handed_out
 
 
 @dataclass
@@ -65,7 +65,7 @@ class FoldScheduler:
             cost: Of one of its folds, in any measure that all units share.
         """
         number, self.units = self.units, self.units + 1
-        self._piles.append(_Pile(unit=number, dealt=0, folds=folds, cost=cost))
+        self._piles.append(_Pile(unit=number, handed_out=0, folds=folds, cost=cost))
         return number
 
     def next(self, cores: int) -> Range | None:
@@ -81,12 +81,14 @@ class FoldScheduler:
         pile = self._piles[0]
         left = sum(each.left * each.cost for each in self._piles)
         folds = int(left / (cores * PARTS_PER_CORE * pile.cost))
-        dealt = Range(unit=pile.unit, first=pile.dealt, last=pile.dealt + min(max(folds, 1), pile.left))
-        pile.dealt = dealt.last
+        handed_out = Range(
+            unit=pile.unit, first=pile.handed_out, last=pile.handed_out + min(max(folds, 1), pile.left)
+        )
+        pile.handed_out = handed_out.last
         if not pile.left:
             self._piles.popleft()
-        return dealt
+        return handed_out
 
-    def give_back(self, lost: Range) -> None:
+    def requeue(self, lost: Range) -> None:
         """Let a range be handed out again, before anything else."""
         self._again.append(lost)

@@ -41,7 +41,7 @@ from scoring.local import LocalEngine
 from scoring.rows import aligned
 
 LOOK_EVERY_S = 0.1  # how often the caller's thread reports progress and asks whether to stop
-HIRE_EVERY_S = 1.0  # how often actors are looked for that are missing
+ACTORS_EVERY_S = 1.0  # how often actors are looked for that are missing
 START_WITHIN_S = 120.0  # without any actor at work for so long, the cluster counts as full or broken
 COPIED_BYTES = 2**28  # larger rows stay where all actors of a node share them
 OPEN_UNITS = (
@@ -73,7 +73,7 @@ class Scorer:
         self._stopped: deque[str] = deque(maxlen=1000)
         self._keeping = threading.Lock()
         self._kept: tuple[str, int, NDArray[np.float32]] | None = (
-            None  # errand, unit's number and rows of the last call
+            None  # job, unit's number and rows of the last call
         )
 
     @ray.method(concurrency_group="control")
@@ -82,25 +82,25 @@ class Scorer:
         return code_digest()
 
     @ray.method(concurrency_group="control")
-    def stop(self, errand: str) -> None:
-        """Drop what is scored for an errand, now and later."""
-        self._stopped.append(errand)
+    def stop(self, job: str) -> None:
+        """Drop what is scored for a job, now and later."""
+        self._stopped.append(job)
 
     @ray.method(concurrency_group="cores")
-    def score(self, unit: Unit, part: Range, errand: str) -> NDArray[np.float64]:
+    def score(self, unit: Unit, part: Range, job: str) -> NDArray[np.float64]:
         """Score a range of a unit's folds."""
         first, last = part.first, part.last
         return self._engine.score(
             replace(
                 unit,
-                rows=self._rows(unit, part.unit, errand),
+                rows=self._rows(unit, part.unit, job),
                 split_seeds=unit.split_seeds[first:last],
                 training_seeds=unit.training_seeds[first:last],
             ),
-            cancelled=lambda: errand in self._stopped,
+            cancelled=lambda: job in self._stopped,
         )
 
-    def _rows(self, unit: Unit, number: int, errand: str) -> NDArray[np.float32]:
+    def _rows(self, unit: Unit, number: int, job: str) -> NDArray[np.float32]:
         """Return rows that the kernel may take: a copy, kept for the next range, or the shared ones where copies would fill the node.
 
         The kernel jumps from row to row, and the object store lies on small pages; a copy of this process's own lies on large ones.
@@ -109,11 +109,11 @@ class Scorer:
             if unit.rows.nbytes > COPIED_BYTES:
                 self._kept = None
                 return _writable(unit.rows)
-            if self._kept is None or self._kept[:2] != (errand, number):
+            if self._kept is None or self._kept[:2] != (job, number):
                 self._kept = None  # before the next one is made
                 rows = aligned((unit.rows.shape[0], unit.rows.shape[1]))
                 rows[:] = unit.rows
-                self._kept = errand, number, rows
+                self._kept = job, number, rows
             return self._kept[2]
 
 
@@ -185,7 +185,7 @@ class RayEngine(Engine):
         Raises:
             InfrastructureError: As :meth:`score`.
         """
-        yield from _Errand(iter(units), self._namespace).run(progress, cancelled)
+        yield from _ClusterJob(iter(units), self._namespace).run(progress, cancelled)
 
     def release(self) -> None:
         """End the actors of this version, so that their cores are free for others; the next unit starts new ones."""
@@ -212,7 +212,7 @@ class _Open:
 
 
 @dataclass
-class _Errand:
+class _ClusterJob:
     """One submission on its way through the cluster."""
 
     units: Iterator[Unit]
@@ -220,7 +220,7 @@ class _Errand:
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     scheduler: FoldScheduler = field(default_factory=FoldScheduler)
     open: dict[int, _Open] = field(default_factory=dict)  # by the unit's number
-    crew: dict[str, _Node] = field(default_factory=dict)  # by name: those that can work
+    ready: dict[str, _Node] = field(default_factory=dict)  # by name: those that can work
     starting: dict[Any, tuple[str, _Node]] = field(default_factory=dict)  # by reference
     at_work: dict[Any, tuple[str, _Node, Range]] = field(default_factory=dict)
     lost: Counter[Range] = field(default_factory=Counter)
@@ -229,17 +229,17 @@ class _Errand:
         self, progress: Callable[[int], None], cancelled: Callable[[], bool]
     ) -> Iterator[NDArray[np.float64]]:
         """Deal the folds out, gather their scores as they come, and yield those of each unit in order."""
-        hired_at, worked_at = -HIRE_EVERY_S, time.monotonic()
+        started_at, worked_at = -ACTORS_EVERY_S, time.monotonic()
         try:
             while True:
                 self._take(1)
                 if not self.open:
                     return
                 now = time.monotonic()
-                if now - hired_at >= HIRE_EVERY_S:
-                    self._hire()
-                    hired_at = now
-                self._deal()
+                if now - started_at >= ACTORS_EVERY_S:
+                    self._start_actors()
+                    started_at = now
+                self._hand_out()
                 worked_at = now if self.at_work else worked_at
                 if now - worked_at > START_WITHIN_S:
                     raise InfrastructureError(
@@ -258,7 +258,7 @@ class _Errand:
                 if self.open and cancelled():
                     raise Cancelled()
         finally:
-            self._dismiss()
+            self._stop_work()
 
     def _take(self, untouched: int) -> None:
         """Put units into the cluster until so many wait to be dealt out, or no more are to come."""
@@ -273,12 +273,12 @@ class _Errand:
                 shared=ray.put(unit), scores=np.full((tasks, folds), np.nan), left=folds
             )
 
-    def _hire(self) -> None:
+    def _start_actors(self) -> None:
         """Look for an actor per node; those of earlier submissions are there already."""
-        engaged = {*self.crew, *(name for name, _ in self.starting.values())}
+        known = {*self.ready, *(name for name, _ in self.starting.values())}
         for node, cores in _nodes().items():
             name = f"scorer-{node}"
-            if name in engaged:
+            if name in known:
                 continue
             actor = (
                 _remote(concurrency_groups={"control": 1, "cores": cores})(Scorer)
@@ -295,13 +295,13 @@ class _Errand:
             )
             self.starting[actor.version.remote()] = (name, _Node(actor=actor, cores=cores))
 
-    def _deal(self) -> None:
+    def _hand_out(self) -> None:
         """Hand a range of folds to every core that is free."""
         busy = Counter(name for name, _, _ in self.at_work.values())
         total = sum(
-            node.cores for node in (*self.crew.values(), *(node for _, node in self.starting.values()))
+            node.cores for node in (*self.ready.values(), *(node for _, node in self.starting.values()))
         )
-        for name, node in self.crew.items():
+        for name, node in self.ready.items():
             for _ in range(node.cores - busy[name]):
                 part = self.scheduler.next(total)
                 if part is None:
@@ -320,18 +320,18 @@ class _Errand:
         results = []
         for reference in {*done, *more}:
             if reference in self.starting:
-                self._welcome(reference)
+                self._take_in(reference)
                 continue
             name, node, part = self.at_work.pop(reference)
             try:
                 results.append((part, ray.get(reference)))
             except LOST as error:
-                if self.crew.get(name) is node:  # else another has taken its place already
-                    del self.crew[name]
-                self._deal_again(part, error)
+                if self.ready.get(name) is node:  # else another has taken its place already
+                    del self.ready[name]
+                self._requeue(part, error)
         return results
 
-    def _welcome(self, reference: Any) -> None:
+    def _take_in(self, reference: Any) -> None:
         name, node = self.starting.pop(reference)
         try:
             digest = ray.get(reference)
@@ -343,9 +343,9 @@ class _Errand:
                 cure="Install the version of this machine on all nodes.",
                 code="engine.ray_version",
             )
-        self.crew[name] = node
+        self.ready[name] = node
 
-    def _deal_again(self, part: Range, error: Exception) -> None:
+    def _requeue(self, part: Range, error: Exception) -> None:
         self.lost[part] += 1
         if self.lost[part] >= TRIES:
             raise InfrastructureError(
@@ -353,12 +353,12 @@ class _Errand:
                 cure="Look at memory of its nodes and at `ray status`.",
                 code="engine.ray_lost",
             ) from error
-        self.scheduler.give_back(part)
+        self.scheduler.requeue(part)
 
-    def _dismiss(self) -> None:
+    def _stop_work(self) -> None:
         """Tell those who are still at work that nobody waits for them."""
-        for name in {name for name, _, _ in self.at_work.values()} & self.crew.keys():
-            self.crew[name].actor.stop.remote(self.token)
+        for name in {name for name, _, _ in self.at_work.values()} & self.ready.keys():
+            self.ready[name].actor.stop.remote(self.token)
 
 
 def _knock(address: str) -> None:

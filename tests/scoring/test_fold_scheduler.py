@@ -51,10 +51,10 @@ def test_what_is_lost_comes_first() -> None:
     scheduler.add(folds=8, cost=1.0)
     first = scheduler.next(1)
     assert first == Range(unit=0, first=0, last=4)
-    scheduler.give_back(first)
+    scheduler.requeue(first)
     assert scheduler.next(1) == first
     rest = all_of(scheduler, 1)
-    scheduler.give_back(rest[0])
+    scheduler.requeue(rest[0])
     assert all_of(scheduler, 1) == [rest[0]]
 
 

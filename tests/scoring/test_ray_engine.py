@@ -173,7 +173,7 @@ def test_large_rows_are_shared_not_copied(monkeypatch: pytest.MonkeyPatch) -> No
         scorer, listening = ray_engine.Scorer(), Listening(threads=1)
         scorer._engine = listening
         monkeypatch.setattr(ray_engine, "COPIED_BYTES", limit)
-        assert np.array_equal(scorer.score(unit, Range(unit=0, first=0, last=9), "errand"), expected)
+        assert np.array_equal(scorer.score(unit, Range(unit=0, first=0, last=9), "job"), expected)
         assert np.shares_memory(listening.taken, unit.rows) is shared
 
 

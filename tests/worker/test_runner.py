@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
@@ -327,3 +328,15 @@ def test_a_file_that_hangs_is_given_up(stage: Stage, act: str) -> None:
         assert play.alerts() == set()
         assert {play.state(pk), play.state(other)} == {State.PUBLISHED}
         gate.open()
+
+
+def test_nothing_begins_when_the_process_is_to_end(tmp_path: Path) -> None:
+    """Neither its intent is recorded nor is it performed."""
+    stopping = threading.Event()
+    with closing(Store(f"sqlite:///{tmp_path}/worker.db", stopping=stopping)) as store:
+        acts = runner(store)
+        stopping.set()
+        acts.start(Sayings("late"), "word", START)
+        assert not acts.busy
+        assert acts.collect(START) is None
+        assert said(store) is None

@@ -63,13 +63,15 @@ class ChildRunner:
         return [performance.act for performance in self._performances]
 
     def start(self, act: ChildAct, now: datetime, *, cgroup: Delegation | None = None) -> bool:
-        """Record an act's intent and start its child; tell whether it was still due.
+        """Record an act's intent and start its child; tell whether it was still due. Nothing begins when the process is to end.
 
         Args:
             act: What to do.
             now: The time.
             cgroup: Where the child gets a memory ceiling from the kernel.
         """
+        if self._store.stopping:
+            return False
         try:
             with self._store.write() as tx:
                 act.intent(tx, now)

@@ -83,13 +83,15 @@ class Runner(Generic[Resource]):
         return performance is not None and performance.ended is not None and performance.ended.given_up
 
     def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> None:
-        """Record an act's intent and begin it.
+        """Record an act's intent and begin it, unless the process is to end.
 
         Raises:
             RuntimeError: If the runner is busy; that is a defect.
         """
         if self.busy:
             raise RuntimeError(f"runner {self._name} is busy")
+        if self._store.stopping:
+            return
         if not isinstance(act, UnrecordedAct):
             with self._store.write() as tx:
                 act.intent(tx, now)

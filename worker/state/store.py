@@ -95,6 +95,11 @@ class Store:
         """Whether several daemons may work on this state: it is on a database server."""
         return self._engine.dialect.name != "sqlite"
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the process is to end: no act begins any more, and no write waits for a lock."""
+        return self._stopping.is_set()
+
     def post(self, name: str) -> servers.Post:
         """Return a post that one daemon at a time can hold; on a database server only."""
         post = servers.Post(self._engine, name)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from leaderboard.publisher import Published, Publisher
 from scoring.errors import InfrastructureError
+from worker.challenge.setups import put_on_record
 from worker.fairness import commitments, receipts
 from worker.office import Office
 from worker.publishing.board_history import BoardHistory
@@ -59,7 +60,7 @@ def freeze(office: Office, phase: str) -> None:
         if tx.phase_record(phase) != pending.preconditions.records[phase]:  # a rescore would be closed out
             raise _busy()
         if setup is not None:
-            tx.record_phase(phase, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
+            put_on_record(tx, setup.record, files=setup.files, now=office.now)
         tx.freeze_phase(phase, at=office.now)
         tx.request_publish()
         tx.log("frozen", actor=office.actor, now=office.now, phase=phase)

@@ -36,18 +36,25 @@ One YAML file per challenge. [`challenge.yaml`](challenge.yaml) is a complete ex
   challenge at EvalAI need a restart.
 """
 EPILOGUE = """\
-## What a change does to scores
+## What a change does to a phase
 
-`phases.<codename>.folds`, `phases.<codename>.ids`, `submission.embedding_dim`, `challenge.secret` and these keys of `scoring` decide
-numbers: {recipe}. They are part of the protocol's hash: after a change every score is missing until
-`neuco-worker challenge rescore` fills it in. A changed or added label file holds its phase until the same command takes it up. No other
-key changes a score: `engine` and `threads` only change how long it takes.
+A phase is recorded when the worker first sees it: its ids, its labels and the keys below. Until its first score, every start and reload
+records it again if something changed. From the first score on, edited files and keys have no effect; `status` and `doctor` say what differs
+from the record, and a command takes it up:
+
+- `neuco-worker challenge rescore` takes up what decides scores, and scores what is missing: label files, `phases.<codename>.ids`,
+  `phases.<codename>.folds`, `submission.embedding_dim`, `challenge.secret`, and of `scoring` {recipe}.
+  It takes up `scoring.engine` too, for which nothing is scored again: an engine changes no score.
+- `neuco-worker challenge rules --reason TEXT` takes up what decides the board: `selection`, `visibility` and `eligible_if_scored_in` of a
+  phase; `baselines`, `baselines_weigh`, `hidden_teams`, `ghost_task` and `decimals` of `leaderboard`. The next board follows them.
+- A reload takes up everything else.
+
+The worker does not start with another `challenge.secret` than the one that a phase with scores was recorded with.
 
 A submission is one of the hosts' own if a member of the challenge's host team at EvalAI sent it. No name of a team or
 method makes a participant's submission a baseline. A host's that is not a baseline is a trial: it is answered and never on the board.
 
-`selection`, `visibility`, `eligible_if_scored_in`, `baselines`, `baselines_weigh`, `hidden_teams` and `ghost_task` decide the board and
-may change at any time; what is frozen (`neuco-worker board freeze`) stays.
+What is frozen (`neuco-worker board freeze`) stays, whatever the rules.
 
 Beside this file lies what else comes with the software: [`participant/`](participant/README.md) (how to write a valid submission),
 `bundle/` (templates of EvalAI's challenge bundle, used by `init`), [`demo/`](demo/README.md) (the data of `neuco-worker demo`).

@@ -12,7 +12,7 @@ import structlog
 
 from scoring.errors import NeucoError
 from worker.backoff import backoff
-from worker.challenge import PhaseSetup
+from worker.challenge.setups import PhaseSetup
 from worker.configuration import Configuration
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
@@ -26,7 +26,7 @@ class Context:
 
     Attributes:
         configuration: As read at start or at the last reload.
-        phases: The phases, ready to score.
+        phases: The phases as they are on record.
         store: Durable state.
         random: Source of jitter.
         name: This worker's name in attempts and logs.
@@ -36,8 +36,6 @@ class Context:
         timetable: What is done again and again, and when it is due.
         sharing: What other daemons on the same state mean to this one.
         cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
-        behind: Phases left to other machines: their scores stand on files that lie there and not here.
-        doubted: Phases whose files a child found to be others than we read; a daemon that is alone tries them again and again instead.
     """
 
     configuration: Configuration
@@ -51,8 +49,6 @@ class Context:
     checkpoint: Callable[[str], None] = lambda _: None
     sharing: Alone = field(default_factory=lambda: Alone("worker"))
     cgroup: Delegation | None = None
-    behind: frozenset[str] = frozenset()
-    doubted: set[str] = field(default_factory=set)
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def mode(self) -> str | None:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scoring.errors import OrganizerError
-from worker.challenge import PhaseSetup, read_challenge
+from worker.challenge.files import read_phase, read_secret
+from worker.challenge.setups import PhaseSetup
 from worker.configuration import Configuration, Phase, load
 from worker.fetching.files import FileStore
 from worker.state import Store, Tracked, Transaction
@@ -37,17 +38,19 @@ class Office:
     clock: Callable[[], datetime]
 
     def phases(self) -> Mapping[str, PhaseSetup]:
-        """Read the phases from their files; see :func:`worker.challenge.read_challenge`."""
-        return read_challenge(self.configuration, self.store)
+        """Read all phases as :meth:`phase` does."""
+        return {codename: self.phase(codename) for codename in self.configuration.phases}
 
     def phase(self, codename: str) -> PhaseSetup:
-        """Read one phase by name.
+        """Read one phase as its files and settings are now, whatever is on record.
 
         Raises:
-            OrganizerError: If there is no such phase.
+            OrganizerError: If there is no such phase; as :func:`worker.challenge.files.read_phase`.
         """
         self.check_phase(codename)
-        return self.phases()[codename]
+        with self.store.read() as tx:
+            beacon = tx.beacon()
+        return read_phase(self.configuration, codename, read_secret(self.configuration), beacon)
 
     def check_phase(self, codename: str) -> Phase:
         """Return a phase's section of the configuration; its files are not read.

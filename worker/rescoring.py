@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from typing import Any
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from scoring.scorecard import Scorecard
 from worker import answers
-from worker.challenge import PhaseSetup
+from worker.challenge.files import read_secret
+from worker.challenge.setups import PhaseSetup, put_on_record, read_record
 from worker.evaluation.evaluate_child import order_for
 from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q, save_card
 from worker.fairness import commitments
@@ -55,7 +56,8 @@ class Plan:
 
     Attributes:
         setup: The phase as its files are now.
-        changed: Whether tasks or protocol differ from what the scores so far stand on.
+        changed: Whether tasks or protocol differ from those of the scores so far.
+        recorded: Whether the phase is on record as its files are now.
         added: New or changed task identifiers.
         dropped: Task identifiers that are gone.
         missing: Rows to complete.
@@ -65,6 +67,7 @@ class Plan:
 
     setup: PhaseSetup
     changed: bool
+    recorded: bool
     added: tuple[str, ...]
     dropped: tuple[str, ...]
     missing: tuple[Missing, ...]
@@ -76,21 +79,31 @@ def make_plan(office: Office, setup: PhaseSetup) -> Plan:
     """Say what has to be done, without doing it."""
     with office.store.read() as tx:
         record = tx.phase_record(setup.codename)
+        setup = _with_rules(tx, setup)
         rows = _rows(tx, setup)
         missing = _missing(office, tx, setup, rows)
         per_fold = tx.seconds_per_fold(setup.codename)
     before = {} if record is None else record["tasks"]
-    changed = record is not None and not setup.is_recorded(record)
+    changed = record is not None and not setup.record.scores_as(record["protocol_hash"], before)
     cells = sum(len(row.tasks) for row in missing)
     return Plan(
         setup=setup,
         changed=changed,
+        recorded=record is not None and setup.is_recorded(record),
         added=tuple(sorted(name for name, version in setup.tasks.items() if before.get(name) != version)),
         dropped=tuple(sorted(set(before) - set(setup.tasks))),
         missing=missing,
         rows=len(rows),
         seconds=None if per_fold is None else per_fold * cells * setup.protocol.folds,
     )
+
+
+def _with_rules(tx: Transaction, setup: PhaseSetup) -> PhaseSetup:
+    """Return a phase as its files are, by the rules that are on record: those change by a command of their own."""
+    recorded = read_record(tx, setup.codename)
+    if recorded is None:
+        return setup
+    return replace(setup, record=replace(setup.record, rules=recorded.rules))
 
 
 def _rows(tx: Transaction, setup: PhaseSetup) -> dict[str, list[Tracked]]:
@@ -148,7 +161,7 @@ def carry_out(
         progress: Called with rows done and rows in all.
 
     Raises:
-        OrganizerError: If a stored file is gone, embeddings cannot be scored on the new tasks, or the labels changed again meanwhile.
+        OrganizerError: If a stored file is gone, or embeddings cannot be scored on the new tasks.
         InfrastructureError: If an evaluation died; running it again goes on from there.
     """
     setup, missing, done = plan.setup, plan.missing, 0
@@ -200,7 +213,6 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
 
     Raises:
         InfrastructureError: If the child died, or took longer or more memory than it may.
-        OrganizerError: If the labels changed meanwhile.
         ParticipantError: If these embeddings cannot be scored on these tasks.
     """
     file = office.files.find(row.file_hash or "")
@@ -257,7 +269,8 @@ class FillRow(ChildAct):
 
     def order(self) -> dict[str, Any]:
         """Say which file to score on which tasks."""
-        return order_for(self._setup, self._office.configuration, self._file, tasks=self._row.tasks)
+        configuration, tasks = self._office.configuration, self._row.tasks
+        return order_for(self._setup, configuration, self._file, folder=self.folder, tasks=tasks)
 
     def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
         """Keep the cells."""
@@ -302,13 +315,14 @@ class RowOverLimit(InfrastructureError):
 
 
 def _take_up(office: Office, tx: Transaction, setup: PhaseSetup) -> int:
-    """Let the phase stand on its present tasks, and owe EvalAI every answer that changed."""
-    decimals = office.configuration.leaderboard.decimals
+    """Put the phase on record as its files are, and owe EvalAI every answer that changed."""
+    setup = _with_rules(tx, setup)
+    decimals = setup.rules.decimals
     changed = 0
     now = office.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
     before = tx.phase_record(setup.codename)
-    renewed = before is None or not setup.is_recorded(before)
-    tx.record_phase(setup.codename, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
+    renewed = before is None or not setup.record.scores_as(before["protocol_hash"], before["tasks"])
+    put_on_record(tx, setup.record, files=setup.files, now=now)
     tx.request_publish()
     for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
         if known.content_hash is None or known.answer is None:
@@ -326,7 +340,7 @@ def _take_up(office: Office, tx: Transaction, setup: PhaseSetup) -> int:
         _answer_again(tx, known, answer, q_mean, now)
     if renewed:
         reason = f"tasks or protocol of {setup.codename} changed"
-        commitments.renew(tx, office.configuration, setup, reason=reason, now=now)
+        commitments.commit(tx, read_secret(office.configuration), [setup], reason=reason, now=now)
     tx.log(
         "rescored",
         actor=office.actor,

@@ -119,7 +119,7 @@ def covered(code: str, known: set[str]) -> bool:
 def test_the_collector_finds_what_there_is() -> None:
     """Guard for the tests below: codes of every way of raising one are among those found."""
     found = codes(alerts=True)
-    assert found >= {"evalai.token_refused", "facts.phase_differs", "queue.foreign", "tasks.changed"}
+    assert found >= {"evalai.token_refused", "facts.phase_differs", "queue.foreign", "phase.not_recorded"}
     assert found >= {"disk.reserve", "leaderboard.push_refused", "state.newer", "unexpected"}
     assert not found & {"file.invalid", "sandbox.port_taken", "init.exists"}
 

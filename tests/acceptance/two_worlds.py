@@ -25,10 +25,11 @@ from leaderboard.figures import Private
 from leaderboard.files import render
 from leaderboard.snapshot import Board, PhaseSite, Standing
 from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
+from worker.challenge.files import rules_of
 from worker.configuration import load
 from worker.fairness import commitments, receipts
 from worker.publishing.boards import make_site
-from worker.publishing.snapshots import make_rules
+from worker.publishing.snapshots import board_rules
 from worker.sandbox import ManualClock
 from worker.states import ACTIVE
 
@@ -403,7 +404,9 @@ def _not_derived(play: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> list[
             PhaseSite(
                 codename=phase,
                 title=phase,
-                rules=make_rules(configuration, phase, chosen={}),
+                rules=board_rules(
+                    rules_of(configuration, phase), epsilon=configuration.scoring.epsilon, chosen={}
+                ),
                 history=tuple(boards[: sequences[phase]]),
             )
             for phase, boards in histories.items()

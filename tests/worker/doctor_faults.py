@@ -10,10 +10,11 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,10 +27,13 @@ import yaml
 from leaderboard.readme import BEGIN, END
 from tests.worker.stage import ROOT, clean_environment, git, merged
 from worker.bundle import LEADERBOARD
+from worker.configuration import load
 from worker.doctor import Level, Report, examine
+from worker.fairness.recording import record_phases
 from worker.runtime.limits import GIGABYTE
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
+from worker.state import Store
 
 ROWS, DIM, FOLDS = 80, 8, 10
 SECRET_LABEL = "8675309"  # a label that must never be shown
@@ -352,6 +356,25 @@ def _installed(clinic: Clinic) -> None:
     shutil.copytree(ROOT / "deploy" / "systemd", units)
 
 
+def _edited(clinic: Clinic) -> None:
+    """Record the phases as a first start does, and change a label file afterwards."""
+    clinic.open()
+    configuration = load(clinic.path)
+    with closing(Store(configuration.database_url)) as store:
+        record_phases(store, configuration, now=datetime.now(UTC))
+    clinic.labels("dev", "alpha__regr.csv", label_rows("dev")["gamma__regr.csv"])
+
+
+def _other_secret(clinic: Clinic) -> None:
+    """Record a phase and score in it, and change the secret afterwards."""
+    _edited(clinic)
+    with closing(sqlite3.connect(clinic.folder / "state" / "worker.db")) as database, database:
+        columns = [row[1] for row in database.execute("PRAGMA table_info(cells)")]
+        values = ["dev" if name == "phase" else 1 for name in columns]
+        database.execute(f"INSERT INTO cells VALUES ({', '.join('?' * len(values))})", values)
+    (clinic.folder / "challenge.secret").write_text(os.urandom(32).hex())
+
+
 def _board_in_tmp(clinic: Clinic) -> None:
     _installed(clinic)
     clinic.change({"leaderboard": {"repository": "/tmp/board.git"}})
@@ -484,6 +507,7 @@ FAULTS: dict[str, Fault] = {
     "machine.threads": warning(changing({"scoring": {"threads": 4096}})),
     "machine.cache": warning(lambda clinic: clinic.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache")),
     "machine.metrics": failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}})),
+    "records.same": warning(_edited),
     "cost.seconds": failing(changing({"submission": {"deadline": 1e-6}})),
     "cost.answer_grid": warning(changing({"submission": {"answer_grid": 0}})),
     "cost.size": failing(changing({"submission": {"max_megabytes": 0.001}})),
@@ -534,6 +558,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("machine.service", failing(_board_in_tmp)),
     ("machine.memory", failing(changing({"submission": {"memory_gigabytes": 0.1}}))),
     ("machine.metrics", warning(_taken_port)),
+    ("records.same", failing(_other_secret)),
     ("cost.answer_grid", warning(changing({"submission": {"answer_grid": 1e-6}}))),
 ]
 """More of what a check must notice."""

@@ -28,7 +28,7 @@ import psutil
 import yaml
 
 from scoring.scorecard import Scorecard
-from worker.challenge import load_challenge, read_challenge
+from worker.challenge.files import read_phases
 from worker.configuration import load
 from worker.daemon import Worker, make_client
 from worker.evaluation import evaluate_child
@@ -82,10 +82,12 @@ def score_ahead(folder: Path, place: Path) -> None:
     with Stage(folder) as stage:
         configuration, store = load(stage.path), stage.store()
         file = folder / "submission.csv"
-        for phase, setup in load_challenge(configuration).items():
+        for phase, setup in read_phases(configuration).items():
             for seed in range(AHEAD if phase == "dev" else 2):
                 file.write_bytes(embeddings(seed))
-                order = order_for(setup, configuration, file, tasks=tuple(setup.tasks))
+                order = order_for(
+                    setup, configuration, file, folder=folder / "child", tasks=tuple(setup.tasks)
+                )
                 result = evaluate_child.main(order, lambda **_: None)
                 card = Scorecard.from_json(result["scorecard"])
                 with store.write() as tx:
@@ -374,7 +376,6 @@ class Play:
         self.store = Store(configuration.database_url, checkpoint=self._checkpoint)
         self.worker = Worker(
             configuration,
-            read_challenge(configuration, self.store),
             self.store,
             make_client(configuration, clock=self.clock.now),
             now=self.clock.now(),
@@ -398,7 +399,7 @@ class Play:
     def reload(self) -> None:
         """Take up the configuration file again."""
         configuration = load(self.stage.path)
-        self.worker.reload(configuration, read_challenge(configuration, self.store), now=self.clock.now())
+        self.worker.reload(configuration, now=self.clock.now())
 
     def step(self) -> bool:
         """Do one step."""

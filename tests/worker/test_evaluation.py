@@ -17,8 +17,8 @@ import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.gate import hanging
-from tests.worker.stage import IDS, LIMIT_S, NEW, Play, Stage, embeddings
-from worker.challenge import load_challenge
+from tests.worker.stage import LIMIT_S, NEW, Play, Stage, embeddings
+from worker.challenge.files import read_phases
 from worker.configuration import load
 from worker.runtime.cgroup import Delegation
 from worker.runtime.children import Child
@@ -137,10 +137,10 @@ def test_a_memory_limit_that_no_good_file_fits_into_is_refused(stage: Stage) -> 
     with pytest.raises(
         OrganizerError, match=r"to read a good file of phase dev .* may take 0\.25 GB"
     ) as refused:
-        load_challenge(load(stage.path))
+        read_phases(load(stage.path))
     assert (refused.value.code, refused.value.cure.split(" or ")[0]) == ("config.memory", "Set it to 1")
     stage.configure({"submission": {"memory_gigabytes": 0.3}})
-    assert set(load_challenge(load(stage.path))) >= {"dev"}
+    assert set(read_phases(load(stage.path))) >= {"dev"}
 
 
 @pytest.mark.parametrize("stage_name", ["reading", "scoring"])
@@ -255,58 +255,26 @@ def test_a_cancellation_while_scoring_ends_the_child(slow: Stage) -> None:
         assert slow.posts(pk) == []
 
 
-def test_a_changed_label_file_holds_and_goes_on_when_mended(stage: Stage, play: Play) -> None:
-    """Labels that changed under a running worker are the organizer's fault: alert, hold, and no number."""
+def test_an_edited_label_file_changes_nothing(stage: Stage, play: Play) -> None:
+    """What is scored after an edit, a restart in between or not, is scored on the labels that are on record."""
     first = stage.submit("A", embeddings(1))
     play.drive()
-    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
-    good = file.read_text()
-    file.write_text(good.replace(good.splitlines()[1], f"{IDS[0]},17.5"))
-    pk = stage.submit("B", embeddings(NEW))
-    play.drive(lambda: "tasks.changed" in play.alerts())
-    assert stage.posts(pk) == []
-    assert play.known(pk).hold == "tasks.changed"
-    assert stage.status(pk) == "running"
-    file.write_text(good)
+    for file in (stage.folder / "tasks" / "dev").iterdir():
+        file.write_text("nonsense")
+    before = stage.submit("B", embeddings(NEW))
     play.drive()
-    assert stage.status(pk) == "finished"
-    assert play.alerts() == set()
-    assert len(stage.posts(first)) == 1
-
-
-def test_a_changed_label_file_at_start_holds_too(stage: Stage, play: Play) -> None:
-    """A restart on other labels than the scores stand on holds the phase's submissions until they are put back."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
-    good = file.read_text()
-    file.write_text(good.replace(good.splitlines()[1], f"{IDS[0]},17.5"))
     play.restart()
-    pk = stage.submit("B", embeddings(2))
-    play.drive(lambda: "tasks.changed" in play.alerts())
-    assert stage.posts(pk) == []
-    file.write_text(good)
-    play.restart()
+    after = stage.submit("C", embeddings(NEW + 1))
     play.drive()
-    assert stage.status(pk) == "finished"
+    assert [stage.status(pk) for pk in (first, before, after)] == ["finished"] * 3
     assert play.alerts() == set()
+    with play.store.read() as tx:
+        assert (
+            len({(cell["task"], cell["version"]) for cell in tx.all_cells() if cell["phase"] == "dev"}) == 3
+        )
 
 
-def test_a_held_phase_does_not_hold_up_another(stage: Stage, play: Play) -> None:
-    """Submissions that wait for the organizer keep nobody else from being fetched and scored."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
-    file.write_text(file.read_text().replace("img_000,", "img_000,9"))
-    for team in "ABC":
-        stage.submit(team, embeddings(NEW + ord(team)))
-    play.drive(lambda: "tasks.changed" in play.alerts())
-    pk = stage.submit("D", embeddings(1), phase="eval")
-    play.drive(lambda: stage.status(pk) == "finished")
-    assert stage.teams("eval") == [] or stage.teams("eval") == ["D"]
-
-
-def test_a_reload_under_way_mixes_no_protocols(slow: Stage) -> None:
+def test_a_rescore_under_way_mixes_no_protocols(slow: Stage) -> None:
     """Cells that were computed under the old protocol are kept under the old one."""
     slow.configure({"phases": {"dev": {"folds": 2000}}})
     with slow.play() as play:
@@ -314,14 +282,14 @@ def test_a_reload_under_way_mixes_no_protocols(slow: Stage) -> None:
         pk = slow.submit("A", embeddings(NEW))
         reach(play, "scoring")
         slow.configure({"phases": {"dev": {"folds": 4}}})
-        play.reload()
+        slow.rescore()
         play.drive(lambda: play.state(pk) not in (State.SCORING, State.FETCHED))
         new = play.worker.context.phases["dev"].protocol.hash
         assert new != old
         with play.store.read() as tx:
             content = play.known(pk).content_hash or ""
             assert {len(cell["folds"]) for cell in tx.cells(content, old)} == {2000}
-            assert all(len(cell["folds"]) == 4 for cell in tx.cells(content, new))
+            assert {len(cell["folds"]) for cell in tx.cells(content, new)} == {4}
 
 
 def test_no_process_to_be_had_is_tried_again(stage: Stage, play: Play) -> None:

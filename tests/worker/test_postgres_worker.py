@@ -13,12 +13,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.worker.postgres_server import Server, binaries, server
 from tests.worker.stage import NEW, Play, Stage, embeddings
 from worker import sharing
-from worker.challenge import read_challenge
 from worker.configuration import load
 from worker.daemon import Worker, make_client
 from worker.fetching.stage import AHEAD
@@ -97,7 +95,6 @@ class Colleague(Play):
         self.store = Store(configuration.database_url)
         self.worker = Worker(
             configuration,
-            read_challenge(configuration, self.store),
             self.store,
             make_client(configuration, clock=self.clock.now),
             now=self.clock.now(),
@@ -228,29 +225,6 @@ def test_a_dead_worker_is_replaced(shared: Stage, hire: Hire, tmp_path: Path) ->
     assert shared.teams() == ["A"]
 
 
-def test_a_machine_with_outdated_files_leaves_its_work_to_others(
-    shared: Stage, hire: Hire, tmp_path: Path
-) -> None:
-    """A rescore took up tasks that lie on one machine; the other neither fetches nor keeps what it could not score, until it has them."""
-    elsewhere = second_machine(shared, tmp_path / "two", own_tasks=True)
-    here = hire("here")
-    there = hire("there", path=elsewhere)
-    first = [shared.submit(f"team {number}", embeddings(number)) for number in range(4)]
-    together(
-        [there], lambda: list(there.states().values()).count("fetched") > 0 or all_in(there, State.PUBLISHED)
-    )
-    shared.add_task("late__regr", seed=1)
-    assert shared.rescore() == sum(there.known(pk).answer is not None for pk in first)
-    late = [shared.submit(f"late {number}", embeddings(number)) for number in range(4)]
-    together([there, here], lambda: all_in(here, State.PUBLISHED))
-    scored = workers_of(here)
-    assert {scored[pk][-1] for pk in late} == {"here"}
-    assert all(len(shared.posts(pk)) >= 1 for pk in (*first, *late))
-    assert there.worker.context.behind == {"dev"}
-    shutil.copy(shared.folder / "tasks" / "dev" / "late__regr.csv", elsewhere.parent / "tasks" / "dev")
-    together([there, here], lambda: not there.worker.context.behind)
-
-
 def test_a_claim_on_what_another_machine_fetched_is_given_up(
     shared: Stage, hire: Hire, tmp_path: Path
 ) -> None:
@@ -268,42 +242,6 @@ def test_a_claim_on_what_another_machine_fetched_is_given_up(
         assert tx.attempts(pk=pk, open_only=True) == []
     assert here.state(pk) is State.FETCHED
     assert here.worker.sharing.claim(pk, now)
-
-
-def test_files_that_are_edited_under_a_worker_do_not_hold_up_the_others(
-    shared: Stage, hire: Hire, tmp_path: Path
-) -> None:
-    """Its child finds it; from then on the other machine scores, until the files are put back."""
-    elsewhere = second_machine(shared, tmp_path / "two", own_tasks=True)
-    there = hire("there", path=elsewhere)
-    together([there], lambda: there.worker.intake.session.connected)
-    spoilt = elsewhere.parent / "tasks" / "dev" / "alpha__regr.csv"
-    right = spoilt.read_text()
-    spoilt.write_text(right.replace("img_000,", "img_000,7", 1))
-    pks = [shared.submit(f"team {number}", embeddings(NEW + number)) for number in range(4)]
-    together([there], lambda: there.worker.context.behind == {"dev"})
-    here = hire("here")
-    together([there, here], lambda: all_in(here, State.PUBLISHED))
-    scored = workers_of(here)
-    assert {scored[pk][-1] for pk in pks} == {"here"}
-    assert all(len(shared.posts(pk)) == 1 for pk in pks)
-    spoilt.write_text(right)
-    together([there, here], lambda: not there.worker.context.behind)
-
-
-def test_a_phase_that_one_machine_does_not_know_is_scored_by_the_other(
-    shared: Stage, hire: Hire, tmp_path: Path
-) -> None:
-    """A phase was added and one worker not reloaded yet: it takes none of its submissions, and says why."""
-    elsewhere = second_machine(shared, tmp_path / "two")
-    document = yaml.safe_load(elsewhere.read_text())
-    del document["phases"]["eval"]
-    elsewhere.write_text(yaml.safe_dump(document))
-    here, there = hire("here"), hire("there", path=elsewhere)
-    pks = [shared.submit(f"team {number}", embeddings(number), phase="eval") for number in range(4)]
-    together([here, there], lambda: all_in(here, State.PUBLISHED))
-    assert {pk: workers_of(here)[pk][-1] for pk in pks} == dict.fromkeys(pks, "here")
-    assert here.alerts() <= {"facts.phase_unconfigured"}
 
 
 def test_a_worker_that_slept_is_fenced(shared: Stage, hire: Hire) -> None:

@@ -14,7 +14,7 @@ from leaderboard import board as boards
 from scoring.errors import OrganizerError
 from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
-from worker.challenge import load_challenge, read_challenge
+from worker.challenge.files import read_phases, read_secret
 from worker.configuration import load
 from worker.fairness import commitments
 from worker.fairness.public import opened as opened_repository
@@ -125,8 +125,8 @@ def test_commitments_are_in_the_order_of_their_times(stage: Stage, play: Play) -
     configuration = load(stage.path)
     early = datetime.now(UTC) - timedelta(hours=1)
     with play.store.write() as tx:
-        phases = read_challenge(configuration, play.store)
-        commitments.commit_again(tx, configuration, phases, reason="behind", now=early)
+        phases = read_phases(configuration).values()
+        commitments.commit_again(tx, read_secret(configuration), phases, reason="behind", now=early)
         times = [public["made_at"] for public, _ in tx.commitments()]
     assert len(times) == 3
     assert times == sorted(times)
@@ -137,18 +137,17 @@ def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
     with Stage(tmp_path, clock=ManualClock(datetime.now(UTC))) as stage, stage.play() as play:
         play.drive()
         configuration = load(stage.path)
-        before = load_challenge(configuration)
+        secret, before = read_secret(configuration), read_phases(configuration)
         done = stage.command(*BEACON)
         assert done.returncode == 0, done.stderr
         with play.store.read() as tx:
             committed = len(tx.commitments())
         with play.store.write() as tx, pytest.raises(OrganizerError) as error:
-            commitments.begin(tx, configuration, before, now=play.clock.now())
+            commitments.begin(tx, secret, before.values(), now=play.clock.now())
         assert error.value.code == "secret.edited"
         with play.store.write() as tx:
-            commitments.begin(
-                tx, configuration, read_challenge(configuration, play.store), now=play.clock.now()
-            )
+            mixed = read_phases(configuration, tx.beacon())
+            commitments.begin(tx, secret, mixed.values(), now=play.clock.now())
             assert len(tx.commitments()) == committed
         stage.submit("A", embeddings(1))
         play.restart()
@@ -181,6 +180,10 @@ def test_rules_may_change_on_the_way(stage: Stage, play: Play, change: dict[str,
     if "scoring" in change:  # of every phase
         stage.rescore("dev")
         stage.rescore("eval")
+    else:
+        done = stage.command("challenge", "rules", "--reason", "announced")
+        assert done.returncode == 0, done.stderr
+        assert all(name in done.stdout for name in change["leaderboard"])
     play.drive()
     stage.submit("C", embeddings(2))
     play.drive()
@@ -259,12 +262,12 @@ def test_a_reveal_is_told_once(stage: Stage, play: Play) -> None:
 
 
 def test_a_reveal_that_cannot_be_leaves_nothing(stage: Stage, play: Play) -> None:
-    """Tasks that changed between the last board and the reveal: no batch is closed and no document kept."""
+    """A secret that is not the one that was committed to: no batch is closed and no document kept."""
     stage.submit("A", embeddings(0))
     play.drive()
-    stage.add_task("late__regr", seed=2)
+    (stage.folder / "challenge.secret").write_text("6b" * 32)
     with opened(stage.path) as office, pytest.raises(OrganizerError) as error:
         reveal(office, ["dev", "eval"], labels=True)
-    assert error.value.code == "tasks.changed"
+    assert error.value.code == "secret.changed"
     with play.store.read() as tx:
         assert (tx.batches(), tx.reveals()) == ([], {})

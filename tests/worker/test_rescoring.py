@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,28 +56,26 @@ def test_the_board_follows_a_rescore_however_quickly_its_answers_are_posted(stag
     assert play.alerts() == set()
 
 
-def test_the_board_goes_on_while_the_files_are_not_what_scores_stand_on(stage: Stage, play: Play) -> None:
-    """A worker that starts on other tasks says so; its board shows what EvalAI shows, and follows what a person decides."""
+def test_an_edited_phase_goes_on_as_it_was_recorded(stage: Stage, play: Play) -> None:
+    """Neither a start nor a decision of a person takes files up; `status` says that they differ, and a rescore takes them up."""
     stage.submit("A", embeddings(1))
     gone = stage.submit("B", embeddings(2))
     play.drive()
     board = {row["team"]: row["q_mean"] for row in stage.boards()}
     stage.add_task("early__regr", seed=1)
     play.restart()
-    play.drive(lambda: play.alerts() == {"tasks.changed"})
-    stage.submit("C", embeddings(0), phase="eval")
-    play.drive(lambda: not play.worker.publishing.due() and stage.teams("eval") == ["C"])
-    assert {row["team"]: row["q_mean"] for row in stage.boards()} == board
     assert stage.command("challenge", "disqualify", str(gone), "--reason", "a test").returncode == 0
-    assert stage.command("board", "publish").returncode == 0
-    assert [(row["team"], row["q_mean"]) for row in stage.boards()] == [("A", board["A"])]
-    refused = stage.command("challenge", "reveal", "--open", "--phase", "dev", "--yes")
-    assert refused.returncode == 2
-    assert "challenge rescore" in refused.stderr
-    assert play.alerts() == {"tasks.changed"}
-    stage.rescore()
     play.drive()
+    assert [(row["team"], row["q_mean"]) for row in stage.boards()] == [("A", board["A"])]
     assert play.alerts() == set()
+    [told] = json.loads(stage.command("status", "--json").stdout)["differences"]
+    assert told["phase"] == "dev"
+    assert "its tasks or their labels changed" in told["sentence"]
+    assert "challenge rescore" in told["cure"]
+    assert "early" not in json.dumps(told)
+    stage.rescore()
+    assert json.loads(stage.command("status", "--json").stdout)["differences"] == []
+    play.drive()
     assert [row["team"] for row in stage.boards()] == ["A"]
     assert stage.boards()[0]["q_mean"] != board["A"]
 
@@ -87,10 +86,11 @@ def test_a_board_shows_what_evalai_shows_while_epsilon_is_another(stage: Stage, 
     play.drive()
     stage.configure({"scoring": {"epsilon": 0.5}})
     play.reload()
-    play.drive(lambda: play.alerts() == {"tasks.changed"})
     assert stage.command("challenge", "disqualify", str(gone), "--reason", "a test").returncode == 0
-    play.drive(lambda: stage.teams() == ["A"])
+    play.drive()
+    assert stage.teams() == ["A"]
     assert stage.boards()[0]["q_mean"] == stage.stdout(pk)["q_mean"]
+    assert "scoring.epsilon changed" in stage.command("status").stdout
 
 
 def test_a_submission_under_way_is_answered_on_the_new_tasks(stage: Stage) -> None:
@@ -98,7 +98,7 @@ def test_a_submission_under_way_is_answered_on_the_new_tasks(stage: Stage) -> No
     with stage.play(checkpoint=rescoring_at(stage, "after child evaluate")) as play:
         pk = stage.submit("A", embeddings(NEW))
         play.drive()
-        assert play.outcomes(pk) == ["overtaken", "done"]
+        assert play.outcomes(pk) == ["cancelled", "done"]
         [shown] = stage.boards()
         assert shown["q_mean"] == stage.stdout(pk)["q_mean"]
         assert len(stage.posts(pk)) == 1
@@ -177,7 +177,7 @@ def test_a_failure_on_tasks_that_were_given_up_is_tried_on_the_new_ones(stage: S
     with stage.play(checkpoint=rescoring_at(stage, "after child evaluate")) as play:
         pk = stage.submit("A", huge())
         play.drive()
-        assert play.outcomes(pk) == ["overtaken", "participant"]
+        assert play.outcomes(pk) == ["cancelled", "participant"]
         assert len(stage.posts(pk)) == 1
 
 

@@ -50,7 +50,7 @@ def rescore(
         for setup in setups:
             plan = make_plan(office, setup)
             cells = sum(len(row.tasks) for row in plan.missing)
-            if not plan.changed and not cells:
+            if plan.recorded and not cells:
                 print(f"{setup.codename}: nothing to do; all {plan.rows} rows are complete.")
                 continue
             with office.store.read() as tx:
@@ -79,11 +79,41 @@ def rescore(
 
 
 @challenge.command()
+def rules(
+    *,
+    config: ConfigOption,
+    reason: Reason,
+    phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
+) -> None:
+    """Take up changed rules of the board; until then a phase keeps the rules that it was recorded with.
+
+    The rules are selection, visibility, eligible_if_scored_in, baselines, baselines_weigh, ghost_task, decimals and hidden_teams. The next
+    board follows the new ones; answers that were posted stay as they are.
+
+    Example: neuco-worker challenge rules --reason "announced on 1 June" --config challenge.yaml
+    """
+    from worker.fairness.recording import record_rules
+    from worker.office import opened
+
+    with opened(config) as office:
+        for codename in [phase] if phase else list(office.configuration.phases):
+            office.check_phase(codename)
+            with office.store.write() as tx:
+                changed = record_rules(
+                    tx, office.configuration, codename, actor=office.actor, reason=reason, now=office.now
+                )
+                closed = _closed(tx, codename)
+            told = f"takes up {', '.join(changed)}.{closed}" if changed else "nothing to do."
+            print(f"{codename}: {told}")
+
+
+@challenge.command()
 def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
     """Let a submission count for its team, where the phase's selection is `chosen`.
 
     Example: neuco-worker challenge choose 123 --reason "asked by the team before the deadline" --config challenge.yaml
     """
+    from worker.challenge.setups import not_recorded, read_record
     from worker.office import known_submission, opened
     from worker.states import COUNTED
 
@@ -93,10 +123,13 @@ def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
             raise OrganizerError(
                 f"Submission {pk} is {known.state}; only a scored one can count.", code="choose.unscored"
             )
-        if office.configuration.phases[known.phase].selection != "chosen":
+        record = read_record(tx, known.phase)
+        if record is None:
+            raise not_recorded(known.phase)
+        if record.rules.selection != "chosen":
             raise OrganizerError(
-                f"In phase {known.phase} the {office.configuration.phases[known.phase].selection} submission counts.",
-                cure=f"Set phases.{known.phase}.selection: chosen first.",
+                f"In phase {known.phase} the {record.rules.selection} submission counts.",
+                cure=f"Set phases.{known.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
                 code="choose.selection",
             )
         tx.choose(known.phase, known.team_key, pk, reason)

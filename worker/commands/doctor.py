@@ -28,6 +28,7 @@ GROUPS = {
     "board": "Leaderboard repository",
     "alerts": "Alerts",
     "machine": "This machine",
+    "records": "Phases on record",
     "cost": "Cost of a submission, measured here",
 }
 

@@ -176,24 +176,23 @@ def export_neurobench(
 
 def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
     from leaderboard.geobench_export import rows_of_phase
-    from scoring.tasks import load_tasks
-    from worker.challenge import is_overtaken, tasks_changed
+    from worker.challenge.setups import not_recorded, read_record
     from worker.office import opened
     from worker.publishing.snapshots import snapshot
 
     if config is None:
         raise OrganizerError("There is no configuration.", code="export.source")
     with opened(config) as office:
-        setup = office.phase(codename)
-        recipe = setup.protocol.recipe
-        tasks = load_tasks(office.configuration.path(setup.settings.tasks), setup.ids)
+        office.check_phase(codename)
         with office.store.read() as tx:
-            if is_overtaken(tx, setup):  # their types are read from the files
-                raise tasks_changed(codename)
+            record = read_record(tx, codename)
+            if record is None:
+                raise not_recorded(codename)
+            recipe = record.protocol.recipe
             state = snapshot(tx, office.configuration, codename)
         return rows_of_phase(
             state,
-            {task.name: task.type.value for task in tasks},
+            {task.name: task.type.value for task in record.tasks},
             epochs=recipe.epochs,
             batch_size=recipe.batch_size,
             learning_rate=recipe.learning_rate,

@@ -32,32 +32,29 @@ def commit(
 
     Example: neuco-worker challenge commit --beacon "2026-12-01 drand 4821937" --config challenge.yaml
     """
-    from worker.challenge import load_challenge
-    from worker.fairness.commitments import begin, commit_again, ensure
+    from worker.challenge.files import read_phases, read_secret
+    from worker.challenge.setups import put_on_record
+    from worker.fairness.commitments import begin, commit_again
     from worker.fairness.commitments import commit as make_commitment
     from worker.office import opened
 
     if beacon is not None and not (beacon := beacon.strip()):
         raise OrganizerError("The beacon is empty.", cure="Name a public value.", code="commit.beacon")
     with opened(config) as office:
-        phases = office.phases()
+        phases, secret = office.phases(), read_secret(office.configuration)
         if beacon is None:
             with office.store.write() as tx:
-                public = commit_again(tx, office.configuration, phases, reason=reason, now=office.now)
+                public = commit_again(tx, secret, phases.values(), reason=reason, now=office.now)
         else:
-            mixed = load_challenge(office.configuration, beacon)
+            mixed = read_phases(office.configuration, beacon).values()
             with office.store.write() as tx:
                 _not_begun(tx, phases)
-                ensure(tx, office.configuration, phases, now=office.now)
+                begin(tx, secret, phases.values(), now=office.now)
+                for setup in mixed:
+                    put_on_record(tx, setup.record, files=setup.files, now=office.now)
                 public = make_commitment(
-                    tx,
-                    office.configuration,
-                    mixed,
-                    reason="a beacon was mixed in",
-                    now=office.now,
-                    beacon=beacon,
+                    tx, secret, mixed, reason="a beacon was mixed in", now=office.now, beacon=beacon
                 )
-                begin(tx, office.configuration, mixed, now=office.now)  # a running daemon follows
         with office.store.write() as tx:
             tx.log(
                 "committed",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scoring.errors import InfrastructureError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.commands.run import ConfigOption
 
 if TYPE_CHECKING:
+    from worker.challenge.differences import Difference
     from worker.configuration import Configuration
+    from worker.state import Store
     from worker.status import Status
 
 SOON = timedelta(days=30)
@@ -49,6 +53,7 @@ def status(
             token_expires=token_expires,
             free_bytes=FileStore(configuration.state_dir).free_bytes(),
         )
+        differing = _differing(configuration, store)
     finally:
         store.close()
     problem = trouble(configuration.state_dir)
@@ -57,10 +62,14 @@ def status(
         problem = problem or below_reserve(state.free_bytes, reserve)
     if json_output:
         told = None if problem is None else {"code": problem.code, "text": problem.message}
-        document = state.to_json() | {"token_expiry_unknown": unknown, "problem": told}
+        document = state.to_json() | {
+            "token_expiry_unknown": unknown,
+            "problem": told,
+            "differences": [asdict(found) for found in differing],
+        }
         print(json.dumps(document, indent=2, sort_keys=True))
         return
-    _show(configuration.challenge.title, state, unknown, problem, now)
+    _show(configuration.challenge.title, state, unknown, _needs(state, problem, differing, now), now)
 
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
@@ -75,20 +84,43 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
     return expiry, None if expiry is not None else "The token does not say when it ends."
 
 
-def _show(
-    title: str, state: Status, unknown: str | None, problem: InfrastructureError | None, now: datetime
-) -> None:
+def _differing(configuration: Configuration, store: Store) -> list[Difference]:
+    """Return what files and settings say otherwise than the phases on record; nothing where that cannot be told."""
+    from worker.challenge.differences import differences
+    from worker.challenge.files import read_secret
+
+    try:
+        secret = read_secret(configuration)
+        with store.read() as tx:
+            return [
+                found
+                for name in configuration.phases
+                for found in differences(tx, configuration, name, secret)
+            ]
+    except NeucoError:  # the doctor and the next start tell of it
+        return []
+
+
+def _needs(
+    state: Status, problem: InfrastructureError | None, differing: Sequence[Difference], now: datetime
+) -> list[str]:
+    """Say what needs attention, the most urgent first."""
+    needs = [] if problem is None else [f"{problem.message} ({problem.code})"]
+    needs += [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
+    needs += [f"{found.sentence} {found.cure}" for found in differing]
+    if state.token_expires is not None and state.token_expires - now < SOON:
+        needs.append(
+            f"The EvalAI token ends on {state.token_expires:%Y-%m-%d}; renew it in EvalAI's profile page."
+        )
+    return needs
+
+
+def _show(title: str, state: Status, unknown: str | None, needs: Sequence[str], now: datetime) -> None:
     from rich.console import Console
     from rich.table import Table
 
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"[bold]{title}[/bold]", markup=True)
-    needs = [] if problem is None else [f"{problem.message} ({problem.code})"]
-    needs += [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
-    if state.token_expires is not None and state.token_expires - now < SOON:
-        needs.append(
-            f"The EvalAI token ends on {state.token_expires:%Y-%m-%d}; renew it in EvalAI's profile page."
-        )
     if needs:
         console.print("\nNeeds attention", style="bold red")
         for need in needs:

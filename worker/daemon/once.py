@@ -113,9 +113,6 @@ def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
         yield worker.intake.last_error.sentence
     if not worker.intake.drained:
         yield "EvalAI's queue and its list of submissions were not read to the end."
-    if worker.context.behind:
-        phases = ", ".join(sorted(worker.context.behind))
-        yield f"Submissions to {phases} are left to the machine that has the right files."
     if left.active:
         yield f"{_waits(left.active)} for scores or for the moment of the answer."
     if left.stuck:

@@ -14,7 +14,6 @@ from urllib.parse import unquote, urlsplit
 import structlog
 
 from scoring.errors import NeucoError, OrganizerError
-from worker.challenge import read_challenge
 from worker.configuration import Configuration, load
 from worker.daemon import logs
 from worker.daemon.lock import only_daemon
@@ -55,7 +54,6 @@ def started(
     ):
         worker = Worker(
             configuration,
-            read_challenge(configuration, store),
             store,
             client,
             now=utc_now(),
@@ -79,7 +77,6 @@ def reload(path: Path, worker: Worker) -> None:
     old = worker.context.configuration
     try:
         configuration = load(path)
-        phases = read_challenge(configuration, worker.context.store)
         logs.set_up(secrets=_secrets(configuration))
         make_client(configuration).close()
         publisher_settings(configuration)
@@ -93,7 +90,7 @@ def reload(path: Path, worker: Worker) -> None:
         log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
         return
     try:
-        worker.reload(configuration, phases, now=utc_now())
+        worker.reload(configuration, now=utc_now())
     except OrganizerError as error:
         log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
         return

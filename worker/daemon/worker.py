@@ -6,15 +6,15 @@ downloads and evaluations) that are looked after here. The time is a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from random import Random
 from typing import Any
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import NeucoError
 from worker import storage
-from worker.challenge import PhaseSetup, is_overtaken, load_phase, tasks_changed
+from worker.challenge.setups import PhaseSetup, alert_key
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.daemon.alerts import Alerting
@@ -22,7 +22,7 @@ from worker.daemon.jobs import intervals_s
 from worker.evalai import Client
 from worker.evaluation.outcomes import give_back
 from worker.evaluation.stage import Evaluation
-from worker.fairness import commitments
+from worker.fairness.recording import record_phases
 from worker.fetching.files import FileStore
 from worker.fetching.stage import Fetching
 from worker.housekeeping import Housekeeping
@@ -30,13 +30,9 @@ from worker.intake import Intake, hold, unconfigured
 from worker.publishing import Publishing
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
-from worker.secrets import read_challenge_secret
 from worker.sharing import Alone, Shared, is_dead
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, Outcome, State
-
-FOLLOW_EVERY = timedelta(seconds=2)
-LOOK_AGAIN_EVERY = timedelta(seconds=30)  # into files that were read in vain: reading them takes a while
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +64,6 @@ class Worker:
 
     Args:
         configuration: The checked configuration.
-        phases: The phases, ready to score.
         store: Durable state.
         client: EvalAI's client.
         now: Time of the start.
@@ -83,7 +78,6 @@ class Worker:
     def __init__(
         self,
         configuration: Configuration,
-        phases: Mapping[str, PhaseSetup],
         store: Store,
         client: Client,
         *,
@@ -97,7 +91,7 @@ class Worker:
     ) -> None:
         self.context = Context(
             configuration=configuration,
-            phases=phases,
+            phases=record_phases(store, configuration, now=now),
             store=store,
             random=random,
             name=name,
@@ -118,10 +112,6 @@ class Worker:
         self.alerting = Alerting(self.context)
         self.housekeeping = Housekeeping(self.context, self.files)
         self.problem: NeucoError | None = None
-        self._followed_at: datetime | None = None
-        self._in_vain: dict[
-            str, tuple[Mapping[str, Any], datetime]
-        ] = {}  # phase to the record not found in its files
         self._recover(now)
 
     def step(self, now: datetime) -> bool:
@@ -131,7 +121,6 @@ class Worker:
         moved |= self.sharing.step(now)
         moved |= self.evaluation.look(now)
         moved |= self.fetching.step(now)
-        self._follow_rescores(now)
         moved |= self._evaluate_next(now)
         moved |= self.intake.step(now)
         moved |= self.publishing.step(now)
@@ -166,20 +155,16 @@ class Worker:
         """Whether something hangs that cannot even be given up."""
         return any(part.late for part in (self.intake, self.publishing, self.alerting, self.housekeeping))
 
-    def reload(
-        self, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
-    ) -> None:
+    def reload(self, configuration: Configuration, *, now: datetime) -> None:
         """Take up a changed configuration; what is under way ends under the old one.
 
         Raises:
-            OrganizerError: If label files changed while they were read; then nothing is taken up.
+            OrganizerError: As :func:`worker.fairness.recording.record_phases`; then nothing is taken up.
         """
-        with self.context.store.write() as tx:
-            commitments.begin(tx, configuration, phases, now=now)
+        phases = record_phases(self.context.store, configuration, now=now)
         self.context.configuration, self.context.phases = configuration, phases
         self.context.timetable.change(intervals_s(configuration))
         self.budget.per_minute = configuration.evalai.requests_per_minute
-        self._followed_at, self._in_vain = None, {}
         self.intake.reload()
         self.publishing.reload()
 
@@ -228,92 +213,28 @@ class Worker:
         with self.context.store.read() as tx:
             known = tx.get(pk)
         if known is not None and known.state is State.SCORING:
-            return self._unchanged(known, now) and self.evaluation.start(known, now)
+            setup = self._on_record(known, now)
+            return setup is not None and self.evaluation.start(known, setup, now)
         if self.sharing.claim(pk, now):
             self.intake.wants(pk)
         return False
 
-    def _unchanged(self, known: Tracked, now: datetime) -> bool:
-        """Check that a phase's scores still stand on the same tasks and protocol; else hold its submissions."""
-        setup = self.context.phases.get(known.phase or "")
-        if setup is None:  # the phase was taken out of the configuration
+    def _on_record(self, known: Tracked, now: datetime) -> PhaseSetup | None:
+        """Return the phase of a submission as it is on record; hold the submission if that cannot be."""
+        phase = known.phase or ""
+        if phase not in self.context.phases:  # it was taken out of the configuration
             with self.context.store.write() as tx:
                 tx.move(known.pk, State.SCORING, State.FETCHED)
                 hold(tx, known, *unconfigured(known), now=now)
-            return False
-        with self.context.store.read() as tx:
-            record = tx.phase_record(setup.codename)
-        if record is not None and (setup.is_recorded(record) or self._follow(setup.codename, record, now)):
-            return True
-        with self.context.store.write() as tx:
-            error = tasks_changed(setup.codename, elsewhere=self.sharing.shared)
-            give_back(tx, known, error, Outcome.ORGANIZER, retry_at=self.context.retry_at(now, known.tries))
-        self.context.trouble(self.sharing.here(f"tasks:{setup.codename}"), error, now=now)
-        return False
-
-    def _follow_rescores(self, now: datetime) -> None:
-        """Read a phase again whose scores stand on other tasks than we know: a rescore has taken them up while we ran."""
-        if self._followed_at is not None and now - FOLLOW_EVERY < self._followed_at <= now:
-            return
-        self._followed_at = now
-        with self.context.store.read() as tx:
-            records = {name: tx.phase_record(name) for name in self.context.phases}
-            raised = {alert.key for alert in tx.alerts()}
-        behind = set()
-        for name, setup in self.context.phases.items():
-            record, alert = records[name], self.sharing.here(f"tasks:{name}")
-            sure = record is not None and setup.is_recorded(record) and name not in self.context.doubted
-            if record is None or sure or self._follow(name, record, now):
-                if alert in raised:
-                    self.context.over(alert, now=now)
-                continue
-            behind.add(name)
-            with self.context.store.read() as tx:
-                overtaken = is_overtaken(tx, setup)
-            if overtaken or self.sharing.shared:
-                self.context.trouble(alert, tasks_changed(name, elsewhere=self.sharing.shared), now=now)
-        if self.sharing.shared:
-            self._leave_to_others(frozenset(behind), now)
-
-    def _leave_to_others(self, phases: frozenset[str], now: datetime) -> None:
-        """Fetch and score nothing of phases whose right files another machine has, or its configuration alone: its worker can."""
-        with self.context.store.read() as tx:
-            waiting = tx.submissions([State.ACKNOWLEDGED, State.FETCHED])
-        unknown = {known.phase for known in waiting if known.phase is not None} - set(self.context.phases)
-        for name in unknown - self.context.behind:
-            error = OrganizerError(
-                f"Submissions to phase {name} wait, and this machine's configuration does not name it.",
-                cure="Configure it as on the machine that does, and reload; until then that one scores them.",
-                code="facts.phase_unconfigured",
-            )
-            self.context.trouble(self.sharing.here(f"phase:{name}"), error, now=now)
-        for name in self.context.behind - phases - unknown:
-            self.context.over(self.sharing.here(f"phase:{name}"), now=now)
-        self.context.behind = phases | unknown
-        if self.context.behind:
-            with self.context.store.write() as tx:
-                self.sharing.hand_back(tx, self.context.behind, now)
-
-    def _follow(self, name: str, record: Mapping[str, Any], now: datetime) -> bool:
-        """Take a phase's files up if they are what the record names."""
-        old, tried_at = self._in_vain.get(name, (None, now))
-        if record == old and now - LOOK_AGAIN_EVERY < tried_at <= now:
-            return False
-        self._in_vain[name] = (record, now)
-        configuration = self.context.configuration
-        with self.context.store.read() as tx:
-            beacon = tx.beacon()
+            return None
         try:
-            secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
-            fresh = load_phase(configuration, name, secret, beacon)
-        except OrganizerError:
-            return False
-        if not fresh.is_recorded(record):
-            return False
-        self.context.phases = {**self.context.phases, name: fresh}
-        self.context.doubted.discard(name)
-        del self._in_vain[name]
-        return True
+            return self.context.phases[phase]
+        except NeucoError as error:
+            with self.context.store.write() as tx:
+                retry_at = self.context.retry_at(now, known.tries)
+                give_back(tx, known, error, Outcome.ORGANIZER, retry_at=retry_at)
+                self.context.report(tx, alert_key(phase), error, now=now)
+            return None
 
     def _recover(self, now: datetime) -> None:
         """Take over what a killed predecessor left: its open attempts are dead, its waits are over."""
@@ -322,7 +243,6 @@ class Worker:
             tx.release_all()
             tx.request_publish()
             tx.set_fact("started_at", now.isoformat())
-            commitments.begin(tx, self.context.configuration, self.context.phases, now=now)
         self.files.clear_temporary(is_dead)
 
 

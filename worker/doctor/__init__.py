@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import NeucoError
-from worker.doctor import board, configuration, cost, evalai, machine, phases, tasks
+from worker.doctor import board, configuration, cost, evalai, machine, phases, records, tasks
 from worker.doctor.check import Check, Finding, Level, Outcome, Report, fail, skipped
 from worker.doctor.examination import Examination
 from worker.doctor.remote import Wait
@@ -24,6 +24,7 @@ CHECKS: tuple[Check, ...] = (
     *phases.CHECKS,
     *board.CHECKS,
     *machine.CHECKS,
+    *records.CHECKS,
     *cost.CHECKS,
 )
 

@@ -6,14 +6,12 @@ import re
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.readme import BEGIN, END
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
 from worker.fairness import commitments
-from worker.state import Store, Transaction
 from worker.web_address import EXAMPLE_REPOSITORY
 
 GIT_NEEDED = (
@@ -96,7 +94,7 @@ def _readme(exam: Examination) -> Iterator[Finding]:
 def _history(exam: Examination) -> Iterator[Finding]:
     if HISTORY not in exam.publisher.existing():
         return
-    with _state(exam) as tx:
+    with exam.state() as tx:
         has_boards = tx is not None and any(tx.last_board(name) for name in exam.configuration.phases)
     if not has_boards:
         yield warn(
@@ -114,7 +112,7 @@ def _history(exam: Examination) -> Iterator[Finding]:
 def _commitments(exam: Examination) -> Iterator[Finding]:
     public = exam.publisher.existing().get(commitments.PATH)
     if public is not None:
-        with _state(exam) as tx:
+        with exam.state() as tx:
             commitments.check_growth(public, commitments.commitment_file(tx) if tx else None)
     yield from ()
 
@@ -162,17 +160,6 @@ def _webhook_address(exam: Examination) -> SplitResult:
 def _shown(exam: Examination) -> str:
     """Return the repository's address without what may be a password in it."""
     return re.sub(r"(?<=://)[^/@]*@", "", exam.configuration.repository_url)
-
-
-@contextmanager
-def _state(exam: Examination) -> Iterator[Transaction | None]:
-    """Look into the state; None if there is none, and none is made."""
-    url = exam.configuration.database_url
-    if url.startswith("sqlite:///") and not exam.database.is_file():
-        yield None
-        return
-    with closing(Store(url)) as store, store.read() as tx:
-        yield tx
 
 
 CHECKS: tuple[Check, ...] = (

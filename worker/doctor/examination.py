@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Self
 from leaderboard.publisher import Publisher
 from scoring.identifiers import read_ids
 from scoring.tasks import Task
-from worker.challenge import PhaseSetup, load_challenge
+from worker.challenge.files import read_phases
+from worker.challenge.setups import PhaseSetup
 from worker.configuration import Configuration, load
 from worker.doctor.labels import LabelFile, read_labels
 from worker.doctor.remote import Remote, Wait
 from worker.publishing import publisher_settings
+from worker.state import Store, Transaction
 
 if TYPE_CHECKING:
     from worker.doctor.cost import Cost
@@ -92,7 +94,7 @@ class Examination:
     @cached_property
     def setups(self) -> Mapping[str, PhaseSetup]:
         """The phases as the worker loads them."""
-        return load_challenge(self.configuration)
+        return read_phases(self.configuration)
 
     @cached_property
     def costs(self) -> Mapping[str, Cost]:
@@ -105,6 +107,16 @@ class Examination:
     def database(self) -> Path:
         """The file of a SQLite state."""
         return Path(self.configuration.database_url.removeprefix("sqlite:///"))
+
+    @contextmanager
+    def state(self) -> Iterator[Transaction | None]:
+        """Look into the state; None if there is none, and none is made."""
+        url = self.configuration.database_url
+        if url.startswith("sqlite:///") and not self.database.is_file():
+            yield None
+            return
+        with closing(Store(url)) as store, store.read() as tx:
+            yield tx
 
     @cached_property
     def remote(self) -> Remote:

@@ -12,11 +12,11 @@ from typing import Any
 from scoring.errors import NeucoError, ParticipantError
 from scoring.scorecard import Scorecard
 from worker import answers
-from worker.challenge import PhaseSetup
+from worker.challenge.setups import PhaseSetup
 from worker.context import Context
 from worker.evaluation.evaluate_child import order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
-from worker.evaluation.outcomes import READING, SCORING, STARTING, Ending, blame, give_back
+from worker.evaluation.outcomes import READING, STARTING, Ending, blame, give_back
 from worker.fetching.files import FileStore
 from worker.runtime.acts import NotDue
 from worker.runtime.child_acts import ChildAct, Limits
@@ -32,7 +32,7 @@ class ScoreSubmission(ChildAct):
         context: The worker's surroundings.
         files: Where files and temporary folders are.
         known: The submission.
-        setup: Its phase as it is now: a reload meanwhile must not mix two protocols.
+        setup: Its phase as it is on record now.
         file: The submitted file.
     """
 
@@ -50,7 +50,7 @@ class ScoreSubmission(ChildAct):
         self._complete: list[str] = []
         self._bare_bytes = 0  # of memory: what the child had before it read anything
         self._ending: Ending | None = None
-        self._overtaken = False
+        self._outdated = False
         self.pk = known.pk
         self.stage = STARTING
 
@@ -63,6 +63,7 @@ class ScoreSubmission(ChildAct):
         if attempt is None:  # another worker took it over
             raise NotDue
         self._attempt = attempt
+        tx.note_record(attempt, self._setup.record.hash)
         self._complete = tx.complete_rows(self._setup.protocol.hash, self._setup.tasks)
         self._context.log.info(
             "Scoring began.", event_key="evaluate.start", submission=self.pk, attempt=attempt
@@ -82,7 +83,14 @@ class ScoreSubmission(ChildAct):
     def order(self) -> dict[str, Any]:
         """Say what to score; content that is known needs no scoring."""
         configuration, tasks = self._context.configuration, tuple(self._setup.tasks)
-        return order_for(self._setup, configuration, self._file, tasks=tasks, complete=self._complete)
+        return order_for(
+            self._setup,
+            configuration,
+            self._file,
+            folder=self.folder,
+            tasks=tasks,
+            complete=self._complete,
+        )
 
     def progress(self, message: dict[str, Any]) -> None:
         """Note how far the child is."""
@@ -104,17 +112,15 @@ class ScoreSubmission(ChildAct):
         if result["scorecard"] is not None:
             card = Scorecard.from_json(result["scorecard"])
             save_card(tx, setup, content_hash, card, worker=self._context.name, now=now)
-        self._overtaken = self._is_overtaken(tx)
-        if self._overtaken:  # an answer would stand on tasks that no other answer stands on any more
-            tx.move(self.pk, State.SCORING, State.FETCHED)
-            self._close(tx, Outcome.OVERTAKEN, "a rescore took other tasks up meanwhile", now)
+        if not self._is_current(tx):
+            self._begin_again(tx, now)
             return
         q_mean = row_mean_q(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
         if q_mean is None:
             raise RuntimeError("the child ended but cells are missing")
         answer = answers.finished(
             q_mean,
-            decimals=self._context.configuration.leaderboard.decimals,
+            decimals=setup.rules.decimals,
             notes=tuple(str(note) for note in result["notes"]),
             zarr_suffix_removed=bool(result["zarr_suffix_removed"]),
             receipt=give_receipt(tx, self.pk, setup, content_hash, now=now),
@@ -124,15 +130,11 @@ class ScoreSubmission(ChildAct):
 
     def recorded(self, result: dict[str, Any], now: datetime) -> None:
         """Log it."""
-        if self._overtaken:
-            text = "Scored while a rescore took other tasks up; what they lack comes next."
-            self._context.log.info(
-                text, event_key="evaluate.overtaken", submission=self.pk, attempt=self._attempt
-            )
-        else:
-            self._context.log.info(
-                "Scored.", event_key="evaluate.done", submission=self.pk, attempt=self._attempt
-            )
+        text, event_key = "Scored.", "evaluate.done"
+        if self._outdated:
+            text = "Scored while the phase was recorded again; what its new record asks for is scored next."
+            event_key = "evaluate.outdated"
+        self._context.log.info(text, event_key=event_key, submission=self.pk, attempt=self._attempt)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Answer the participant whose file is wrong; give back what failed through no fault of its author."""
@@ -141,11 +143,10 @@ class ScoreSubmission(ChildAct):
             return
         outcome, error = self._blame(tx, error)
         if isinstance(error, ParticipantError):
-            if self.stage == SCORING and self._is_overtaken(tx):  # by tasks given up, perhaps just for this
-                outcome = Outcome.OVERTAKEN
-                tx.move(self.pk, State.SCORING, State.FETCHED)
-            else:
-                self._owe(tx, State.REJECTED, answers.failed(error), now)
+            if not self._is_current(tx):  # what was wrong may be so by the old record alone
+                self._begin_again(tx, now)
+                return
+            self._owe(tx, State.REJECTED, answers.failed(error), now)
         else:
             retry_at = self._context.retry_at(now, current.tries)
             give_back(tx, current, error, outcome, retry_at=retry_at)
@@ -159,8 +160,6 @@ class ScoreSubmission(ChildAct):
         if self._ending is None:
             return
         outcome, error = self._ending
-        if error.code == "tasks.changed" and self._context.sharing.shared:
-            self._context.doubted.add(self._setup.codename)
         self._context.log.info(
             "Evaluation ended.",
             event_key=f"evaluate.{outcome}",
@@ -179,10 +178,16 @@ class ScoreSubmission(ChildAct):
         needed = reading_memory(len(self._setup.ids), self._setup.protocol.embedding_dim)
         return self.stage != READING or most is None or self._bare_bytes + needed <= most
 
-    def _is_overtaken(self, tx: Transaction) -> bool:
-        """Tell whether a rescore has taken other tasks up since the child began."""
-        record = tx.phase_record(self._setup.codename)
-        return record is not None and not self._setup.is_recorded(record)
+    def _is_current(self, tx: Transaction) -> bool:
+        """Tell whether the record that this attempt scored on is still the phase's current one."""
+        row = tx.phase_record(self._setup.codename)
+        return row is not None and self._setup.is_recorded(row)
+
+    def _begin_again(self, tx: Transaction, now: datetime) -> None:
+        """Have the submission scored on the record that has become current: no answer may come from an old one."""
+        self._outdated = True
+        tx.move(self.pk, State.SCORING, State.FETCHED)
+        self._close(tx, Outcome.CANCELLED, "the phase was recorded again meanwhile", now)
 
     def _owe(
         self, tx: Transaction, target: State, answer: answers.Answer, now: datetime, **values: Any

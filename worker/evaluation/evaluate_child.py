@@ -7,20 +7,21 @@ whose cells are stored already, so equal content is not scored twice.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scoring.errors import OrganizerError
 from scoring.protocol import Protocol, Recipe
 from worker.runtime.limits import largest_expanded
 
 if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
     from scoring.embeddings import Embeddings
-    from worker.challenge import PhaseSetup
+    from worker.challenge.setups import PhaseSetup
     from worker.configuration import Configuration
 
+RECORD = "record"
 STATM = Path("/proc/self/statm")
 
 
@@ -29,15 +30,19 @@ def order_for(
     configuration: Configuration,
     file: Path,
     *,
+    folder: Path,
     tasks: Sequence[str],
     complete: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write the order for one evaluation; JSON, for a pipe (it holds the phase key).
+    """Lay the phase's record into the child's folder, and write the order; JSON, for a pipe (it holds the phase key).
+
+    The record is only read once the participant's file was: what reads that file knows no hidden task.
 
     Args:
         setup: The phase.
         configuration: The checked configuration.
         file: The submitted file.
+        folder: The child's.
         tasks: What to score it on.
         complete: Contents that have all their cells: such a file is read and not scored. Cells that come to exist while the child runs are
             scored twice, which does no harm: the first ones stay.
@@ -45,17 +50,29 @@ def order_for(
     return {
         "file": str(file),
         "ids": list(setup.ids),
-        "tasks_folder": str(configuration.path(setup.settings.tasks)),
-        "versions": dict(setup.tasks),
+        "record": str(_hand_over(setup, folder)),
+        "record_hash": setup.record.hash,
         "tasks": list(tasks),
         "complete": list(complete),
         "protocol": asdict(setup.protocol),
         "key": setup.key.hex(),
         "max_expanded_bytes": largest_expanded(configuration.submission.max_megabytes),
-        "engine": configuration.scoring.engine,
         "threads": configuration.scoring.threads,
         "ray_address": configuration.scoring.ray_address,
     }
+
+
+def _hand_over(setup: PhaseSetup, folder: Path) -> Path:
+    """Write a phase's record for its child alone; the child's folder is removed when the child has ended."""
+    place = folder / RECORD
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place.touch(mode=0o600)
+        place.write_bytes(setup.record.packed())
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return place
 
 
 def resident_bytes() -> int:
@@ -71,7 +88,7 @@ def main(order: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
 
     Raises:
         ParticipantError: If the file is wrong.
-        OrganizerError: If the labels are wrong, or not those that the daemon knows.
+        InfrastructureError: If the record is damaged.
     """
     from scoring.reading import read_submission
 
@@ -87,29 +104,21 @@ def main(order: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
         "content_hash": embeddings.content_hash,
         "notes": list(embeddings.notes),
         "zarr_suffix_removed": embeddings.zarr_suffix_removed,
-        "scorecard": None if known else _score(order, ids, protocol, embeddings),
+        "scorecard": None if known else _score(order, protocol, embeddings),
     }
 
 
-def _score(
-    order: dict[str, Any], ids: tuple[str, ...], protocol: Protocol, embeddings: Embeddings
-) -> dict[str, Any]:
+def _score(order: dict[str, Any], protocol: Protocol, embeddings: Embeddings) -> dict[str, Any]:
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings
-    from scoring.tasks import load_tasks
+    from worker.challenge.records import unpack
 
-    tasks = load_tasks(Path(order["tasks_folder"]), ids)
-    if {task.name: task.version for task in tasks} != order["versions"]:
-        raise OrganizerError(
-            f"The label files of phase {protocol.phase} are not those that the scores so far stand on.",
-            cure="Put the files back, or take the change up with `neuco-worker challenge rescore`.",
-            code="tasks.changed",
-        )
+    record = unpack(Path(order["record"]).read_bytes(), order["record_hash"])
     scorecard = score_embeddings(
         embeddings,
-        tuple(task for task in tasks if task.name in order["tasks"]),
+        tuple(task for task in record.tasks if task.name in order["tasks"]),
         protocol,
         bytes.fromhex(order["key"]),
-        engine=make_engine(order["engine"], threads=order["threads"], ray_address=order["ray_address"]),
+        engine=make_engine(record.engine, threads=order["threads"], ray_address=order["ray_address"]),
     )
     return scorecard.to_json()

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from scoring.quality import mean_quality
 from scoring.scorecard import Scorecard
-from worker.challenge import PhaseSetup
+from worker.challenge.setups import PhaseSetup
 from worker.fairness import receipts
 from worker.state import Transaction
 

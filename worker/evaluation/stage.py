@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from worker import answers
+from worker.challenge.setups import PhaseSetup
 from worker.context import Context, seconds
 from worker.evaluation.act import ScoreSubmission
 from worker.fair_queue import next_in_turn
@@ -54,19 +55,16 @@ class Evaluation:
                 for known in stored
                 if not known.waits(now)
                 and not _held(known)
-                and (
-                    known.state is State.SCORING
-                    or (known.team_key not in waiting and known.phase not in self._context.behind)
-                )
+                and (known.state is State.SCORING or known.team_key not in waiting)
             ]
             ready = self._context.sharing.scorable(tx, ready)
             begun = next((known for known in ready if known.state is State.SCORING), None)
             chosen = begun or next_in_turn(tx, ready)
         return None if chosen is None else chosen.pk
 
-    def start(self, known: Tracked, now: datetime) -> bool:
+    def start(self, known: Tracked, setup: PhaseSetup, now: datetime) -> bool:
         """Start the child for a submission that EvalAI shows as running, or fetch its file again if that is gone."""
-        if known.phase is None or known.file_hash is None:
+        if known.file_hash is None:
             return False
         file = self._files.find(known.file_hash)
         if file is None:
@@ -74,7 +72,6 @@ class Evaluation:
                 tx.move(known.pk, State.SCORING, State.FETCHED)
                 tx.move(known.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
             return True
-        setup = self._context.phases[known.phase]
         act = ScoreSubmission(self._context, self._files, known, setup, file)
         return self._runner.start(act, now, cgroup=self._context.cgroup)
 

@@ -1,26 +1,15 @@
-"""One way to write a value as bytes, and one way to hash it: what commitments are made of."""
+"""One way to hash what is committed to."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from scoring.tasks import Task
+from worker.challenge.canonical import canonical
 
 NONCE_BYTES = 32
-
-
-def canonical(document: Any) -> bytes:
-    """Write a JSON value in its one canonical form: sorted keys, no spaces, ASCII; floats in their shortest exact form.
-
-    Raises:
-        ValueError: For NaN and infinities, which JSON does not have.
-    """
-    return json.dumps(
-        document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    ).encode()
 
 
 def digest(domain: str, *parts: bytes) -> str:

@@ -15,11 +15,11 @@ from importlib.metadata import version
 from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError
-from scoring.tasks import load_tasks
-from worker.challenge import PhaseSetup, is_overtaken, split_key, tasks_edited
-from worker.configuration import Configuration
-from worker.fairness.canonical import NONCE_BYTES, canonical, digest, labels_hash
-from worker.secrets import read_challenge_secret
+from worker.challenge.canonical import canonical
+from worker.challenge.keys import split_key
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import PhaseSetup, has_scores, put_on_record
+from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
 from worker.state import Transaction
 
 FORMAT = 1
@@ -27,10 +27,10 @@ PATH = "commitment.json"
 UNKNOWN = "leaderboard.commitment_unknown"
 
 
-def phase_manifest(configuration: Configuration, setup: PhaseSetup) -> dict[str, Any]:
+def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
     """Describe one phase completely, with fresh random salts for its labels."""
     tasks = []
-    for task in load_tasks(configuration.path(setup.settings.tasks), setup.ids):
+    for task in record.tasks:
         salt = secrets.token_bytes(NONCE_BYTES)
         tasks.append(
             {
@@ -42,10 +42,10 @@ def phase_manifest(configuration: Configuration, setup: PhaseSetup) -> dict[str,
             }
         )
     return {
-        "phase": setup.codename,
+        "phase": record.codename,
         "nonce": secrets.token_hex(NONCE_BYTES),
-        "protocol": asdict(setup.protocol),
-        "protocol_hash": setup.protocol.hash,
+        "protocol": asdict(record.protocol),
+        "protocol_hash": record.protocol.hash,
         "tasks": tasks,
     }
 
@@ -78,43 +78,37 @@ def announced_protocol(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 def commit(
     tx: Transaction,
-    configuration: Configuration,
-    phases: Mapping[str, PhaseSetup],
+    secret: bytes,
+    fresh: Iterable[PhaseSetup],
     *,
     reason: str,
     now: datetime,
     beacon: str | None = None,
-    kept: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Make a commitment durable and return its public entry; what opens it stays in the database until the reveal.
 
     Args:
         tx: Where it is kept.
-        configuration: The checked configuration.
-        phases: The phases that are committed to as their files are now.
+        secret: The challenge's.
+        fresh: Phases to commit to as they are on record now; all others stay as they were committed to.
         reason: Why, in public.
         now: The time, in public.
         beacon: A public value that is mixed into the splits from now on.
-        kept: Manifests of further phases, which stay as they were committed to before.
 
     Raises:
-        OrganizerError: If label files are no longer those that the phases were read from, or the phases were read without the beacon that
-            was mixed in meanwhile.
+        OrganizerError: If the phases were read without the beacon that was mixed in meanwhile, or under another secret.
     """
-    secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
     entries = tx.commitments()
     mixed_in = beacon or tx.beacon()
-    manifests = dict(kept or {})
-    for name, setup in phases.items():
-        if setup.key != split_key(secret, name, mixed_in):
+    manifests = _manifests(tx)
+    for setup in fresh:
+        if setup.key != split_key(secret, setup.codename, mixed_in):
             raise OrganizerError(
                 "The challenge's secret or beacon changed in this very moment.",
                 cure="Run it again.",
                 code="secret.edited",
             )
-        manifests[name] = phase_manifest(configuration, setup)
-        if not covers(manifests[name], setup):  # the receipts would be of tasks that nobody committed to
-            raise tasks_edited(name)
+        manifests[setup.codename] = phase_manifest(setup.record)
     opened = opening(secret, manifests)
     sequence = len(entries) + 1
     public = {
@@ -162,100 +156,66 @@ def reveal_text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
+def begin(tx: Transaction, secret: bytes, read: Iterable[PhaseSetup], *, now: datetime) -> None:
+    """Record phases as their files were read, and commit to what nobody had committed to."""
+    before = _manifests(tx)
+    if fresh := _record(tx, read, now=now):
+        reason = _reason(fresh, before) if tx.commitments() else "the challenge begins"
+        commit(tx, secret, fresh, reason=reason, now=now)
+
+
 def commit_again(
-    tx: Transaction,
-    configuration: Configuration,
-    phases: Mapping[str, PhaseSetup],
-    *,
-    reason: str,
-    now: datetime,
+    tx: Transaction, secret: bytes, read: Iterable[PhaseSetup], *, reason: str, now: datetime
 ) -> dict[str, Any]:
-    """Commit to secret and tasks once more.
+    """Record phases as their files were read, and commit once more, even if there is nothing new to commit to."""
+    return commit(tx, secret, _record(tx, read, now=now), reason=reason, now=now)
 
-    A phase that is as it was, or whose files are not what its scores stand on, stays as it was committed to. A running worker follows what
-    nothing was scored on yet.
+
+def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:
+    """Put phases on record and return those that nobody has committed to as they are.
+
+    A phase with scores stays as it is on record: its changes are taken up by a rescore. If it has no record, because an earlier version
+    began it, it gets one from files that are those that its scores were made from.
     """
+    manifests = _manifests(tx)
+    recorded = [setup for setup in read if _may_record(tx, setup)]
+    for setup in recorded:
+        put_on_record(tx, setup.record, files=setup.files, now=now)
+    return [setup for setup in recorded if not covers(manifests.get(setup.codename), setup.record)]
+
+
+def _manifests(tx: Transaction) -> dict[str, dict[str, Any]]:
+    """Return the manifests that the last commitment covers: phase to manifest."""
     entries = tx.commitments()
-    kept = dict(entries[-1][1]["manifests"]) if entries else {}
-    fresh = {
-        name: setup
-        for name, setup in phases.items()
-        if name not in kept or not (covers(kept[name], setup) or is_overtaken(tx, setup))
-    }
-    _record_unscored(tx, fresh)
-    kept = {name: manifest for name, manifest in kept.items() if name not in fresh}
-    return commit(tx, configuration, fresh, reason=reason, now=now, kept=kept)
+    return dict(entries[-1][1]["manifests"]) if entries else {}
 
 
-def renew(
-    tx: Transaction,
-    configuration: Configuration,
-    setup: PhaseSetup,
-    *,
-    reason: str,
-    now: datetime,
-) -> None:
-    """Commit to what a phase stands on now; all others stay as they were committed to, whatever their files are at the moment."""
-    entries = tx.commitments()
-    kept = dict(entries[-1][1]["manifests"]) if entries else {}
-    kept.pop(setup.codename, None)
-    commit(tx, configuration, {setup.codename: setup}, reason=reason, now=now, kept=kept)
+def _may_record(tx: Transaction, setup: PhaseSetup) -> bool:
+    row = tx.phase_record(setup.codename)
+    if row is None or not has_scores(tx, setup.codename):
+        return True
+    return row["record"] is None and setup.record.scores_as(row["protocol_hash"], row["tasks"])
 
 
-def ensure(
-    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
-) -> None:
-    """Commit to what nothing was scored on yet: everything at the first start, later a phase that was added or prepared anew.
-
-    A phase that has scores is left alone: a change of its tasks is taken up, and committed to, by a rescore.
-    """
-    entries = tx.commitments()
-    if not entries:
-        commit(tx, configuration, phases, reason="the challenge begins", now=now)
-        return
-    manifests = entries[-1][1]["manifests"]
-    fresh = {
-        name: setup
-        for name, setup in phases.items()
-        if not covers(manifests.get(name), setup) and not tx.has_cells(name)
-    }
-    if fresh:
-        changed = [name for name in fresh if name in manifests]
-        added = [name for name in fresh if name not in manifests]
-        reasons = [f"phase {name} was added" for name in added]
-        reasons += [f"phase {name} was changed before anything was scored in it" for name in changed]
-        kept = {name: manifest for name, manifest in manifests.items() if name not in fresh}
-        commit(tx, configuration, fresh, reason="; ".join(reasons), now=now, kept=kept)
+def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:
+    names = [setup.codename for setup in fresh]
+    reasons = [f"phase {name} was added" for name in names if name not in before]
+    reasons += [
+        f"phase {name} was changed before anything was scored in it" for name in names if name in before
+    ]
+    return "; ".join(reasons)
 
 
-def begin(
-    tx: Transaction, configuration: Configuration, phases: Mapping[str, PhaseSetup], *, now: datetime
-) -> None:
-    """Commit as :func:`ensure`, and let what nothing was scored on yet stand on the files as they were read."""
-    ensure(tx, configuration, phases, now=now)
-    _record_unscored(tx, phases)
-
-
-def _record_unscored(tx: Transaction, phases: Mapping[str, PhaseSetup]) -> None:
-    for name, setup in phases.items():
-        if tx.phase_record(name) is None or not tx.has_cells(name):
-            tx.record_phase(name, protocol_hash=setup.protocol.hash, tasks=setup.tasks)
-
-
-def covers(manifest: Mapping[str, Any] | None, setup: PhaseSetup) -> bool:
-    """Tell whether a manifest is of a phase as its files are now."""
-    return (
-        manifest is not None
-        and manifest["protocol_hash"] == setup.protocol.hash
-        and {task["identifier"]: task["version"] for task in manifest["tasks"]} == dict(setup.tasks)
-    )
+def covers(manifest: Mapping[str, Any] | None, record: PhaseRecord) -> bool:
+    """Tell whether a manifest is of a phase as it is on record."""
+    if manifest is None:
+        return False
+    versions = {task["identifier"]: task["version"] for task in manifest["tasks"]}
+    return record.scores_as(manifest["protocol_hash"], versions)
 
 
 def committed_epsilon(manifests: Iterable[Mapping[str, Any] | None], protocol_hash: str) -> float | None:
-    """Return the epsilon of the protocol with a hash, from the manifest that commits to it; None if none does.
-
-    Boards and answers keep the epsilon of the protocol that their scores were made by, whatever came after.
-    """
+    """Return the epsilon of the protocol with a hash, from the manifest that commits to it; None if none does."""
     for manifest in manifests:
         if manifest is not None and manifest["protocol_hash"] == protocol_hash:
             return float(manifest["protocol"]["recipe"]["epsilon"])

@@ -9,8 +9,9 @@ from typing import Any
 
 from scoring.protocol import ids_hash
 from scoring.seeds import secret_commitment
+from worker.challenge.canonical import canonical
 from worker.fairness import commitments
-from worker.fairness.canonical import canonical, digest
+from worker.fairness.canonical import digest
 from worker.fairness.revealed import RevealedPhase
 from worker.fairness.verdict import Verdict, false, true
 

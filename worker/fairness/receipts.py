@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import InfrastructureError
-from worker.fairness.canonical import NONCE_BYTES, canonical, digest
+from worker.challenge.canonical import canonical
+from worker.fairness.canonical import NONCE_BYTES, digest
 from worker.state import Transaction
 
 PATH = "receipts.jsonl"

@@ -13,14 +13,14 @@ from typing import Any
 from leaderboard.board import from_json, to_json
 from scoring.errors import OrganizerError
 from scoring.seeds import phase_key
-from scoring.tasks import Task, load_tasks
-from worker.challenge import PhaseSetup, tasks_changed, tasks_edited
-from worker.configuration import Configuration
+from scoring.tasks import Task
+from worker.challenge.files import read_secret
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import open_phase
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.receipts import close_batch
 from worker.office import Office
-from worker.publishing.snapshots import make_rules
-from worker.secrets import read_challenge_secret
+from worker.publishing.snapshots import board_rules
 from worker.state import REVEALED, Transaction
 
 FORMAT = 1
@@ -78,23 +78,20 @@ def reveal(office: Office, phases: Collection[str], *, labels: bool) -> list[str
         The phases of which something is revealed that was not before.
 
     Raises:
-        OrganizerError: If a phase does not exist, its files are wrong or change meanwhile, or its scores stand on other tasks.
+        OrganizerError: If a phase does not exist or is not on record, or the secret is not the one of its record.
     """
-    configuration = office.configuration
-    secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
-    setups = {name: office.phase(name) for name in phases}
-    hidden = {name: _hidden_files(configuration, setup, labels=labels) for name, setup in setups.items()}
+    for name in phases:
+        office.check_phase(name)
+    secret = read_secret(office.configuration)
     with office.store.write() as tx:
         known, fresh = tx.reveals(), {}
         now = tx.promise_time(office.clock())
-        for name, setup in setups.items():
-            record = tx.phase_record(name)
-            if record is None or not setup.is_recorded(record):
-                raise tasks_changed(name)
-            document = _document(tx, configuration, name, now=now)
+        for name in phases:
+            record = open_phase(tx, name, secret).record
+            document = _document(tx, record, now=now)
             document["key"] = phase_key(secret, name).hex()
             document["labels"] = "published" if labels else "hashes"
-            files = {reveal_path(name): reveal_text(document), **hidden[name]}
+            files = {reveal_path(name): reveal_text(document), **_hidden_files(record, labels=labels)}
             if name not in known or _timeless(files, name) != _timeless(known[name], name):
                 fresh[name] = files
         if not fresh:
@@ -114,14 +111,11 @@ def _timeless(files: Mapping[str, str], phase: str) -> dict[str, Any]:
     return {**files, reveal_path(phase): {**document, "revealed_at": None}}
 
 
-def _hidden_files(configuration: Configuration, setup: PhaseSetup, *, labels: bool) -> dict[str, str]:
-    folder = f"{FOLDER}/{setup.codename}"
-    files = {f"{folder}/ids.txt": "".join(f"{identifier}\n" for identifier in setup.ids)}
-    tasks = load_tasks(configuration.path(setup.settings.tasks), setup.ids)
-    if {task.name: task.version for task in tasks} != dict(setup.tasks):
-        raise tasks_edited(setup.codename)
+def _hidden_files(record: PhaseRecord, *, labels: bool) -> dict[str, str]:
+    folder = f"{FOLDER}/{record.codename}"
+    files = {f"{folder}/ids.txt": "".join(f"{identifier}\n" for identifier in record.ids)}
     if labels:
-        for task in tasks:
+        for task in record.tasks:
             files[f"{folder}/labels/{task.name}__{task.type.value}.csv"] = label_csv(task)
     return files
 
@@ -137,7 +131,8 @@ def label_csv(task: Task) -> str:
     return text.getvalue()
 
 
-def _document(tx: Transaction, configuration: Configuration, phase: str, *, now: datetime) -> dict[str, Any]:
+def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[str, Any]:
+    phase = record.codename
     boards = [from_json(text) for text in tx.boards(phase)]
     counted = {standing.submission for board in boards for standing in board.standings}
     known = {row.pk: row for row in tx.submissions()}
@@ -165,14 +160,15 @@ def _document(tx: Transaction, configuration: Configuration, phase: str, *, now:
             }
             for public, private in tx.commitments()
         ],
-        "rules": _rules(tx, configuration, phase),
+        "rules": _rules(tx, record),
         "entries": entries,
         "boards": [json.loads(to_json(board)) for board in boards],
     }
 
 
-def _rules(tx: Transaction, configuration: Configuration, phase: str) -> dict[str, Any]:
-    rules = asdict(make_rules(configuration, phase, chosen=tx.choices(phase)))
+def _rules(tx: Transaction, record: PhaseRecord) -> dict[str, Any]:
+    chosen = tx.choices(record.codename)
+    rules = asdict(board_rules(record.rules, epsilon=record.protocol.recipe.epsilon, chosen=chosen))
     return rules | {
         "hidden_teams": sorted(rules["hidden_teams"]),
         "chosen": {str(team): submission for team, submission in rules["chosen"].items()},

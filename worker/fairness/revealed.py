@@ -15,7 +15,7 @@ from typing import Any
 from leaderboard.board import from_json
 from leaderboard.snapshot import Board, Rules, Selection
 from scoring.protocol import Protocol, Recipe
-from worker.challenge import mixed_key
+from worker.challenge.keys import mixed_key
 from worker.fairness.commitments import committed_epsilon, reveal_path
 from worker.fairness.public import PublicRepository
 from worker.fairness.verdict import Verdict, false, true, unknown

@@ -68,7 +68,6 @@ class Fetching:
                 for known in acknowledged
                 if not known.waits(now)
                 and known.team_key not in later
-                and known.phase not in self._context.behind
                 and known.read_at is not None  # else its address is stale: the intake reads it again
                 and not (known.hold or "").startswith("facts.")
             ]

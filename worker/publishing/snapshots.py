@@ -1,11 +1,13 @@
-"""Snapshots: everything in the database and the configuration that decides a phase's board."""
+"""Snapshots: everything in the database that decides a phase's board."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from leaderboard.snapshot import Entry, PhaseSnapshot, Rules, Selection
+from worker.challenge.files import rules_of
+from worker.challenge.records import PhaseRules
+from worker.challenge.setups import read_record
 from worker.configuration import Configuration
 from worker.fairness import commitments
 from worker.state import Tracked, Transaction
@@ -15,25 +17,24 @@ from worker.states import COUNTED, State
 def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> PhaseSnapshot:
     """Read everything that decides one phase's board now.
 
-    Tasks and protocol are those that the answers at EvalAI stand on, as the database has them: files may be in an editor, and a machine may
-    have old ones. So a board follows a rescore in the moment in which the answers do.
+    Tasks, protocol and rules are those of the phase's record, so a board follows a rescore in the moment in which the answers do.
     """
-    leaderboard, settings = configuration.leaderboard, configuration.phases[codename]
     record = tx.phase_record(codename)
     tasks = {} if record is None else record["tasks"]
     matrix = {} if record is None else tx.matrix(record["protocol_hash"])
-    eligible = _eligible_teams(tx, settings.eligible_if_scored_in)
+    rules, epsilon = _rules(tx, configuration, codename)
+    eligible = _eligible_teams(tx, rules.eligible_if_scored_in)
     entries, row_sets = [], {}
     for known in _standing(tx, codename):
         cells = matrix.get(known.content_hash or "", {})
         scores = {task: cells[task, version] for task, version in tasks.items() if (task, version) in cells}
         if not scores or len(scores) != len(tasks) or known.submitted_at is None or known.team_key is None:
             continue  # a row with a missing cell has no rank and no number
-        baseline = known.baseline or (known.own and known.method in leaderboard.baselines)
+        baseline = known.baseline or (known.own and known.method in rules.baselines)
         if known.own and not baseline:
             continue  # a trial of the organizers, which EvalAI's leaderboard leaves out too
         row_sets = {task: cell["row_set"] for task, cell in scores.items()}  # the same in every row
-        public = known.public_now if settings.visibility == "current" else known.public_at_first
+        public = known.public_now if rules.visibility == "current" else known.public_at_first
         entries.append(
             Entry(
                 submission=known.pk,
@@ -50,33 +51,38 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
                 seconds=sum(cell["seconds"] for cell in scores.values()),
             )
         )
-    rules = make_rules(configuration, codename, chosen=tx.choices(codename))
-    if record is not None:
-        manifests = (private["manifests"].get(codename) for _, private in tx.commitments())
-        epsilon = commitments.committed_epsilon(manifests, record["protocol_hash"])
-        rules = rules if epsilon is None else replace(rules, epsilon=epsilon)
     return PhaseSnapshot(
         codename=codename,
         title=codename,
-        rules=rules,
+        rules=board_rules(rules, epsilon=epsilon, chosen=tx.choices(codename)),
         row_sets=row_sets,
         entries=tuple(entries),
     )
 
 
-def make_rules(configuration: Configuration, phase: str, *, chosen: Mapping[int, int]) -> Rules:
-    """Return the organizer's settings that decide a phase's board."""
-    leaderboard, settings = configuration.leaderboard, configuration.phases[phase]
+def _rules(tx: Transaction, configuration: Configuration, codename: str) -> tuple[PhaseRules, float]:
+    """Return a phase's rules and its epsilon; those of the configuration as long as it is not on record."""
+    record = read_record(tx, codename)
+    if record is None:
+        row = tx.phase_record(codename)
+        manifests = (private["manifests"].get(codename) for _, private in tx.commitments())
+        epsilon = None if row is None else commitments.committed_epsilon(manifests, row["protocol_hash"])
+        return rules_of(configuration, codename), epsilon or configuration.scoring.epsilon
+    return record.rules, record.protocol.recipe.epsilon
+
+
+def board_rules(rules: PhaseRules, *, epsilon: float, chosen: Mapping[int, int]) -> Rules:
+    """Return the rules of a phase as the leaderboard knows them."""
     return Rules(
-        selection=Selection(settings.selection),
-        epsilon=configuration.scoring.epsilon,
-        baselines_weigh=leaderboard.baselines_weigh,
-        ghost_task=leaderboard.ghost_task,
-        decimals=leaderboard.decimals,
-        hidden_teams=frozenset(leaderboard.hidden_teams),
+        selection=Selection(rules.selection),
+        epsilon=epsilon,
+        baselines_weigh=rules.baselines_weigh,
+        ghost_task=rules.ghost_task,
+        decimals=rules.decimals,
+        hidden_teams=frozenset(rules.hidden_teams),
         chosen=chosen,
-        visibility=settings.visibility,
-        eligible_if_scored_in=settings.eligible_if_scored_in,
+        visibility=rules.visibility,
+        eligible_if_scored_in=rules.eligible_if_scored_in,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scoring.identifiers import read_ids
-from worker.challenge import load_challenge
+from worker.challenge.files import read_phases
 from worker.configuration import Configuration, Phase, load
 from worker.demo.place import Place
 from worker.demo.runner import board, last_words, q_mean, watch, worker
@@ -50,7 +50,7 @@ def rehearse(
         InfrastructureError: If nothing moves any more.
     """
     configuration = load(path)
-    load_challenge(configuration)  # its faults are told before anything is started
+    read_phases(configuration)  # its faults are told before anything is started
     begun = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="neuco-rehearsal-") as folder,

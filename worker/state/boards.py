@@ -1,11 +1,8 @@
-"""Boards, what the phases stand on, and the organizer's choices."""
+"""Boards and the organizer's choices."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,7 +11,7 @@ from worker.state.table import Tables
 
 
 class Boards(Tables):
-    """The verbs of boards and phases."""
+    """The verbs of boards and choices."""
 
     def boards(self, phase: str, *, after: int = 0, at_most: int | None = None) -> list[str]:
         """Return the JSON documents of a phase's boards in sequence, from the one that follows number ``after`` on."""
@@ -33,27 +30,6 @@ class Boards(Tables):
         """Append a board to the history."""
         self._connection.execute(
             schema.boards.insert().values(phase=phase, sequence=sequence, document=document, made_at=made_at)
-        )
-
-    def phase_record(self, phase: str) -> dict[str, Any] | None:
-        """Return what a phase's scores stand on: protocol hash, {task: version}, frozen_at."""
-        row = self._connection.execute(sa.select(schema.phases).where(schema.phases.c.phase == phase)).first()
-        return None if row is None else {**row._mapping, "tasks": json.loads(row.tasks)}
-
-    def record_phase(self, phase: str, *, protocol_hash: str, tasks: Mapping[str, str]) -> None:
-        """Say what a phase's scores stand on from now on."""
-        values = {"protocol_hash": protocol_hash, "tasks": json.dumps(dict(tasks), sort_keys=True)}
-        table = schema.phases
-        if (
-            self._connection.execute(table.update().where(table.c.phase == phase).values(values)).rowcount
-            == 0
-        ):
-            self._connection.execute(table.insert().values(phase=phase, **values))
-
-    def freeze_phase(self, phase: str, *, at: datetime | None) -> None:
-        """Freeze a phase's board, or thaw it with None."""
-        self._connection.execute(
-            schema.phases.update().where(schema.phases.c.phase == phase).values(frozen_at=at)
         )
 
     def choices(self, phase: str) -> dict[int, int]:

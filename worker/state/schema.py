@@ -16,6 +16,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -106,6 +107,7 @@ attempts = Table(
     Column("outcome", String(16)),
     Column("reason", Text),
     Column("peak_memory_bytes", Integer),
+    Column("record", String(64)),  # of the phase, which an evaluation was begun on
 )
 
 cells = Table(
@@ -160,6 +162,18 @@ phases = Table(
     Column("protocol_hash", String(64), nullable=False),
     Column("tasks", Text, nullable=False),  # JSON {identifier: version} that the scores stand on
     Column("frozen_at", Instant),
+    Column(
+        "record", String(64)
+    ),  # hash of its current record; None until a phase of an earlier version is recorded
+)
+
+records = Table(
+    "records",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    Column("document", LargeBinary, nullable=False),  # compressed; it holds hidden labels
+    Column("files", String(64)),  # fingerprint of the files that it was read from
+    Column("recorded_at", Instant, nullable=False),
 )
 
 choices = Table(

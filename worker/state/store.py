@@ -31,6 +31,7 @@ from worker.state.leadership import Leadership
 from worker.state.migrations import bring_up_to_date
 from worker.state.notices import Notices
 from worker.state.outbox import Outbox
+from worker.state.phases import Phases
 from worker.state.promises import Promises
 from worker.state.submissions import Submissions
 
@@ -39,7 +40,9 @@ LOOK_MS = 250  # while a write waits for its lock: so often it looks whether the
 DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
-class Transaction(Submissions, Attempts, Cells, Outbox, Boards, Leadership, Cycles, Notices, Promises):
+class Transaction(
+    Submissions, Attempts, Cells, Outbox, Boards, Phases, Leadership, Cycles, Notices, Promises
+):
     """The verbs of the store, inside one transaction."""
 
 

@@ -1,0 +1,193 @@
+"""Phases on record: everything after the first score is made from the record, whatever files and configuration say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scoring.errors import InfrastructureError, OrganizerError
+from tests.worker.stage import Play, Stage, embeddings, git
+from worker.challenge.files import read_phases
+from worker.challenge.records import PhaseRecord, unpack
+from worker.challenge.setups import read_record
+from worker.configuration import load
+from worker.fairness.reveal import reveal
+from worker.office import opened
+from worker.sandbox import ManualClock
+
+
+@pytest.fixture
+def unscored(tmp_path: Path) -> Iterator[Stage]:
+    """A stage on which nothing was ever scored."""
+    with Stage(tmp_path, clock=ManualClock()) as stage:
+        yield stage
+
+
+def recorded(play: Play, phase: str = "dev") -> PhaseRecord:
+    """Return the current record of a phase."""
+    with play.store.read() as tx:
+        found = read_record(tx, phase)
+    assert found is not None
+    return found
+
+
+def rules(stage: Stage) -> str:
+    """Take up the rules of the configuration, as an organizer does; return what is told."""
+    done = stage.command("challenge", "rules", "--reason", "announced on 1 June")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_record_is_read_as_it_was_written(stage: Stage) -> None:
+    """Ids, labels, versions, protocol and rules come back bit for bit, under the same hash; a damaged record is refused."""
+    for setup in read_phases(load(stage.path)).values():
+        record = setup.record
+        again = unpack(record.packed(), record.hash)
+        assert again.document == record.document
+        assert again.hash == record.hash
+        assert (again.ids, again.protocol, again.engine, again.rules) == (
+            record.ids,
+            record.protocol,
+            record.engine,
+            record.rules,
+        )
+        for one, other in zip(again.tasks, record.tasks, strict=True):
+            assert (one.name, one.type, one.ids, one.version, one.row_set) == (
+                other.name,
+                other.type,
+                other.ids,
+                other.version,
+                other.row_set,
+            )
+            assert one.labels.tobytes() == other.labels.tobytes()
+        for spoilt in (record.packed()[:-9], b"", replace(record, engine="torch").packed()):
+            with pytest.raises(InfrastructureError) as error:
+                unpack(spoilt, record.hash)
+            assert error.value.code == "record.damaged"
+
+
+def test_rules_change_by_a_command_with_a_reason(stage: Stage, play: Play) -> None:
+    """A reload leaves them as they were recorded and says so; the command takes them up, and the trail has the reason."""
+    stage.submit("A", embeddings(1))
+    stage.submit("B", embeddings(2))
+    play.drive()
+    assert set(stage.teams()) == {"A", "B"}
+    stage.configure({"leaderboard": {"hidden_teams": ["B"], "decimals": 0}})
+    play.reload()
+    late = stage.submit("C", embeddings(3))
+    play.drive()
+    assert set(stage.teams()) == {"A", "B", "C"}
+    assert stage.stdout(late)["q_mean"] != round(stage.stdout(late)["q_mean"])
+    told = stage.command("status").stdout
+    assert "leaderboard.decimals, leaderboard.hidden_teams changed" in told
+    assert "challenge rules" in told
+    assert "dev: takes up decimals, hidden_teams." in rules(stage)
+    assert "dev: nothing to do." in rules(stage)
+    play.drive()
+    assert set(stage.teams()) == {"A", "C"}
+    after = stage.submit("D", embeddings(4))
+    play.drive()
+    assert stage.stdout(after)["q_mean"] == round(stage.stdout(after)["q_mean"])
+    assert stage.command("status").stdout.count("Nothing needs attention") == 1
+    with closing(sqlite3.connect(stage.state / "worker.db")) as database:
+        [detail] = database.execute(
+            "SELECT detail FROM audit WHERE action = 'rules_changed' AND detail LIKE '%dev%'"
+        ).fetchall()
+    assert json.loads(detail[0])["reason"] == "announced on 1 June"
+
+
+def test_a_rescore_leaves_the_rules_as_they_are(stage: Stage, play: Play) -> None:
+    """Each change has its own command and its own reason."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    stage.configure({"leaderboard": {"decimals": 2}})
+    stage.add_task("late__regr", seed=1)
+    stage.rescore()
+    assert recorded(play).rules.decimals == 3
+    assert "late" in recorded(play).versions
+    rules(stage)
+    assert recorded(play).rules.decimals == 2
+    assert "late" in recorded(play).versions
+
+
+def test_a_reveal_needs_no_label_files(stage: Stage, play: Play) -> None:
+    """Its labels and ids are those that were scored on, though the files are gone or edited."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    shutil.rmtree(stage.folder / "tasks")
+    (stage.folder / "ids.txt").write_text("nothing\n")
+    with opened(stage.path) as office:
+        assert reveal(office, ["dev"], labels=True) == ["dev"]
+    play.drive()
+    shown = git(stage.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
+    assert "reveal/dev/labels/alpha__regr.csv" in shown
+    done = stage.command("challenge", "verify", str(stage.board))
+    assert "Not fair" not in done.stdout
+
+
+def test_a_scored_phase_starts_without_its_files(stage: Stage, play: Play) -> None:
+    """So a backup runs on a machine that never had the label files."""
+    for phase in ("dev", "eval"):
+        stage.submit("A", embeddings(0), phase=phase)
+    play.drive()
+    before = recorded(play).hash
+    shutil.rmtree(stage.folder / "tasks")
+    play.restart()
+    play.drive()
+    assert recorded(play).hash == before
+    assert play.alerts() == set()
+    assert "its files have become unreadable" in stage.command("status").stdout
+
+
+def test_another_secret_refuses_to_start(stage: Stage, play: Play) -> None:
+    """Its splits would be others than those that were committed to: the start says so and what to do."""
+    stage.submit("A", embeddings(0))
+    play.drive()
+    secret = stage.folder / "challenge.secret"
+    right = secret.read_text()
+    secret.write_text("6b" * 32)
+    with pytest.raises(OrganizerError) as error:
+        play.reload()
+    assert error.value.code == "secret.changed"
+    assert "Put the old secret back" in error.value.cure
+    secret.write_text(right)
+    play.reload()
+
+
+def test_a_phase_without_scores_follows_its_files(unscored: Stage) -> None:
+    """Until the first score a start or a reload takes up files, settings and rules, and commits to what was scored on."""
+    with unscored.play() as play:
+        first = recorded(play).hash
+        play.restart()
+        assert recorded(play).hash == first
+        unscored.configure({"leaderboard": {"decimals": 2}})
+        play.reload()
+        assert recorded(play).rules.decimals == 2
+        unscored.add_task("late__regr", seed=1)
+        assert "The next start or reload takes this up." in unscored.command("status").stdout
+        play.reload()
+        assert "late" in recorded(play).versions
+        with play.store.read() as tx:
+            reasons = [public["reason"] for public, _ in tx.commitments()]
+        assert reasons == ["the challenge begins", "phase dev was changed before anything was scored in it"]
+        (unscored.folder / "tasks" / "dev" / "late__regr.csv").write_text("nonsense")
+        with pytest.raises(OrganizerError):
+            play.reload()
+        assert "late" in recorded(play).versions
+
+
+def test_another_spelling_of_the_files_is_no_difference(stage: Stage, play: Play) -> None:
+    """Only their content counts."""
+    stage.submit("A", embeddings(0))
+    play.drive()
+    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
+    head, *rows = file.read_text().splitlines()
+    file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
+    assert "Nothing needs attention" in stage.command("status").stdout

@@ -1,0 +1,5 @@
+"""The challenge: its phases on record, and the files and settings that they are recorded from.
+
+Nothing is imported here: the child that scores reads a record with :mod:`worker.challenge.records` alone, without the configuration and
+the database.
+"""

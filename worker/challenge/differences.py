@@ -1,0 +1,111 @@
+"""What differs between a phase's record and its files and settings, and what takes the difference up.
+
+No task is named: `status` may be read where hidden things must not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from scoring.errors import OrganizerError
+from scoring.seeds import secret_commitment
+from worker.challenge.files import fingerprint, read_phase, rules_of
+from worker.challenge.keys import split_key
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import has_scores, read_record
+from worker.configuration import Configuration
+from worker.state import Transaction
+
+RESCORE = "neuco-worker challenge rescore"
+RULES = "neuco-worker challenge rules --reason TEXT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Something that is not as it is on record.
+
+    Attributes:
+        phase: Codename.
+        sentence: What differs.
+        cure: What takes it up.
+    """
+
+    phase: str
+    sentence: str
+    cure: str
+
+
+def differences(
+    tx: Transaction, configuration: Configuration, codename: str, secret: bytes
+) -> tuple[Difference, ...]:
+    """Return what differs between a phase's record, if it has one, and its files and settings."""
+    record = read_record(tx, codename)
+    if record is None:
+        return ()
+    scored = has_scores(tx, codename)
+    found = [
+        (sentence, RESCORE)
+        for sentence in (
+            _files(tx, configuration, record, secret),
+            _named(_settings(tx, configuration, record, secret)),
+        )
+    ]
+    found.append((_named(_rules(configuration, record)), RULES))
+    return tuple(
+        Difference(
+            phase=codename,
+            sentence=f"Phase {codename} goes on as it was recorded: since then {sentence}.",
+            cure=f"To take this up, run: {command}" if scored else "The next start or reload takes this up.",
+        )
+        for sentence, command in found
+        if sentence is not None
+    )
+
+
+def _files(tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes) -> str | None:
+    """Say how the files differ; they are parsed only if their bytes are not those that the record was read from."""
+    known = tx.record_files(record.hash)
+    if known is not None and fingerprint(configuration, record.codename) == known:
+        return None
+    try:
+        fresh = read_phase(configuration, record.codename, secret).record
+    except OrganizerError as error:
+        return f"its files have become unreadable ({error.code})"
+    differing = []
+    if fresh.protocol.ids_hash != record.protocol.ids_hash:
+        differing.append("its id list")
+    if fresh.versions != record.versions:
+        differing.append("its tasks or their labels")
+    return f"{' and '.join(differing)} changed" if differing else None
+
+
+def _settings(
+    tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes
+) -> Iterator[str]:
+    """Yield the keys of what decides a score besides the files."""
+    protocol, codename = record.protocol, record.codename
+    if configuration.phases[codename].folds != protocol.folds:
+        yield f"phases.{codename}.folds"
+    if configuration.submission.embedding_dim != protocol.embedding_dim:
+        yield "submission.embedding_dim"
+    if secret_commitment(split_key(secret, codename, tx.beacon())) != protocol.secret_commitment:
+        yield "challenge.secret"
+    recorded = asdict(protocol.recipe) | {"engine": record.engine}
+    for key, value in (
+        asdict(configuration.scoring.recipe()) | {"engine": configuration.scoring.engine}
+    ).items():
+        if recorded[key] != value:
+            yield f"scoring.{key}"
+
+
+def _rules(configuration: Configuration, record: PhaseRecord) -> Iterator[str]:
+    """Yield the keys of what decides a board."""
+    of_phase = type(configuration.phases[record.codename]).model_fields
+    for name in record.rules.changed(rules_of(configuration, record.codename)):
+        yield f"phases.{record.codename}.{name}" if name in of_phase else f"leaderboard.{name}"
+
+
+def _named(keys: Iterator[str]) -> str | None:
+    named = list(keys)
+    return f"{', '.join(named)} changed" if named else None

@@ -1,0 +1,123 @@
+"""A phase as its files and the configuration are now: what a record is made from.
+
+Files are read when a phase is recorded, and where somebody asks what differs from the record; nothing else looks at them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from scoring.identifiers import read_ids
+from scoring.protocol import Protocol, ids_hash
+from scoring.seeds import secret_commitment
+from scoring.tasks import load_tasks
+from worker.challenge.keys import split_key
+from worker.challenge.records import PhaseRecord, PhaseRules
+from worker.challenge.setups import PhaseSetup
+from worker.configuration import Configuration
+from worker.runtime.limits import check_memory
+from worker.secrets import read_challenge_secret
+
+
+def read_secret(configuration: Configuration) -> bytes:
+    """Read the challenge's secret.
+
+    Raises:
+        OrganizerError: As :func:`worker.secrets.read_challenge_secret`.
+    """
+    return read_challenge_secret(configuration.path(configuration.challenge.secret))
+
+
+def read_phase(
+    configuration: Configuration, codename: str, secret: bytes, beacon: str | None = None
+) -> PhaseSetup:
+    """Read one phase's id list and tasks, and the settings that are recorded with them.
+
+    Args:
+        configuration: The checked configuration.
+        codename: Of the phase.
+        secret: The challenge's.
+        beacon: The public value that is mixed into the phase's key, if the challenge has one.
+
+    Raises:
+        OrganizerError: If a file is missing or wrong, or no good file could be read within the memory limit, with its cure.
+    """
+    settings = configuration.phases[codename]
+    files = fingerprint(
+        configuration, codename
+    )  # before they are read: what is edited meanwhile differs afterwards
+    ids = read_ids(configuration.path(settings.ids))
+    check_limits(configuration, codename, rows=len(ids), columns=configuration.submission.embedding_dim)
+    key = split_key(secret, codename, beacon)
+    record = PhaseRecord(
+        ids=ids,
+        tasks=load_tasks(configuration.path(settings.tasks), ids),
+        protocol=Protocol(
+            phase=codename,
+            folds=settings.folds,
+            embedding_dim=configuration.submission.embedding_dim,
+            ids_hash=ids_hash(ids),
+            secret_commitment=secret_commitment(key),
+            recipe=configuration.scoring.recipe(),
+        ),
+        engine=configuration.scoring.engine,
+        rules=rules_of(configuration, codename),
+    )
+    return PhaseSetup(record=record, key=key, files=files)
+
+
+def read_phases(configuration: Configuration, beacon: str | None = None) -> dict[str, PhaseSetup]:
+    """Read all phases, in the order of the configuration, as :func:`read_phase` does."""
+    secret = read_secret(configuration)
+    return {
+        codename: read_phase(configuration, codename, secret, beacon) for codename in configuration.phases
+    }
+
+
+def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
+    """Return the settings that decide a phase's board, as the configuration has them now."""
+    leaderboard, settings = configuration.leaderboard, configuration.phases[codename]
+    return PhaseRules(
+        selection=settings.selection,
+        visibility=settings.visibility,
+        eligible_if_scored_in=settings.eligible_if_scored_in,
+        baselines=tuple(sorted(set(leaderboard.baselines))),
+        baselines_weigh=leaderboard.baselines_weigh,
+        ghost_task=leaderboard.ghost_task,
+        decimals=leaderboard.decimals,
+        hidden_teams=tuple(sorted(set(leaderboard.hidden_teams))),
+    )
+
+
+def check_limits(configuration: Configuration, codename: str, *, rows: int, columns: int) -> None:
+    """Check that a good file of a phase can be read within the memory limit.
+
+    Raises:
+        OrganizerError: If it cannot.
+    """
+    check_memory(configuration.submission.memory_gigabytes, phase=codename, rows=rows, columns=columns)
+
+
+def fingerprint(configuration: Configuration, codename: str) -> str | None:
+    """Hash the bytes of a phase's id list and task files; None if they cannot be read.
+
+    Equal fingerprints are equal contents, and cost a twentieth of reading the files; another one may be another spelling of the same rows.
+    """
+    settings = configuration.phases[codename]
+    folder = configuration.path(settings.tasks)
+    digest = hashlib.sha256()
+    try:
+        paths = sorted(path for path in folder.rglob("*") if path.is_file())
+        for path in (configuration.path(settings.ids), *paths):
+            name = "" if path == configuration.path(settings.ids) else str(path.relative_to(folder))
+            for part in (name.encode(errors="surrogateescape"), _content_hash(path)):
+                digest.update(len(part).to_bytes(8, "big") + part)
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def _content_hash(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

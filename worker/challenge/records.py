@@ -1,0 +1,172 @@
+"""The record of a phase: ids, hidden tasks with their labels, protocol, engine and rules, as one document addressed by its hash.
+
+Scores, answers, boards and reveals are made from records, never from files. The bytes of a document are canonical, so equal records have
+equal hashes, on whatever machine they were written. A record is as secret as the labels in it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scoring.errors import InfrastructureError
+from scoring.protocol import Protocol, Recipe
+from scoring.tasks import Task, TaskType
+from worker.challenge.canonical import canonical
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseRules:
+    """The organizer's settings that decide a phase's board and how a score is told; the configuration describes each of them."""
+
+    selection: str
+    visibility: str
+    eligible_if_scored_in: str | None
+    baselines: tuple[str, ...]
+    baselines_weigh: bool
+    ghost_task: float
+    decimals: int
+    hidden_teams: tuple[str, ...]
+
+    def changed(self, other: PhaseRules) -> tuple[str, ...]:
+        """Return the names of the rules that are not the same in another set of rules."""
+        return tuple(
+            field.name for field in fields(self) if getattr(self, field.name) != getattr(other, field.name)
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PhaseRecord:
+    """Everything that decides the scores and boards of a phase. Its repr shows nothing: it holds what is hidden.
+
+    Attributes:
+        ids: Public ids, sorted by their UTF-8 bytes.
+        tasks: Hidden tasks with their labels, sorted by name.
+        protocol: What decides a score.
+        engine: What trains the probes.
+        rules: What decides a board.
+    """
+
+    ids: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    protocol: Protocol
+    engine: str
+    rules: PhaseRules
+
+    @property
+    def codename(self) -> str:
+        """EvalAI's codename of the phase."""
+        return self.protocol.phase
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        """Task identifier to version."""
+        return {task.name: task.version for task in self.tasks}
+
+    @cached_property
+    def row_sets(self) -> Mapping[str, str]:
+        """Task identifier to row-set hash."""
+        return {task.name: task.row_set for task in self.tasks}
+
+    @cached_property
+    def document(self) -> bytes:
+        """The canonical bytes. Tasks name their rows by position in the id list, once for all tasks with equal rows."""
+        position = {identifier: row for row, identifier in enumerate(self.ids)}
+        rows = {task.row_set: task.ids for task in self.tasks}
+        return canonical(
+            {
+                "format": FORMAT,
+                "ids": self.ids,
+                "row_sets": {name: [position[one] for one in ids] for name, ids in rows.items()},
+                "tasks": [
+                    {
+                        "name": task.name,
+                        "type": task.type.value,
+                        "version": task.version,
+                        "row_set": task.row_set,
+                        "labels": task.labels.tolist(),
+                    }
+                    for task in self.tasks
+                ],
+                "protocol": asdict(self.protocol),
+                "engine": self.engine,
+                "rules": asdict(self.rules),
+            }
+        )
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 (hex) of the document."""
+        return hashlib.sha256(self.document).hexdigest()
+
+    def packed(self) -> bytes:
+        """Return the document compressed, as it is stored and handed to a child."""
+        return gzip.compress(self.document, compresslevel=6, mtime=0)
+
+    def scores_as(self, protocol_hash: str, versions: Mapping[str, str]) -> bool:
+        """Tell whether scores by this protocol, of these versions of tasks, are scores by this record."""
+        return (self.protocol.hash, dict(self.versions)) == (protocol_hash, dict(versions))
+
+
+def unpack(packed: bytes, name: str) -> PhaseRecord:
+    """Read a record from its compressed document.
+
+    Args:
+        packed: What :meth:`PhaseRecord.packed` wrote.
+        name: The hash that it must have.
+
+    Raises:
+        InfrastructureError: If it is damaged, or a later version of this software wrote it.
+    """
+    try:
+        document = gzip.decompress(packed)
+    except (OSError, EOFError, zlib.error):
+        document = b""
+    if hashlib.sha256(document).hexdigest() != name:
+        raise InfrastructureError(
+            "The record of a phase is damaged: its content does not have the hash that it is stored under.",
+            cure="Restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`.",
+            code="record.damaged",
+        )
+    found = json.loads(document)
+    if found["format"] != FORMAT:
+        raise InfrastructureError(
+            f"The record of a phase has format {found['format']}; this version reads {FORMAT}.",
+            cure="Install the version that wrote it.",
+            code="record.newer",
+        )
+    return _parse(found)
+
+
+def _parse(document: Mapping[str, Any]) -> PhaseRecord:
+    ids = tuple(document["ids"])
+    rows = {name: tuple(ids[row] for row in positions) for name, positions in document["row_sets"].items()}
+    protocol, rules = dict(document["protocol"]), dict(document["rules"])
+    lists = {name: tuple(rules[name]) for name in ("baselines", "hidden_teams")}
+    return PhaseRecord(
+        ids=ids,
+        tasks=tuple(
+            Task(
+                name=task["name"],
+                type=TaskType(task["type"]),
+                ids=rows[task["row_set"]],
+                labels=np.array(task["labels"], dtype=np.float64),
+                version=task["version"],
+                row_set=task["row_set"],
+            )
+            for task in document["tasks"]
+        ),
+        protocol=Protocol(**{**protocol, "recipe": Recipe(**protocol["recipe"])}),
+        engine=document["engine"],
+        rules=PhaseRules(**{**rules, **lists}),
+    )

@@ -1,0 +1,153 @@
+"""A phase that is ready to score: its record, and the key that opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scoring.errors import OrganizerError
+from scoring.protocol import Protocol
+from scoring.seeds import secret_commitment
+from worker.challenge.keys import split_key
+from worker.challenge.records import PhaseRecord, PhaseRules, unpack
+from worker.state import Store, Transaction
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PhaseSetup:
+    """One phase, ready to score. Its repr shows nothing: it holds a key and hidden labels.
+
+    Attributes:
+        record: What is scored on, and by which rules it is told.
+        key: Phase key, from which seeds derive.
+        files: Fingerprint of the files that it was read from; None if it was read from the database.
+    """
+
+    record: PhaseRecord
+    key: bytes
+    files: str | None = None
+
+    @property
+    def codename(self) -> str:
+        """EvalAI's codename of the phase."""
+        return self.record.codename
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Public ids."""
+        return self.record.ids
+
+    @property
+    def protocol(self) -> Protocol:
+        """What decides a score."""
+        return self.record.protocol
+
+    @property
+    def rules(self) -> PhaseRules:
+        """What decides a board, and how a score is told."""
+        return self.record.rules
+
+    @property
+    def tasks(self) -> Mapping[str, str]:
+        """Task identifier to version."""
+        return self.record.versions
+
+    def is_recorded(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether this is what a row of the phases names as current."""
+        return bool(row["record"] == self.record.hash)
+
+
+class RecordedPhases(Mapping[str, PhaseSetup]):
+    """The phases of a challenge, each read as it is on record at the moment it is asked for.
+
+    Args:
+        store: Durable state.
+        secret: The challenge's.
+        codenames: The phases that are configured, in their order.
+    """
+
+    def __init__(self, store: Store, secret: bytes, codenames: Iterable[str]) -> None:
+        self._store = store
+        self._secret = secret
+        self._codenames = tuple(codenames)
+
+    def __getitem__(self, codename: str) -> PhaseSetup:
+        """Return a phase; see :func:`open_phase`."""
+        if codename not in self._codenames:
+            raise KeyError(codename)
+        with self._store.read() as tx:
+            return open_phase(tx, codename, self._secret)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._codenames)
+
+    def __len__(self) -> int:
+        return len(self._codenames)
+
+
+def has_scores(tx: Transaction, codename: str) -> bool:
+    """Tell whether anything was scored in a phase since it was first recorded."""
+    return tx.phase_record(codename) is not None and tx.has_cells(codename)
+
+
+def read_record(tx: Transaction, codename: str) -> PhaseRecord | None:
+    """Return the current record of a phase, None if it has none yet.
+
+    Raises:
+        InfrastructureError: If the record is damaged.
+    """
+    row = tx.phase_record(codename)
+    name = None if row is None else row["record"]
+    return None if name is None else unpack(tx.record(name), name)
+
+
+def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
+    """Return a phase as it is on record, with its key.
+
+    Raises:
+        OrganizerError: If the phase is not on record, or the secret is not the one of its record.
+        InfrastructureError: If the record is damaged.
+    """
+    record = read_record(tx, codename)
+    if record is None:
+        raise not_recorded(codename)
+    key = split_key(secret, codename, tx.beacon())
+    if secret_commitment(key) != record.protocol.secret_commitment:
+        raise OrganizerError(
+            f"The challenge's secret is not the one that phase {codename} was recorded with.",
+            cure="Put the old secret back. If it is lost, `neuco-worker challenge rescore` scores everything again under the new one.",
+            code="secret.changed",
+        )
+    return PhaseSetup(record=record, key=key)
+
+
+def alert_key(codename: str) -> str:
+    """Return the key of the alert that a phase waits because it is not on record."""
+    return f"record:{codename}"
+
+
+def not_recorded(codename: str) -> OrganizerError:
+    """Make the error for a phase of an earlier version whose files are not those that its scores were made from."""
+    return OrganizerError(
+        f"Phase {codename} is not on record: its files or settings are not those that its scores so far were made from.",
+        cure="Put them back and reload, or take the change up with `neuco-worker challenge rescore`.",
+        code="phase.not_recorded",
+    )
+
+
+def put_on_record(tx: Transaction, record: PhaseRecord, *, files: str | None, now: datetime) -> None:
+    """Make a record a phase's current one; earlier ones stay, because earlier commitments open to them.
+
+    Args:
+        tx: Where it is kept.
+        record: The record.
+        files: Fingerprint of the files that it was read from.
+        now: The time.
+    """
+    tx.add_record(record.hash, record.packed(), files=files, now=now)
+    tx.record_phase(
+        record.codename, record=record.hash, protocol_hash=record.protocol.hash, tasks=record.versions
+    )
+    tx.resolve_alert(alert_key(record.codename), now=now)

@@ -1,0 +1,114 @@
+"""Recording: phases are put on record, and committed to, before anything is scored on them.
+
+A phase with scores is read from its record alone, whatever its files are. Until its first score it follows files and settings at every
+start and reload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from datetime import datetime
+
+from scoring.errors import OrganizerError
+from worker.challenge.differences import differences
+from worker.challenge.files import check_limits, read_phase, read_secret, rules_of
+from worker.challenge.setups import (
+    RecordedPhases,
+    alert_key,
+    has_scores,
+    not_recorded,
+    open_phase,
+    put_on_record,
+    read_record,
+)
+from worker.configuration import Configuration
+from worker.fairness import commitments
+from worker.state import Store, Transaction
+
+
+def record_phases(store: Store, configuration: Configuration, *, now: datetime) -> RecordedPhases:
+    """Record what is not on record yet, or has changed before its first score, and return the phases as they are on record.
+
+    Phases of an earlier version get their record here, if their files are those that their scores were made from. Otherwise the phase
+    waits: an alert says so, and the next start or reload tries again.
+
+    Raises:
+        OrganizerError: If the secret is not the one of the records, a phase without scores cannot be read, or no good file could be read
+            within the memory limit; then nothing is recorded.
+        InfrastructureError: If a record is damaged.
+    """
+    secret = read_secret(configuration)
+    with store.read() as tx:
+        beacon = tx.beacon()
+        due = [name for name in configuration.phases if _is_due(tx, configuration, name, secret)]
+        begun = [name for name in due if _has_begun(tx, name)]
+    read = []
+    for name in due:
+        try:
+            read.append(read_phase(configuration, name, secret, beacon))
+        except OrganizerError:
+            if name not in begun:
+                raise
+    with store.write() as tx:
+        commitments.begin(tx, secret, read, now=now)
+        _check(tx, configuration, secret, now=now)
+    return RecordedPhases(store, secret, configuration.phases)
+
+
+def _has_begun(tx: Transaction, codename: str) -> bool:
+    """Tell whether a phase must not be recorded from whatever its files are."""
+    row = tx.phase_record(codename)
+    return row is not None and (row["frozen_at"] is not None or has_scores(tx, codename))
+
+
+def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret: bytes) -> bool:
+    """Tell whether the files of a phase have to be read."""
+    row = tx.phase_record(codename)
+    if row is None or row["record"] is None:
+        return True
+    return not _has_begun(tx, codename) and bool(differences(tx, configuration, codename, secret))
+
+
+def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now: datetime) -> None:
+    """Check that every phase that goes on can be scored with this secret on this machine."""
+    for codename in configuration.phases:
+        row = tx.phase_record(codename)
+        if row is None or row["frozen_at"] is not None:
+            continue
+        if row["record"] is None:
+            error = not_recorded(codename)
+            tx.raise_alert(alert_key(codename), error.code, error.message, now=now)
+            continue
+        setup = open_phase(tx, codename, secret)
+        columns = setup.protocol.embedding_dim
+        check_limits(configuration, codename, rows=len(setup.ids), columns=columns)
+
+
+def record_rules(
+    tx: Transaction, configuration: Configuration, codename: str, *, actor: str, reason: str, now: datetime
+) -> tuple[str, ...]:
+    """Let a phase go on by the rules of the configuration; return which of them changed.
+
+    Raises:
+        OrganizerError: If the phase is not on record.
+        InfrastructureError: If its record is damaged.
+    """
+    row, before = tx.phase_record(codename), read_record(tx, codename)
+    if row is None or before is None:
+        raise not_recorded(codename)
+    rules = rules_of(configuration, codename)
+    changed = before.rules.changed(rules)
+    if changed:
+        put_on_record(tx, replace(before, rules=rules), files=tx.record_files(row["record"]), now=now)
+        tx.request_publish()
+        old, new = asdict(before.rules), asdict(rules)
+        tx.log(
+            "rules_changed",
+            actor=actor,
+            now=now,
+            phase=codename,
+            reason=reason,
+            before={name: old[name] for name in changed},
+            after={name: new[name] for name in changed},
+        )
+    return changed

@@ -1,0 +1,67 @@
+"""The phases: their records, which of them is current, and whether a board is frozen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from worker.state import schema
+from worker.state.table import Tables
+
+
+class Phases(Tables):
+    """The verbs of phases and their records."""
+
+    def phase_record(self, phase: str) -> dict[str, Any] | None:
+        """Return what a phase's scores stand on: protocol hash, {task: version}, record (its hash), frozen_at."""
+        row = self._connection.execute(sa.select(schema.phases).where(schema.phases.c.phase == phase)).first()
+        return None if row is None else {**row._mapping, "tasks": json.loads(row.tasks)}
+
+    def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
+        """Let a phase stand on a record from now on."""
+        values = {
+            "record": record,
+            "protocol_hash": protocol_hash,
+            "tasks": json.dumps(dict(tasks), sort_keys=True),
+        }
+        table = schema.phases
+        if (
+            self._connection.execute(table.update().where(table.c.phase == phase).values(values)).rowcount
+            == 0
+        ):
+            self._connection.execute(table.insert().values(phase=phase, **values))
+
+    def add_record(self, name: str, document: bytes, *, files: str | None, now: datetime) -> None:
+        """Keep a record under its hash; one that is there stays, and remembers the files that it was read from last."""
+        table = schema.records
+        known = self._connection.execute(table.update().where(table.c.hash == name).values(files=files))
+        if known.rowcount == 0:
+            self._connection.execute(
+                table.insert().values(hash=name, document=document, files=files, recorded_at=now)
+            )
+
+    def record(self, name: str) -> bytes:
+        """Return the compressed document of a record."""
+        table = schema.records
+        query = sa.select(table.c.document).where(table.c.hash == name)
+        return bytes(self._connection.execute(query).scalar_one())
+
+    def record_files(self, name: str) -> str | None:
+        """Return the fingerprint of the files that a record was read from."""
+        table = schema.records
+        return self._connection.execute(sa.select(table.c.files).where(table.c.hash == name)).scalar()
+
+    def note_record(self, attempt: int, name: str) -> None:
+        """Record which record an attempt scores on."""
+        table = schema.attempts
+        self._connection.execute(table.update().where(table.c.id == attempt).values(record=name))
+
+    def freeze_phase(self, phase: str, *, at: datetime | None) -> None:
+        """Freeze a phase's board, or thaw it with None."""
+        self._connection.execute(
+            schema.phases.update().where(schema.phases.c.phase == phase).values(frozen_at=at)
+        )

@@ -229,7 +229,8 @@ class Configuration(_Section):
     alerts: Alerts = Alerts()
     metrics: Metrics = Metrics()
     state: str = Field(
-        "sqlite:///./state/worker.db", description="SQLite file, or postgresql+psycopg://… URL."
+        "sqlite:///./state/worker.db",
+        description="SQLite file, or postgresql+psycopg://… URL, where a second worker can stand by.",
     )
     _base: Path = PrivateAttr(default=Path())  # folder of the file, set by load()
 
@@ -260,7 +261,7 @@ class Configuration(_Section):
 
     @property
     def shared_state(self) -> bool:
-        """Whether the state is on a database server, where several workers may share it."""
+        """Whether the state is on a database server, where a second worker may stand by."""
         return self.state.startswith(SERVER)
 
     @property

@@ -16,7 +16,6 @@ from worker.challenge.setups import PhaseSetup
 from worker.configuration import Configuration
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
-from worker.sharing import Alone
 from worker.state import Store, Transaction
 
 
@@ -34,7 +33,6 @@ class Context:
         checkpoint: Called before and after every external effect; tests kill the process there.
         started_at: When this worker began.
         timetable: What is done again and again, and when it is due.
-        sharing: What other daemons on the same state mean to this one.
         cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
     """
 
@@ -47,7 +45,6 @@ class Context:
     started_at: datetime
     timetable: Timetable
     checkpoint: Callable[[str], None] = lambda _: None
-    sharing: Alone = field(default_factory=lambda: Alone("worker"))
     cgroup: Delegation | None = None
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 

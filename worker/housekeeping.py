@@ -23,7 +23,6 @@ from worker.states import ACTIVE
 
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1")  # gzip, zip and NPZ, Parquet
 EVERY = timedelta(minutes=10)
-YOUNG = timedelta(hours=1)
 LEVEL = 1  # of gzip: floats in text gain little from more
 
 
@@ -56,7 +55,7 @@ class Housekeeping:
             if isinstance(ended.act, LookAtFiles) and ended.error is None:
                 self._stored = ended.result
             return True
-        if self._runner.busy or not idle or not self._files.keeps():
+        if self._runner.busy or not idle:
             return False
         if self._stored:
             self._sort(now)
@@ -88,20 +87,10 @@ class Housekeeping:
         busy = {row.file_hash for row in known if row.state in ACTIVE}
         for path, plain in self._stored.items():
             if path.name not in wanted:
-                if not self._perhaps_new(path, now):
-                    self._files.remove(path.name)
+                self._files.remove(path.name)
             elif plain and path.name not in busy:
                 self._compressible.append(path)
         self._stored = {}
-
-    def _perhaps_new(self, path: Path, now: datetime) -> bool:
-        """Tell whether another worker may just have stored a file that the database does not name yet."""
-        if not self._context.sharing.shared:
-            return False
-        try:
-            return path.stat().st_mtime > (now - YOUNG).timestamp()
-        except FileNotFoundError:
-            return True
 
 
 class FilesAct(Act[FileStore, Result]):

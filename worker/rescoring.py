@@ -138,13 +138,6 @@ def _missing(
     return tuple(found)
 
 
-def _lost_cure(office: Office) -> str:
-    cure = "Restore them from a backup, or disqualify these submissions, or put the tasks back."
-    if office.store.shared:
-        cure = f"Other workers may have fetched them: rescore on their machine, which `challenge audit` names. {cure}"
-    return cure
-
-
 def _lost(missing: tuple[Missing, ...]) -> tuple[int, ...]:
     """Return the submissions whose file is gone: their rows cannot be completed."""
     return tuple(known.pk for row in missing if row.file_hash is None for known in row.submissions)
@@ -171,7 +164,7 @@ def carry_out(
             listed = ", ".join(str(pk) for pk in lost[:5])
             raise OrganizerError(
                 f"The stored files of {len(lost)} submissions are gone ({listed}): their rows cannot be completed.",
-                cure=_lost_cure(office),
+                cure="Restore them from a backup, or disqualify these submissions, or put the tasks back.",
                 code="rescore.files_gone",
             )
         for number, row in enumerate(missing):

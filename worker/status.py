@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from worker.state import Alert, Store
+from worker.state import Alert, Leader, Store
 from worker.states import ACTIVE, State
 
 
@@ -15,6 +15,7 @@ class Status:
     """What an organizer wants to know.
 
     Attributes:
+        leader: The daemon or command that leads; None if nobody does.
         states: How many submissions are in each state.
         waiting: Submissions that owe an answer.
         oldest_waiting_s: Age of the oldest of them, by its submission time.
@@ -29,6 +30,7 @@ class Status:
         calls_per_submission: EvalAI calls spent on answered submissions alone, on average.
     """
 
+    leader: Leader | None
     states: dict[str, int]
     waiting: int
     oldest_waiting_s: float | None
@@ -61,13 +63,16 @@ class Status:
         return document
 
 
-def read_status(store: Store, *, now: datetime, token_expires: datetime | None, free_bytes: int) -> Status:
-    """Read the state of the challenge."""
+def read_status(
+    store: Store, *, now: datetime, led: bool, token_expires: datetime | None, free_bytes: int
+) -> Status:
+    """Read the state of the challenge; ``led`` tells whether somebody holds the leader's lock."""
     with store.read() as tx:
         active = tx.submissions(ACTIVE)
         answered = tx.submissions([State.POSTED, State.PUBLISHED, State.FAILED])
         times = [known.submitted_at or known.first_seen_at for known in active]
         return Status(
+            leader=tx.last_leader() if led else None,
             states=tx.counts(),
             waiting=len(active),
             oldest_waiting_s=max((now - time).total_seconds() for time in times) if times else None,

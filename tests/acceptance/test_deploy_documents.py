@@ -161,7 +161,7 @@ def test_rules_and_readme_name_the_metrics_that_there_are(tmp_path: Path) -> Non
             tx.set_fact(fact, now.isoformat())
 
     def status() -> object:
-        return read_status(store, now=now, token_expires=now, free_bytes=1)
+        return read_status(store, now=now, led=True, token_expires=now, free_bytes=1)
 
     page = generate_latest(registry(StateCollector(store, status, lambda: now))).decode()  # type: ignore[arg-type]
     store.close()

@@ -120,17 +120,15 @@ def test_status_counts_what_is_owed(stage: Stage, play: Play) -> None:
 
 
 def test_why_something_is_left_is_said_too(stage: Stage) -> None:
-    """A worker that has not looked yet, whose last call or push failed, and whose files are not a phase's."""
+    """A worker that has not looked yet, and whose last call failed."""
     with stage.play() as play:
         assert list(reasons(play.worker, NOTHING)) == [
             "EvalAI's queue and its list of submissions were not read to the end."
         ]
-        play.worker.context.behind = frozenset({"eval", "dev"})
         stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
         play.drive(lambda: play.worker.intake.last_error is not None)
         said = list(reasons(play.worker, NOTHING))
         assert "EvalAI" in said[0]
-        assert said[2] == "Submissions to dev, eval are left to the machine that has the right files."
 
 
 def test_once_is_done_when_a_drain_has_nothing_left(live: Stage) -> None:

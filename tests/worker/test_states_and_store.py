@@ -8,8 +8,6 @@ import os
 import random
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -26,7 +24,6 @@ from worker import answers
 from worker.backoff import LONGEST_S, backoff
 from worker.budget import Budget
 from worker.cli import guarded
-from worker.daemon.lock import only_daemon
 from worker.doctor import Level, examine
 from worker.state import Store
 from worker.states import ACTIVE, ANSWERED, COUNTED, TRANSITIONS, Attempt, Errand, Outcome, State
@@ -282,30 +279,6 @@ def test_no_write_waits_for_a_lock_when_the_process_is_to_end(tmp_path: Path) ->
         writers[1].join()
     assert refused == ["state.database"]
     store.close()
-
-
-HOLD = """
-import sys
-from pathlib import Path
-from worker.daemon.lock import only_daemon
-with only_daemon(Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_the_lock_is_released_with_its_process_however_it_ends(tmp_path: Path) -> None:
-    """While one holds it a second is refused with the holder's name; a kill frees it at once."""
-    command = [sys.executable, "-c", HOLD, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(InfrastructureError, match=f"process {holder.pid} "), only_daemon(tmp_path):
-            pass
-        holder.kill()
-        holder.wait()
-        with only_daemon(tmp_path):
-            pass
 
 
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=200), st.integers(6, 60))

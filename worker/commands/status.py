@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +17,7 @@ from worker.commands.run import ConfigOption
 if TYPE_CHECKING:
     from worker.challenge.differences import Difference
     from worker.configuration import Configuration
-    from worker.state import Store
+    from worker.state import Leader, Store
     from worker.status import Status
 
 SOON = timedelta(days=30)
@@ -35,7 +36,7 @@ def status(
     """
     from worker.configuration import load
     from worker.fetching.files import FileStore
-    from worker.state import Store
+    from worker.state import Store, leader_lock
     from worker.status import read_status
     from worker.storage import below_reserve, trouble
 
@@ -47,9 +48,12 @@ def status(
     except InfrastructureError as error:
         raise trouble(configuration.state_dir) or error from None
     try:
+        with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+            led = lock.holder() is not None
         state = read_status(
             store,
             now=now,
+            led=led,
             token_expires=token_expires,
             free_bytes=FileStore(configuration.state_dir).free_bytes(),
         )
@@ -134,6 +138,7 @@ def _show(title: str, state: Status, unknown: str | None, needs: Sequence[str], 
         if state.oldest_waiting_s is None
         else f", the oldest since {timedelta(seconds=round(state.oldest_waiting_s))}"
     )
+    table.add_row("Leader", _leader(state.leader, now))
     table.add_row("Submissions", counts)
     table.add_row("Waiting", f"{state.waiting}{oldest}")
     table.add_row("Held", ", ".join(str(pk) for pk in state.held) or "none")
@@ -149,6 +154,13 @@ def _show(title: str, state: Status, unknown: str | None, needs: Sequence[str], 
         table.add_row("EvalAI calls per submission", f"{state.calls_per_submission:.1f}")
     console.print()
     console.print(table)
+
+
+def _leader(leader: Leader | None, now: datetime) -> str:
+    if leader is None:
+        return "none: no worker runs"
+    since = _ago(datetime.fromisoformat(leader.since), now)
+    return f"process {leader.process} on {leader.host}, since {since}"
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:

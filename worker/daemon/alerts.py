@@ -15,7 +15,6 @@ from scoring.errors import InfrastructureError, NeucoError
 from worker.backoff import Retry
 from worker.context import Context
 from worker.runtime import Act, Runner, UnrecordedAct
-from worker.sharing import COURIER
 from worker.state import Alert, Transaction
 from worker.user_agent import USER_AGENT
 
@@ -55,7 +54,7 @@ class Alerting:
         self._emergency.collect(now)
         if self._runner.collect(now) is not None:
             return True
-        if self._runner.busy or not self._context.sharing.leads(COURIER, now):
+        if self._runner.busy:
             return False
         act = self.next_act(now)
         if act is None:

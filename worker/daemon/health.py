@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -32,6 +32,13 @@ class _Quiet(WSGIRequestHandler):
         """Say nothing."""
 
 
+class Reporter(Protocol):
+    """Who has something to say of a daemon, whether it leads or stands by."""
+
+    def report(self) -> dict[str, Any]:
+        """Say it: ``healthy`` and more."""
+
+
 class Health:
     """What there is to say of a worker, while it steps in another thread.
 
@@ -53,13 +60,14 @@ class Health:
         error = self._worker.problem or storage.trouble(configuration.state_dir)
         return {
             "healthy": silent <= SILENT_FOR and error is None,
+            "role": "leader",
             "last_step_s": round(silent.total_seconds(), 1),
             "problem": None if error is None else {"code": error.code, "text": error.message},
-            **_room(self._worker.files, configuration.submission.disk_reserve_gigabytes),
+            **room(self._worker.files, configuration.submission.disk_reserve_gigabytes),
         }
 
 
-def _room(files: FileStore, reserve_gigabytes: float) -> dict[str, Any]:
+def room(files: FileStore, reserve_gigabytes: float) -> dict[str, Any]:
     """Say how much room there is; a folder that is gone has none that could be told, and is a problem of its own."""
     try:
         free = files.free_bytes()
@@ -81,7 +89,7 @@ class HealthServer:
         InfrastructureError: If the port is taken.
     """
 
-    def __init__(self, listen: str, registry: CollectorRegistry, health: Health) -> None:
+    def __init__(self, listen: str, registry: CollectorRegistry, health: Reporter) -> None:
         self._metrics = make_wsgi_app(registry)
         self._health = health
         place = urlsplit(f"//{listen}")

@@ -45,6 +45,7 @@ class StateCollector(Collector):
         for state in State:
             states.add_metric([state.value], status.states.get(state.value, 0))
         yield states
+        yield _leader(1)
         yield _gauge("waiting", "Submissions that owe an answer.", status.waiting)
         yield _gauge(
             "oldest_waiting_seconds", "Age of the oldest waiting submission.", status.oldest_waiting_s or 0.0
@@ -87,11 +88,23 @@ class StateCollector(Collector):
         yield times
 
 
+class StandbyCollector(Collector):
+    """Tells that this daemon stands by; figures of the challenge are the leader's to tell."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the one metric."""
+        yield _leader(0)
+
+
+def _leader(leads: int) -> GaugeMetricFamily:
+    return _gauge("leader", "Whether this daemon leads (1) or stands by (0).", leads)
+
+
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"{PREFIX}_{name}", text, value=value)
 
 
-def registry(collector: StateCollector) -> CollectorRegistry:
+def registry(collector: Collector) -> CollectorRegistry:
     """Return a registry of its own: no process-wide state."""
     result = CollectorRegistry()
     result.register(collector)

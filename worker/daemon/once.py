@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import InfrastructureError, NeucoError
 from worker import storage
 from worker.budget import WINDOW
-from worker.configuration import Configuration
+from worker.configuration import Configuration, load
 from worker.daemon.metrics import write_textfile
 from worker.daemon.signals import Signals, Stopped
 from worker.daemon.start import collector, started, utc_now
 from worker.daemon.worker import Waiting, Worker
 from worker.evalai import TokenRefused
+from worker.state import LeaderLock, leader_lock
 
 # `once` gives up on what waits when nothing has moved for so long: a minute's calls may be used up, and come back one by one.
 ONCE_STUCK_S = WINDOW.total_seconds() + 15
@@ -27,31 +29,41 @@ def once(path: Path) -> None:
 
     Raises:
         OrganizerError: If configuration, credentials or tasks are wrong, or EvalAI refuses the token.
-        InfrastructureError: If something stays undone: EvalAI or the repository unreachable, a submission held, SIGTERM.
+        InfrastructureError: If another worker leads; if something stays undone: EvalAI or the repository unreachable, a submission held,
+            SIGTERM.
     """
     signals = Signals()
     signals.install()
     try:
-        with started(path, signals=signals) as (configuration, worker):
-            worker.intake.to_the_end = True
-            _drain(worker, signals)
-            if configuration.metrics.textfile is not None:
-                write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
-            if signals.stop.is_set():
-                raise Stopped
+        configuration = load(path)
+        with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+            if not lock.take():
+                raise lock.refused()
+            _lead(path, lock, signals)
     except Stopped:
         raise InfrastructureError(
             "Stopped before everything was done.", cure="Run it again.", code="once.stopped"
         ) from None
 
 
-def _drain(worker: Worker, signals: Signals) -> None:
+def _lead(path: Path, lock: LeaderLock, signals: Signals) -> None:
+    with started(path, signals=signals) as (configuration, worker):
+        worker.intake.to_the_end = True
+        _drain(worker, lock, signals)
+        if configuration.metrics.textfile is not None:
+            write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
+        if signals.stop.is_set():
+            raise Stopped
+
+
+def _drain(worker: Worker, lock: LeaderLock, signals: Signals) -> None:
     """Step until nothing is left."""
     configuration = worker.context.configuration
     patience = Patience(configuration)
     while not signals.stop.is_set():
         signals.wake.clear()
         now = utc_now()
+        lock.check()
         try:
             moved = worker.step(now)
         except NeucoError as error:  # the state: what it lies on says it better

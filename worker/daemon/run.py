@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from scoring.errors import NeucoError
-from worker.daemon import memory
-from worker.daemon.health import Health, HealthServer
-from worker.daemon.metrics import registry
+from worker.configuration import Configuration, load
+from worker.daemon import logs, memory
+from worker.daemon.health import Health, HealthServer, Reporter
+from worker.daemon.metrics import StandbyCollector, registry
 from worker.daemon.signals import Signals, Stopped
+from worker.daemon.standby import Standby
 from worker.daemon.start import collector, reload, started, utc_now
 from worker.daemon.watchdog import Watchdog, notify
 from worker.daemon.worker import Worker
+from worker.state import Deposed, LeaderLock, leader_lock
 
 LONGEST_WAIT_S = 1.0
 """Back-offs and answers fall due in the database; one second late is soon enough."""
@@ -27,42 +31,78 @@ BUSY_WAIT_S = 0.25
 
 
 def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
-    """Run until SIGTERM: the daemon.
+    """Run until SIGTERM: the daemon. Where another one leads, it stands by, if the state is on PostgreSQL.
 
     Raises:
         OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
+        InfrastructureError: If another worker leads on SQLite, or takes the lead from this one.
     """
     memory.return_early()
     signals = Signals()
     signals.install()
     try:
-        with started(path, signals=signals, checkpoint=checkpoint) as (configuration, worker):
-            watchdog = Watchdog(utc_now())
-            listen = configuration.metrics.listen
-            health = Health(worker, watchdog, utc_now)
-            with (
-                nullcontext()
-                if listen is None
-                else closing(HealthServer(listen, registry(collector(worker)), health))
-            ):
-                log = structlog.get_logger("neuco_worker")
-                log.info("The worker runs.", event_key="run.start", pid=os.getpid())
-                notify("READY=1")
-                repeat(path, worker, signals, watchdog)
-                notify("STOPPING=1")
-                log.info("The worker ends.", event_key="run.end")
-            if worker.fatal is not None:
-                raise worker.fatal
+        configuration = load(path)
+        with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+            if lock.take() or stand_by(path, lock, signals):
+                lead(path, lock, signals, checkpoint=checkpoint)
     except Stopped:  # while it started: nothing is left to do
         return
 
 
-def repeat(path: Path, worker: Worker, signals: Signals, watchdog: Watchdog) -> None:
-    """Step again and again, and wait when nothing moved: until something is due, something wakes us, or we are stopped."""
+def stand_by(path: Path, lock: LeaderLock, signals: Signals) -> bool:
+    """Wait until the lead is ours, and tell whether it is; it is not if we were asked to stop.
+
+    Raises:
+        InfrastructureError: On SQLite, where another machine could not take over.
+    """
+    configuration = load(path)
+    if not configuration.shared_state:
+        raise lock.refused()
+    logs.set_up()
+    standby = Standby(path, configuration, lock, signals)
+    with served(configuration, registry(StandbyCollector()), standby):
+        return standby.wait()
+
+
+def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable[[str], None]) -> None:
+    """Lead until SIGTERM, or until the lead is lost.
+
+    Raises:
+        OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
+        Deposed: If the lock is lost, or another worker has taken the lead.
+    """
+    with started(path, signals=signals, checkpoint=checkpoint) as (configuration, worker):
+        watchdog = Watchdog(utc_now())
+        with served(configuration, registry(collector(worker)), Health(worker, watchdog, utc_now)):
+            log = structlog.get_logger("neuco_worker")
+            log.info("The worker runs.", event_key="run.start", pid=os.getpid())
+            notify("READY=1")
+            repeat(path, worker, lock, signals, watchdog)
+            notify("STOPPING=1")
+            log.info("The worker ends.", event_key="run.end")
+        if worker.fatal is not None:
+            raise worker.fatal
+
+
+def served(
+    configuration: Configuration, figures: CollectorRegistry, reporter: Reporter
+) -> AbstractContextManager[object]:
+    """Serve health and metrics while the block runs, if that is configured."""
+    listen = configuration.metrics.listen
+    return nullcontext() if listen is None else closing(HealthServer(listen, figures, reporter))
+
+
+def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watchdog: Watchdog) -> None:
+    """Step again and again, and wait when nothing moved: until something is due, something wakes us, or we are stopped.
+
+    Raises:
+        Deposed: If the lead is lost.
+    """
     while not signals.stop.is_set() and worker.fatal is None:
         signals.wake.clear()
         if signals.reload_asked():
             reload(path, worker)
+        lock.check()
         moved, completed = step(worker, utc_now())
         if completed and not worker.late:
             watchdog.feed(utc_now())
@@ -75,10 +115,15 @@ def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
 
     What fails is told, and the next step tries again. A step that finds the database locked or full has done what it could; after a defect
     nobody knows, and if that goes on, systemd starts the worker again.
+
+    Raises:
+        Deposed: If another worker has taken the lead.
     """
     log = structlog.get_logger("neuco_worker")
     try:
         return worker.step(now), True
+    except Deposed:
+        raise
     except NeucoError as error:
         cause = worker.failed(error, now)
         log.error(cause.message, event_key=cause.code)

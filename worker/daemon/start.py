@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from random import SystemRandom
@@ -16,7 +16,6 @@ import structlog
 from scoring.errors import NeucoError, OrganizerError
 from worker.configuration import Configuration, load
 from worker.daemon import logs
-from worker.daemon.lock import only_daemon
 from worker.daemon.metrics import StateCollector
 from worker.daemon.signals import Signals
 from worker.daemon.worker import Worker, make_client
@@ -24,7 +23,6 @@ from worker.evalai import token_expiry
 from worker.publishing import publisher_settings
 from worker.runtime.cgroup import delegation
 from worker.secrets import read_challenge_secret
-from worker.sharing import worker_name
 from worker.state import Store
 from worker.status import Status, read_status
 
@@ -38,27 +36,23 @@ def utc_now() -> datetime:
 def started(
     path: Path, *, signals: Signals, checkpoint: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[Configuration, Worker]]:
-    """Load everything, take the lock, and yield a worker; what it has open is closed at the end.
+    """Load everything, become the leader, whose lock the caller holds, and yield a worker; what it has open is closed at the end.
 
     Raises:
         OrganizerError: If configuration, credentials or tasks are wrong.
-        InfrastructureError: If another daemon runs on the state.
         Stopped: On SIGTERM.
     """
     configuration = load(path)
     client = make_client(configuration)
     logs.set_up(secrets=_secrets(configuration))
-    with (
-        nullcontext() if configuration.shared_state else only_daemon(configuration.state_dir),
-        closing(Store(configuration.database_url, checkpoint=checkpoint, stopping=signals.stop)) as store,
-    ):
+    with closing(Store(configuration.database_url, checkpoint=checkpoint, stopping=signals.stop)) as store:
         worker = Worker(
             configuration,
             store,
             client,
             now=utc_now(),
             random=SystemRandom(),
-            name=worker_name() if configuration.shared_state else f"{socket.gethostname()}:{os.getpid()}",
+            name=f"{socket.gethostname()}:{os.getpid()}",
             wake=signals.wake.set,
             checkpoint=checkpoint,
             fresh_client=make_client,
@@ -110,7 +104,11 @@ def collector(worker: Worker) -> StateCollector:
 
     def status() -> Status:
         return read_status(
-            store, now=utc_now(), token_expires=token_expiry(token), free_bytes=worker.files.free_bytes()
+            store,
+            now=utc_now(),
+            led=True,
+            token_expires=token_expiry(token),
+            free_bytes=worker.files.free_bytes(),
         )
 
     return StateCollector(store, status, utc_now)

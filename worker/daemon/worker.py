@@ -14,11 +14,13 @@ from typing import Any
 
 from scoring.errors import NeucoError
 from worker import storage
+from worker.budget import Budget
 from worker.challenge.setups import PhaseSetup, alert_key
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.daemon.alerts import Alerting
 from worker.daemon.jobs import intervals_s
+from worker.daemon.leadership import take_over
 from worker.evalai import Client
 from worker.evaluation.outcomes import give_back
 from worker.evaluation.stage import Evaluation
@@ -30,7 +32,6 @@ from worker.intake import Intake, hold, unconfigured
 from worker.publishing import Publishing
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
-from worker.sharing import Alone, Shared, is_dead
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, Outcome, State
 
@@ -101,10 +102,8 @@ class Worker:
             checkpoint=checkpoint,
             cgroup=cgroup,
         )
-        self.files = FileStore(configuration.state_dir, own=name.replace("/", "_") if store.shared else None)
-        self.sharing = Shared(name, store, self.files) if store.shared else Alone(name)
-        self.context.sharing = self.sharing
-        self.budget = self.sharing.budget(configuration.evalai.requests_per_minute)
+        self.files = FileStore(configuration.state_dir)
+        self.budget = Budget(configuration.evalai.requests_per_minute)
         self.intake = Intake(self.context, client, self.budget, fresh_client=fresh_client)
         self.fetching = Fetching(self.context, self.files)
         self.evaluation = Evaluation(self.context, self.files)
@@ -112,13 +111,12 @@ class Worker:
         self.alerting = Alerting(self.context)
         self.housekeeping = Housekeeping(self.context, self.files)
         self.problem: NeucoError | None = None
-        self._recover(now)
+        self._lead(now)
 
     def step(self, now: datetime) -> bool:
         """Do one iteration; tell whether anything moved, so that another one soon makes sense."""
         moved = self.intake.collect(now)
         moved |= self.publishing.collect(now)
-        moved |= self.sharing.step(now)
         moved |= self.evaluation.look(now)
         moved |= self.fetching.step(now)
         moved |= self._evaluate_next(now)
@@ -178,11 +176,6 @@ class Worker:
             ) as error:  # the database is full: the next start finds the attempt open, and dead
                 self.context.log.error(error.sentence, event_key=error.code)
         self.publishing.stop()
-        try:
-            self.sharing.stop(now)
-        except NeucoError as error:  # the server is gone: leases end by themselves
-            self.context.log.error(error.sentence, event_key=error.code)
-        self.files.release()
 
     def waiting(self, now: datetime) -> Waiting:
         """Count what is left to do."""
@@ -215,8 +208,7 @@ class Worker:
         if known is not None and known.state is State.SCORING:
             setup = self._on_record(known, now)
             return setup is not None and self.evaluation.start(known, setup, now)
-        if self.sharing.claim(pk, now):
-            self.intake.wants(pk)
+        self.intake.wants(pk)
         return False
 
     def _on_record(self, known: Tracked, now: datetime) -> PhaseSetup | None:
@@ -236,14 +228,12 @@ class Worker:
                 self.context.report(tx, alert_key(phase), error, now=now)
             return None
 
-    def _recover(self, now: datetime) -> None:
-        """Take over what a killed predecessor left: its open attempts are dead, its waits are over."""
-        with self.context.store.write() as tx:
-            self.sharing.recover(tx, now)
-            tx.release_all()
-            tx.request_publish()
+    def _lead(self, now: datetime) -> None:
+        """Become the leader, and take over what a predecessor left."""
+        with self.context.store.lead(now) as tx:
+            take_over(tx, self.files, now)
             tx.set_fact("started_at", now.isoformat())
-        self.files.clear_temporary(is_dead)
+        self.files.clear_temporary()
 
 
 def make_client(configuration: Configuration, **options: Any) -> Client:

@@ -228,7 +228,7 @@ def _published(place: Place) -> bool:
     """Ask the worker's own database, as `status` does, whether anything is owed to EvalAI or to the board."""
     store = Store(place.database_url)
     try:
-        state = read_status(store, now=datetime.now(UTC), token_expires=None, free_bytes=0)
+        state = read_status(store, now=datetime.now(UTC), led=False, token_expires=None, free_bytes=0)
     finally:
         store.close()
     return not state.waiting and not state.owed and not state.states.get("posted") and bool(state.last_push)

@@ -59,14 +59,11 @@ class ScoreSubmission(ChildAct):
         current = tx.get(self.pk)
         if current is None or current.state is not State.SCORING:
             raise NotDue
-        attempt = self._context.sharing.begin(tx, self.pk, Attempt.EVALUATE, now)
-        if attempt is None:  # another worker took it over
-            raise NotDue
-        self._attempt = attempt
-        tx.note_record(attempt, self._setup.record.hash)
+        self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, worker=self._context.name, now=now)
+        tx.note_record(self._attempt, self._setup.record.hash)
         self._complete = tx.complete_rows(self._setup.protocol.hash, self._setup.tasks)
         self._context.log.info(
-            "Scoring began.", event_key="evaluate.start", submission=self.pk, attempt=attempt
+            "Scoring began.", event_key="evaluate.start", submission=self.pk, attempt=self._attempt
         )
 
     @property

@@ -57,7 +57,6 @@ class Evaluation:
                 and not _held(known)
                 and (known.state is State.SCORING or known.team_key not in waiting)
             ]
-            ready = self._context.sharing.scorable(tx, ready)
             begun = next((known for known in ready if known.state is State.SCORING), None)
             chosen = begun or next_in_turn(tx, ready)
         return None if chosen is None else chosen.pk

@@ -53,10 +53,8 @@ class FetchFile(ChildAct):
         current = tx.get(self.pk)
         if current is None or current.state is not State.ACKNOWLEDGED:
             raise NotDue
-        attempt = self._context.sharing.begin(tx, self.pk, Attempt.FETCH, now)
-        if attempt is None:  # another worker was quicker
-            raise NotDue
-        self._attempt, self._begun_at = attempt, now
+        self._attempt = tx.open_attempt(self.pk, Attempt.FETCH, worker=self._context.name, now=now)
+        self._begun_at = now
 
     @property
     def folder(self) -> Path:

@@ -59,7 +59,7 @@ class Fetching:
                 return None
             # One that waits for a person, its next try or its team's last answer must not keep others from being fetched.
             later = answers.unreleased(tx, now, grid=grid)
-            fetched = self._context.sharing.stored(tx.submissions([State.FETCHED]))
+            fetched = tx.submissions([State.FETCHED])
             ready = [known for known in fetched if known.hold is None and not known.waits(now)]
             if sum(known.team_key not in later for known in ready) >= AHEAD:
                 return None
@@ -71,7 +71,7 @@ class Fetching:
                 and known.read_at is not None  # else its address is stale: the intake reads it again
                 and not (known.hold or "").startswith("facts.")
             ]
-            chosen = next_in_turn(tx, self._context.sharing.fetchable(tx, waiting))
+            chosen = next_in_turn(tx, waiting)
         if chosen is None:
             return None
         return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)
@@ -88,9 +88,8 @@ class Fetching:
     def _has_room(self, now: datetime) -> bool:
         """Tell whether the disk has room for another file; the organizer is told if not."""
         reserve = self._context.configuration.submission.disk_reserve_gigabytes
-        alert = self._context.sharing.here("disk.reserve")
         if error := below_reserve(self._files.free_bytes(), reserve):
-            self._context.trouble(alert, error, now=now)
+            self._context.trouble("disk.reserve", error, now=now)
             return False
-        self._context.over(alert, now=now)
+        self._context.over("disk.reserve", now=now)
         return True

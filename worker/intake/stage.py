@@ -24,7 +24,6 @@ from worker.intake.queue import DeleteMessage, ReceiveMessage
 from worker.intake.reading import Connect, ListSubmissions, ReadSubmission, Reconcile, Reconnect
 from worker.intake.session import TOGETHER, Session
 from worker.runtime import Job
-from worker.sharing import COURIER
 from worker.state import Owed, Tracked, Transaction
 from worker.state.records import LONGEST_WAIT
 from worker.states import ACTIVE, Errand, State
@@ -75,7 +74,6 @@ class Intake:
         self._runner = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
         self._hosts = Hosts(context, self.session)
         self.to_the_end = False  # whether the queue is read until it is empty, whatever is expected of it
-        self._led = not context.sharing.shared
 
     @property
     def failing(self) -> bool:
@@ -94,10 +92,10 @@ class Intake:
 
     @property
     def drained(self) -> bool:
-        """Whether the listing was compared and the queue was found empty twice (a short poll may miss one), or neither is ours to do."""
+        """Whether the listing was compared and the queue was found empty twice (a short poll may miss one), or a drain lets both be."""
         reconciled = self._timetable.done_at(Job.RECONCILE) is not None
         looked = reconciled and self.session.empty_polls >= DRAINED_POLLS
-        return looked or not self._led or self._context.mode() == "drain"
+        return looked or self._context.mode() == "drain"
 
     @property
     def busy(self) -> bool:
@@ -124,7 +122,7 @@ class Intake:
 
     def step(self, now: datetime) -> bool:
         """Make the next call, if one is due and the budget allows it."""
-        if self._runner.busy or self.fatal is not None or not self._leads(now):
+        if self._runner.busy or self.fatal is not None:
             return False
         if self._settle_without_a_call(now):
             return True
@@ -152,21 +150,6 @@ class Intake:
             or self._deletion(now)
             or self._poll(now)
         )
-
-    def _leads(self, now: datetime) -> bool:
-        """Tell whether calls to EvalAI are ours to make; who makes them from now on looks at everything again."""
-        leads = self._context.sharing.leads(COURIER, now)
-        if leads and not self._led:
-            self._timetable.ask(Job.RECONCILE)
-            self._timetable.ask(Job.POLL)
-            self.session.empty_polls = 0
-            with self._context.store.write() as tx:
-                for owed in tx.owed(Errand.POST):
-                    if owed.sent_at is not None:  # by our predecessor, perhaps
-                        tx.note(owed.submission, read_at=None)
-            self._context.log.info("This worker calls EvalAI from now on.", event_key="intake.led")
-        self._led = leads
-        return leads
 
     def _settle_without_a_call(self, now: datetime) -> bool:
         """Do what needs no call: an author is known, a phase is not configured, EvalAI shows the wanted submission as running."""
@@ -224,8 +207,6 @@ class Intake:
     def _running(self, now: datetime) -> Call[Any] | None:
         session = self.session
         with self._context.store.read() as tx:
-            if session.wanted is None:
-                session.wanted = self._context.sharing.wanted(tx, now)
             known = None if session.wanted is None else tx.get(session.wanted)
         if known is None or not self._may_run(known, now):
             session.wanted = None

@@ -20,7 +20,6 @@ from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import MakeBoards, PendingBoards, read_inputs
 from worker.publishing.pushing import PushBoard, publisher_settings
 from worker.runtime import Job, Runner
-from worker.sharing import PUBLISHER
 from worker.state import LOG_UNSEEN
 from worker.states import State
 
@@ -41,7 +40,6 @@ class Publishing:
         )
         self._pending: PendingBoards | None = None  # stored, and to be pushed
         self._retry = Retry()
-        self._led = not context.sharing.shared
         self._closes_at: datetime | None = None  # the open receipts' moment; it can only come later than this
         self.last_error: NeucoError | None = None
 
@@ -63,7 +61,7 @@ class Publishing:
     def due(self) -> bool:
         """Tell whether the repository may be behind."""
         with self._context.store.read() as tx:
-            behind = self._led and tx.requested_publish() > tx.completed_publish().generation
+            behind = tx.requested_publish() > tx.completed_publish().generation
             return behind or bool(tx.submissions([State.POSTED]))
 
     def collect(self, now: datetime) -> bool:
@@ -87,7 +85,7 @@ class Publishing:
 
     def step(self, now: datetime) -> bool:
         """Begin the next act, if one is due."""
-        if self._runner.busy or not self._leads(now):
+        if self._runner.busy:
             return False
         if self._may_begin(now):
             self._close_batch(now)
@@ -123,14 +121,6 @@ class Publishing:
     def stop(self) -> None:
         """Kill the git process that may be running, because the worker ends."""
         self._publisher.stop()
-
-    def _leads(self, now: datetime) -> bool:
-        """Tell whether pushing is ours; whoever becomes the publisher begins with a cycle of its own."""
-        leads = self._context.sharing.leads(PUBLISHER, now)
-        if leads != self._led:
-            self._pending, self._led = None, leads
-            self._request()
-        return leads
 
     def _request(self) -> None:
         with self._context.store.write() as tx:

@@ -15,28 +15,15 @@ from worker.states import Attempt, Outcome
 class Attempts(Tables):
     """The verbs of the attempts."""
 
-    def open_attempt(
-        self, pk: int, kind: Attempt, *, worker: str, now: datetime, lease_until: datetime | None = None
-    ) -> int:
-        """Open an attempt and return its id; with a lease where several workers share the state."""
+    def open_attempt(self, pk: int, kind: Attempt, *, worker: str, now: datetime) -> int:
+        """Open an attempt and return its id."""
         result = self._connection.execute(
-            schema.attempts.insert().values(
-                submission=pk, kind=kind.value, worker=worker, opened_at=now, lease_until=lease_until
-            )
+            schema.attempts.insert().values(submission=pk, kind=kind.value, worker=worker, opened_at=now)
         )
         key = result.inserted_primary_key
         if key is None:
             raise ValueError("the database returned no key")
         return int(key[0])
-
-    def renew_attempts(self, worker: str, *, until: datetime) -> None:
-        """Renew the leases of all open attempts of a worker."""
-        table = schema.attempts
-        self._connection.execute(
-            table.update()
-            .where(table.c.worker == worker, table.c.closed_at.is_(None))
-            .values(lease_until=until)
-        )
 
     def close_attempt(
         self,

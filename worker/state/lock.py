@@ -108,7 +108,8 @@ class FileLock(LeaderLock):
         """Try it for a moment."""
         if self._handle is not None:
             return True
-        handle = self._open()
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not taken_within(PATIENCE_S, handle):
             os.close(handle)
             return False
@@ -125,7 +126,10 @@ class FileLock(LeaderLock):
         """Read what the holder wrote; whoever can share the lock for a moment has found no holder."""
         if self._handle is not None:
             return _name()
-        handle = self._open()
+        try:
+            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -140,10 +144,6 @@ class FileLock(LeaderLock):
         if handle is not None:
             with contextlib.suppress(OSError):
                 os.close(handle)
-
-    def _open(self) -> int:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 class SessionLock(LeaderLock):

@@ -1,28 +1,25 @@
-"""The state on a database server: PostgreSQL, shared by several daemons.
+"""The state on a database server: PostgreSQL.
 
-Three of the server's locks carry everything: one advisory lock of a transaction is the write lock, so that the verbs of the store decide
-as they do on SQLite; advisory locks of a session are posts that one daemon at a time holds (they end with its connection, however it
-ends); and the rows of the attempts carry leases, see :mod:`worker.sharing`.
+Two of the server's advisory locks carry everything: that of a transaction is the write lock, so that the verbs of the store decide as they
+do on SQLite; that of a session is the leader's, see :mod:`worker.state.lock`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError
 
 from scoring.errors import OrganizerError
 
 LEAST_VERSION = 15
 CONNECT_WITHIN_S = 10
-DEAD_AFTER_S = (
-    20  # a connection whose other end does not answer: a machine without power gives its posts back so soon
-)
+# A connection whose other end does not answer: so soon a machine without power gives the leader's lock back.
+DEAD_AFTER_S = 20
 LOOK_S = 0.02  # between two tries to take the write lock
 WRITE_LOCK = 0x6E6575637772  # "neucwr"
 LEADER_LOCK = 0x6E6575636C64  # "neucld"
@@ -119,41 +116,3 @@ def check_version(engine: sa.Engine) -> None:
             cure="Upgrade it.",
             code="state.server_old",
         )
-
-
-class Post:
-    """Something that one daemon at a time does: a session's advisory lock on a connection of its own.
-
-    Args:
-        engine: Of the server.
-        name: What the post is called; equal names are equal posts.
-    """
-
-    def __init__(self, engine: sa.Engine, name: str) -> None:
-        self._engine = engine
-        self._key = int.from_bytes(
-            hashlib.sha256(f"neuco-worker/{name}".encode()).digest()[:8], "big", signed=True
-        )
-        self._connection: sa.Connection | None = None
-
-    def take(self) -> bool:
-        """Take the post, or keep it; tell whether it is ours."""
-        try:
-            if self._connection is not None:
-                self._connection.exec_driver_sql("SELECT 1")  # the lock lasts as long as the session
-                return True
-            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            if connection.execute(sa.select(sa.func.pg_try_advisory_lock(self._key))).scalar():
-                self._connection = connection
-                return True
-            connection.close()
-        except DBAPIError:
-            self.leave()
-        return False
-
-    def leave(self) -> None:
-        """Give the post back; the session ends, and with it the lock."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.invalidate()
-            connection.close()

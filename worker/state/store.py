@@ -83,10 +83,9 @@ class Store:
             self._engine = servers.make_engine(url, busy_timeout_s=BUSY_TIMEOUT_S, stopping=self._stopping)
             self._reading = servers.READING
         self._epoch: int | None = None
-        self._posts: list[servers.Post] = []
         try:
             with typed(self._file):
-                if self.shared:
+                if self._engine.dialect.name != "sqlite":
                     servers.check_version(self._engine)
                 bring_up_to_date(self._engine)
         except BaseException:
@@ -94,20 +93,9 @@ class Store:
             raise
 
     @property
-    def shared(self) -> bool:
-        """Whether several daemons may work on this state: it is on a database server."""
-        return self._engine.dialect.name != "sqlite"
-
-    @property
     def stopping(self) -> bool:
         """Whether the process is to end: no act begins any more, and no write waits for a lock."""
         return self._stopping.is_set()
-
-    def post(self, name: str) -> servers.Post:
-        """Return a post that one daemon at a time can hold; on a database server only."""
-        post = servers.Post(self._engine, name)
-        self._posts.append(post)
-        return post
 
     @contextmanager
     def lead(self, now: datetime) -> Iterator[Transaction]:
@@ -180,8 +168,6 @@ class Store:
 
     def close(self) -> None:
         """Close all connections."""
-        for post in self._posts:
-            post.leave()
         self._engine.dispose()
 
 

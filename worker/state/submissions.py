@@ -38,13 +38,6 @@ class Submissions(Tables):
         ).first()
         return None if row is None else _tracked(row)
 
-    def lock_free(self, pk: int) -> Tracked | None:
-        """Return one submission unless somebody has locked its row, such as a person in a database client; nobody waits for them."""
-        table = schema.submissions
-        query = sa.select(table).where(table.c.pk == pk).with_for_update(skip_locked=True)
-        row = self._connection.execute(query).first()
-        return None if row is None else _tracked(row)
-
     def submissions(
         self,
         states: Iterable[State] | None = None,

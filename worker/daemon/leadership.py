@@ -1,0 +1,39 @@
+"""Taking the lead: what a predecessor left, however it ended, becomes this leader's."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from worker.fetching.files import FileStore
+from worker.state import Transaction
+from worker.states import Errand, Outcome, State
+
+STANDBY = "standby:"  # begins the keys of alerts about daemons that stand by
+
+
+def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
+    """Record that nothing of a predecessor goes on; what it had under way is done again, or looked at again where it may be done.
+
+    Args:
+        tx: The transaction in which this process becomes the leader.
+        files: This machine's stored files; the predecessor may have lived on another one.
+        now: The time.
+    """
+    for attempt in tx.attempts(open_only=True):
+        tx.close_attempt(attempt["id"], Outcome.DEAD, now=now, reason="found open by the next leader")
+    for known in tx.submissions([State.SCORING]):
+        tx.move(known.pk, State.SCORING, State.FETCHED)
+    for known in tx.submissions([State.FETCHED]):
+        if known.file_hash is None or files.find(known.file_hash) is None:
+            held = {"hold": known.hold, "hold_reason": known.hold_reason}
+            tx.move(known.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None, **held)
+    for owed in tx.owed(Errand.POST):
+        if owed.sent_at is not None:  # EvalAI may have the answer
+            tx.note(owed.submission, read_at=None)
+    for alert in tx.alerts():
+        if alert.key.startswith(
+            STANDBY
+        ):  # one of them leads now; those that still stand by tell again what they lack
+            tx.resolve_alert(alert.key, now=now)
+    tx.release_all()
+    tx.request_publish()

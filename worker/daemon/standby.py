@@ -1,0 +1,158 @@
+"""Standing by: on PostgreSQL a second daemon waits at the leader's lock, and sees to it that it could take over."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from scoring.errors import NeucoError, OrganizerError
+from worker import storage
+from worker.configuration import Configuration, load
+from worker.daemon.health import SILENT_FOR, room
+from worker.daemon.leadership import STANDBY
+from worker.daemon.signals import Signals
+from worker.daemon.watchdog import Watchdog, notify
+from worker.daemon.worker import make_client
+from worker.fairness.canonical import digest
+from worker.fetching.files import FileStore
+from worker.publishing import publisher_settings
+from worker.secrets import read_challenge_secret
+from worker.state import LeaderLock, Store, Transaction
+
+LOOK_EVERY_S = 3.0  # at the lock
+EXAMINE_EVERY = timedelta(hours=1)
+
+
+class Standby:
+    """A daemon that waits for the leader's lock.
+
+    Args:
+        path: Configuration file, to be read again now and then.
+        configuration: As it is at the start.
+        lock: That another process holds.
+        signals: What asks it to stop, or to read the configuration again.
+    """
+
+    def __init__(self, path: Path, configuration: Configuration, lock: LeaderLock, signals: Signals) -> None:
+        self._path = path
+        self._configuration = configuration
+        self._lock = lock
+        self._signals = signals
+        self._host = socket.gethostname()
+        self._log = structlog.get_logger("neuco_worker")
+        self._examined_at: datetime | None = None
+        self._told: str | None = None  # the code of why the server cannot be asked, once it was told
+        self._watchdog = Watchdog(datetime.now(UTC))
+        _make(configuration.state_dir)
+
+    def wait(self) -> bool:
+        """Wait until the lock is ours, and tell whether it is; it is not if we were asked to stop."""
+        self._log.info(f"This worker stands by: {self._lock.holder()} leads.", event_key="standby.begin")
+        self._signals.starting = False
+        notify("READY=1")
+        while not self._signals.stop.is_set():
+            self._signals.wake.clear()
+            if self._look(datetime.now(UTC)):
+                self._log.info("The leader is gone: this worker takes over.", event_key="standby.end")
+                self._signals.starting = True
+                return True
+            self._watchdog.feed(datetime.now(UTC))
+            self._signals.wake.wait(timeout=LOOK_EVERY_S)
+        notify("STOPPING=1")
+        with contextlib.suppress(NeucoError):
+            self._tell(None, datetime.now(UTC))
+        return False
+
+    def report(self) -> dict[str, Any]:
+        """Say how long this worker has been silent, and what its disk says."""
+        configuration = self._configuration
+        silent = datetime.now(UTC) - self._watchdog.fed_at
+        error = storage.trouble(configuration.state_dir)
+        return {
+            "healthy": silent <= SILENT_FOR and error is None,
+            "role": "standby",
+            "last_step_s": round(silent.total_seconds(), 1),
+            "problem": None if error is None else {"code": error.code, "text": error.message},
+            **({} if error else self._room()),
+        }
+
+    def _room(self) -> dict[str, Any]:
+        configuration = self._configuration
+        return room(FileStore(configuration.state_dir), configuration.submission.disk_reserve_gigabytes)
+
+    def _look(self, now: datetime) -> bool:
+        """Look at the lock, and now and then at what taking over would need; tell whether the lock is ours."""
+        try:
+            if self._lock.take():
+                return True
+            if self._signals.reload_asked() or not self._examined(now):
+                self._tell(lacking(self._path), now)
+                self._examined_at = now
+            self._told = None
+        except NeucoError as error:  # the server is not there; the leader has ended, too
+            if error.code != self._told:
+                self._log.error(error.message, event_key=error.code)
+            self._told = error.code
+        return False
+
+    def _examined(self, now: datetime) -> bool:
+        return self._examined_at is not None and now - EXAMINE_EVERY < self._examined_at <= now
+
+    def _tell(self, error: NeucoError | None, now: datetime) -> None:
+        """Raise the alert of this standby, or resolve it."""
+        key = f"{STANDBY}{self._host}"
+        with closing(Store(self._configuration.database_url)) as store:
+            with store.read() as tx:
+                raised = any(alert.key == key for alert in tx.alerts())
+            if error is not None:
+                text = f"The worker that stands by on {self._host} could not take over: {error.message}"
+                with store.write() as tx:
+                    tx.raise_alert(key, "standby.unfit", text, now=now)
+                self._log.warning(text, event_key="standby.unfit")
+            elif raised:
+                with store.write() as tx:
+                    tx.resolve_alert(key, now=now)
+                self._log.info("This worker could take over again.", event_key="standby.fit")
+
+
+def lacking(path: Path) -> NeucoError | None:
+    """Return what would keep this machine from leading, None if nothing would.
+
+    Args:
+        path: Configuration file.
+    """
+    try:
+        configuration = load(path)
+        make_client(configuration).close()
+        publisher_settings(configuration)
+        with closing(Store(configuration.database_url)) as store, store.read() as tx:
+            _check_secret(tx, configuration)
+    except NeucoError as error:
+        return error
+    _make(configuration.state_dir)
+    if trouble := storage.trouble(configuration.state_dir):
+        return trouble
+    reserve = configuration.submission.disk_reserve_gigabytes
+    return storage.below_reserve(FileStore(configuration.state_dir).free_bytes(), reserve)
+
+
+def _make(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # whatever hinders it is told by who looks into the folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _check_secret(tx: Transaction, configuration: Configuration) -> None:
+    secret = read_challenge_secret(configuration.path(configuration.challenge.secret))
+    entries = tx.commitments()
+    if entries and entries[-1][1]["opening"]["secret"] != digest("secret", secret):
+        raise OrganizerError(
+            "The challenge's secret is not the one that was committed to.",
+            cure="Copy it from the machine that leads.",
+            code="secret.changed",
+        )

@@ -40,7 +40,7 @@ class NeucoError(Exception):
         super().__init__(self.sentence)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Cross a process boundary whole: the child that evaluates reports by pickling its error."""
+        """Cross a process boundary whole, as from a node of a Ray cluster: sentence, cure and code are keywords."""
         return (_rebuild, (type(self), self.sentence, self.cure, self.code))
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.reading.faults import shown
-from scoring.reading.intake import Intake
+from scoring.reading.matrix_builder import SubmissionMatrixBuilder
 
 
 def narrow(values: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -39,14 +39,14 @@ class Cells:
     too_large: NDArray[np.bool_] | None = None
 
 
-def place_cells(intake: Intake, cells: Cells) -> None:
-    """Judge whole rows and hand them to the intake."""
-    judge_cells(intake, cells)
+def place_cells(builder: SubmissionMatrixBuilder, cells: Cells) -> None:
+    """Judge whole rows and hand them to the builder."""
+    judge_cells(builder, cells)
     numbers = range(cells.first_row, cells.first_row + len(cells.identifiers))
-    intake.place(cells.identifiers, cells.values, numbers)
+    builder.place(cells.identifiers, cells.values, numbers)
 
 
-def judge_cells(intake: Intake, cells: Cells) -> None:
+def judge_cells(builder: SubmissionMatrixBuilder, cells: Cells) -> None:
     """Name what is not a finite number, in rows that are asked for."""
     bad = ~np.isfinite(cells.values)
     if cells.empty is not None:
@@ -54,7 +54,7 @@ def judge_cells(intake: Intake, cells: Cells) -> None:
     if not bad.any():
         return
     count = len(cells.identifiers)
-    asked_for = np.fromiter((intake.knows(name) for name in cells.identifiers), dtype=np.bool_, count=count)
+    asked_for = np.fromiter((builder.knows(name) for name in cells.identifiers), dtype=np.bool_, count=count)
     bad &= asked_for[:, np.newaxis]
     kinds = (
         ("cells.empty", cells.empty),
@@ -69,7 +69,7 @@ def judge_cells(intake: Intake, cells: Cells) -> None:
         bad &= ~mask
         number = int(np.count_nonzero(found))
         if number:
-            intake.faults.add(
+            builder.faults.add(
                 code, *(_place(cells, row, column) for row, column in np.argwhere(found)[:3]), count=number
             )
 

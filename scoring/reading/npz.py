@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scoring.reading.archives import Capped, Readable, open_directory, open_member
 from scoring.reading.faults import Faults, shown
 from scoring.reading.grid import Cells, judge_cells, narrow, place_cells
-from scoring.reading.intake import Intake, most_rows
+from scoring.reading.matrix_builder import SubmissionMatrixBuilder, most_rows
 
 BLOCK_BYTES = 4 << 20
 LONGEST_ID = 4096  # bytes in the array: 1,024 characters
@@ -40,17 +40,17 @@ class Header:
 
 def read_npz(
     file: BinaryIO,
-    intake: Intake,
+    builder: SubmissionMatrixBuilder,
     *,
     max_expanded_bytes: int,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Read an NPZ file into the intake.
+    """Read an NPZ file into the builder.
 
     Raises:
         Unreadable: If reading cannot go on.
     """
-    faults = intake.faults
+    faults = builder.faults
     archive = open_directory(file, faults)
     members = archive.infolist()
     named = {
@@ -61,8 +61,8 @@ def read_npz(
         listed = ", ".join(shown(member.filename) for member in members[:3])
         raise faults.fatal("npz.arrays", f"it holds {listed or 'nothing'}")
     others = [member.filename for member in members if member not in chain(*named.values())]
-    intake.extra_arrays = len(others)
-    intake.extra_names = tuple(shown(name.removesuffix(".npy")) for name in others[:3])
+    builder.extra_arrays = len(others)
+    builder.extra_names = tuple(shown(name.removesuffix(".npy")) for name in others[:3])
 
     def opened(name: str, limit: int) -> Capped:
         member: zipfile.ZipInfo = named[name][0]
@@ -70,8 +70,8 @@ def read_npz(
             open_member(archive, member, faults), file, faults, max_expanded_bytes=limit, progress=progress
         )
 
-    identifiers = _read_ids(opened("ids", min(max_expanded_bytes, ID_BYTES)), len(intake.ids), faults)
-    _read_embeddings(opened("embeddings", max_expanded_bytes), identifiers, intake)
+    identifiers = _read_ids(opened("ids", min(max_expanded_bytes, ID_BYTES)), len(builder.ids), faults)
+    _read_embeddings(opened("embeddings", max_expanded_bytes), identifiers, builder)
 
 
 def _read_ids(source: Capped, public: int, faults: Faults) -> list[str]:
@@ -98,8 +98,8 @@ def _read_ids(source: Capped, public: int, faults: Faults) -> list[str]:
         raise faults.fatal("file.encoding", "an id is not text") from None
 
 
-def _read_embeddings(source: Capped, identifiers: list[str], intake: Intake) -> None:
-    faults = intake.faults
+def _read_embeddings(source: Capped, identifiers: list[str], builder: SubmissionMatrixBuilder) -> None:
+    faults = builder.faults
     header = _read_header(source, "embeddings", faults)
     if header.dtype.kind not in "fiu" or header.dtype.itemsize > 8:
         raise faults.fatal("columns.type", f"embeddings holds {shown(header.dtype.name)}")
@@ -107,37 +107,41 @@ def _read_embeddings(source: Capped, identifiers: list[str], intake: Intake) -> 
         shape = " x ".join(f"{length:,}" for length in header.shape) or "no dimension"
         raise faults.fatal("npz.shape", f"embeddings is {shape}, ids has {len(identifiers):,} entries")
     columns = header.shape[1]
-    if columns != intake.dim:
-        raise faults.fatal("columns.dimension", f"found {columns:,}, expected {intake.dim:,}")
+    if columns != builder.dim:
+        raise faults.fatal("columns.dimension", f"found {columns:,}, expected {builder.dim:,}")
     if header.column_major:
-        _read_columns(source, header, identifiers, intake)
+        _read_columns(source, header, identifiers, builder)
     else:
-        _read_rows(source, header, identifiers, intake)
+        _read_rows(source, header, identifiers, builder)
     _at_end(source, "embeddings", faults)
 
 
-def _read_rows(source: Readable, header: Header, identifiers: list[str], intake: Intake) -> None:
-    width = intake.dim * header.dtype.itemsize
+def _read_rows(
+    source: Readable, header: Header, identifiers: list[str], builder: SubmissionMatrixBuilder
+) -> None:
+    width = builder.dim * header.dtype.itemsize
     step = max(1, BLOCK_BYTES // width)
     for first in range(0, len(identifiers), step):
         names = identifiers[first : first + step]
-        data = _exactly(source, len(names) * width, "embeddings", intake.faults)
-        block = np.frombuffer(data, dtype=header.dtype).reshape(len(names), intake.dim)
-        place_cells(intake, _cells(names, block, first_row=first + 1, first_column=0))
+        data = _exactly(source, len(names) * width, "embeddings", builder.faults)
+        block = np.frombuffer(data, dtype=header.dtype).reshape(len(names), builder.dim)
+        place_cells(builder, _cells(names, block, first_row=first + 1, first_column=0))
 
 
-def _read_columns(source: Readable, header: Header, identifiers: list[str], intake: Intake) -> None:
+def _read_columns(
+    source: Readable, header: Header, identifiers: list[str], builder: SubmissionMatrixBuilder
+) -> None:
     """Read an array that was written column by column, as those are that come out of a pandas table."""
-    targets = intake.claim(identifiers, range(1, len(identifiers) + 1))
+    targets = builder.claim(identifiers, range(1, len(identifiers) + 1))
     height = len(identifiers) * header.dtype.itemsize
     step = max(1, BLOCK_BYTES // max(1, height))
-    for first in range(0, intake.dim, step):
-        last = min(intake.dim, first + step)
-        data = _exactly(source, (last - first) * height, "embeddings", intake.faults)
+    for first in range(0, builder.dim, step):
+        last = min(builder.dim, first + step)
+        data = _exactly(source, (last - first) * height, "embeddings", builder.faults)
         block = np.frombuffer(data, dtype=header.dtype).reshape((len(identifiers), last - first), order="F")
         cells = _cells(identifiers, block, first_row=1, first_column=first)
-        judge_cells(intake, cells)
-        intake.assign(targets, slice(first, last), cells.values)
+        judge_cells(builder, cells)
+        builder.assign(targets, slice(first, last), cells.values)
 
 
 def _cells(names: list[str], block: NDArray[np.generic], *, first_row: int, first_column: int) -> Cells:

@@ -12,7 +12,7 @@ import numpy as np
 from scoring.reading.columns import EXTRA_COLUMNS, Columns, resolve_columns
 from scoring.reading.faults import Faults, Unreadable, shown
 from scoring.reading.grid import Cells, judge_cells, narrow
-from scoring.reading.intake import Intake, most_rows
+from scoring.reading.matrix_builder import SubmissionMatrixBuilder, most_rows
 
 GROUP_BYTES = 32 << 20  # of values that are decoded at a time
 FOOTER_BYTES = 32 << 20  # 1,025 columns take about 100 KB per row group
@@ -22,12 +22,12 @@ MAGIC = b"PAR1"
 
 def read_parquet(
     file: BinaryIO,
-    intake: Intake,
+    builder: SubmissionMatrixBuilder,
     *,
     max_expanded_bytes: int,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Read a Parquet table into the intake.
+    """Read a Parquet table into the builder.
 
     Raises:
         Unreadable: If reading cannot go on.
@@ -35,7 +35,7 @@ def read_parquet(
     """
     import pyarrow.parquet
 
-    faults = intake.faults
+    faults = builder.faults
     _check_frame(file, faults)
     with _arrow_errors(faults):
         table = pyarrow.parquet.ParquetFile(
@@ -43,12 +43,12 @@ def read_parquet(
             read_dictionary=["id"],  # one long id repeated a million times then stays one
             pre_buffer=False,
             thrift_string_size_limit=FOOTER_BYTES,
-            thrift_container_size_limit=max(100_000, 2 * (intake.dim + EXTRA_COLUMNS)),
+            thrift_container_size_limit=max(100_000, 2 * (builder.dim + EXTRA_COLUMNS)),
         )
-        columns = _judge_schema(table, intake, max_expanded_bytes)
+        columns = _judge_schema(table, builder, max_expanded_bytes)
         if "columns.type" in faults.counts:
             raise Unreadable  # values of such a type cannot be judged
-        _read_groups(table, columns, intake, progress)
+        _read_groups(table, columns, builder, progress)
 
 
 def _check_frame(file: BinaryIO, faults: Faults) -> None:
@@ -79,25 +79,25 @@ def _arrow_errors(faults: Faults) -> Iterator[None]:
         raise faults.fatal("parquet.damaged") from None
 
 
-def _judge_schema(table: Any, intake: Intake, max_expanded_bytes: int) -> Columns:
-    faults, metadata = intake.faults, table.metadata
-    if metadata.num_columns > intake.dim + EXTRA_COLUMNS:
+def _judge_schema(table: Any, builder: SubmissionMatrixBuilder, max_expanded_bytes: int) -> Columns:
+    faults, metadata = builder.faults, table.metadata
+    if metadata.num_columns > builder.dim + EXTRA_COLUMNS:
         raise faults.fatal(
-            "columns.too_many", f"found {metadata.num_columns:,}, expected id and {intake.dim:,} numbers"
+            "columns.too_many", f"found {metadata.num_columns:,}, expected id and {builder.dim:,} numbers"
         )
     schema = table.schema_arrow
-    columns = resolve_columns([str(name) for name in schema.names], intake.dim, faults)
-    intake.extra_columns, intake.extra_names = len(columns.extra), columns.extra_names
+    columns = resolve_columns([str(name) for name in schema.names], builder.dim, faults)
+    builder.extra_columns, builder.extra_names = len(columns.extra), columns.extra_names
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     if any(group.num_rows < 0 for group in groups) or sum(g.num_rows for g in groups) != metadata.num_rows:
         raise faults.fatal(
             "parquet.damaged", "its row groups do not add up"
         )  # Arrow reserves what they claim
     claimed = max(
-        metadata.num_rows * intake.dim * 4,  # runs of equal values take next to nothing in the file
+        metadata.num_rows * builder.dim * 4,  # runs of equal values take next to nothing in the file
         sum(max(0, group.total_byte_size) for group in groups),
     )
-    if metadata.num_rows > most_rows(len(intake.ids)):
+    if metadata.num_rows > most_rows(len(builder.ids)):
         raise faults.fatal("rows.too_many", f"found {metadata.num_rows:,}")
     if claimed > max_expanded_bytes:
         raise faults.fatal(
@@ -129,7 +129,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _read_groups(
-    table: Any, columns: Columns, intake: Intake, progress: Callable[[float], None] | None
+    table: Any, columns: Columns, builder: SubmissionMatrixBuilder, progress: Callable[[float], None] | None
 ) -> None:
     """Read row group by row group, and in each first the ids, then some columns at a time.
 
@@ -145,18 +145,18 @@ def _read_groups(
     for group in range(groups):
         rows = table.metadata.row_group(group).num_rows
         identifiers = _identifiers(
-            table.read_row_group(group, columns=[id_name]).column(id_name), intake.faults
+            table.read_row_group(group, columns=[id_name]).column(id_name), builder.faults
         )
         if len(identifiers) != rows:
-            raise intake.faults.fatal("parquet.damaged")
-        targets = intake.claim(identifiers, range(first_row, first_row + rows))
+            raise builder.faults.fatal("parquet.damaged")
+        targets = builder.claim(identifiers, range(first_row, first_row + rows))
         step = max(1, GROUP_BYTES // (8 * max(1, rows)))
         for start in range(0, len(wanted), step):
             part = table.read_row_group(group, columns=[name for _, name in wanted[start : start + step]])
             for target, name in wanted[start : start + step]:
                 cells = _cells(part.column(name), identifiers, first_row, target)
-                judge_cells(intake, cells)
-                intake.assign(targets, slice(target, target + 1), cells.values)
+                judge_cells(builder, cells)
+                builder.assign(targets, slice(target, target + 1), cells.values)
             if progress is not None:
                 progress((group + (start + step) / max(len(wanted), start + step)) / groups)
         first_row += rows

@@ -10,7 +10,7 @@ from scoring.embeddings import Embeddings
 from scoring.errors import InfrastructureError
 from scoring.reading.archives import Capped, Readable, open_gzip, open_zip
 from scoring.reading.faults import Faults, Unreadable
-from scoring.reading.intake import Intake
+from scoring.reading.matrix_builder import SubmissionMatrixBuilder
 from scoring.reading.sniffing import FileKind, kind_of_folder, sniff, sniff_text
 from scoring.reading.tabular import read_csv
 
@@ -48,9 +48,11 @@ def read_submission(
             raise faults.fatal("file.kind", f"it is {kind_of_folder(path)}")
         with path.open("rb") as file:
             kind = sniff(file, faults)
-            intake = Intake(public_ids, embedding_dim, faults, row_name="line" if kind.is_csv else "row")
-            _read(file, kind, intake, max_expanded_bytes=max_expanded_bytes, progress=progress)
-        embeddings = intake.finish()
+            builder = SubmissionMatrixBuilder(
+                public_ids, embedding_dim, faults, row_name="line" if kind.is_csv else "row"
+            )
+            _read(file, kind, builder, max_expanded_bytes=max_expanded_bytes, progress=progress)
+        embeddings = builder.finish()
     except Unreadable:
         raise faults.verdict() from None
     except OSError as error:
@@ -66,25 +68,25 @@ def read_submission(
 def _read(
     file: BinaryIO,
     kind: FileKind,
-    intake: Intake,
+    builder: SubmissionMatrixBuilder,
     *,
     max_expanded_bytes: int,
     progress: Callable[[float], None] | None,
 ) -> None:
-    faults = intake.faults
+    faults = builder.faults
     if kind is FileKind.PARQUET:
         from scoring.reading.parquet import read_parquet
 
-        read_parquet(file, intake, max_expanded_bytes=max_expanded_bytes, progress=progress)
+        read_parquet(file, builder, max_expanded_bytes=max_expanded_bytes, progress=progress)
     elif kind is FileKind.NPZ:
         from scoring.reading.npz import read_npz
 
-        read_npz(file, intake, max_expanded_bytes=max_expanded_bytes, progress=progress)
+        read_npz(file, builder, max_expanded_bytes=max_expanded_bytes, progress=progress)
     else:
         content = open_text(file, kind, faults)
         source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes, progress=progress)
         sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not FileKind.TEXT)
-        read_csv(source, intake)
+        read_csv(source, builder)
 
 
 def open_text(file: BinaryIO, kind: FileKind, faults: Faults) -> Readable:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.reading.archives import Readable
 from scoring.reading.columns import EXTRA_COLUMNS, Columns, resolve_columns
 from scoring.reading.faults import Faults, Unreadable
-from scoring.reading.intake import MOST_ROWS, Intake, most_rows
 from scoring.reading.lines import CarefulReader, fields_of, judge_lists
+from scoring.reading.matrix_builder import MOST_ROWS, SubmissionMatrixBuilder, most_rows
 
 BLOCK_BYTES = 2 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
 LONGEST_LINE = 16 << 20  # bytes; more than a million columns
@@ -28,13 +28,6 @@ HEAD_BYTES = 64 << 10  # of the rows, to see how numbers are written
 DECIMAL_COMMA = re.compile(rb"[;\t|][ ]*[+-]?[0-9]+,[0-9]")
 BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 MARK = b"\xef\xbb\xbf"  # the UTF-8 byte order mark
-
-
-class Source(Protocol):
-    """Where bytes come from."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,47 +57,47 @@ class Parsed:
             first = last
 
 
-def read_csv(source: Source, intake: Intake, *, compiled: bool | None = None) -> None:
-    """Read a CSV table into the intake.
+def read_csv(source: Readable, builder: SubmissionMatrixBuilder, *, compiled: bool | None = None) -> None:
+    """Read a CSV table into the builder.
 
     Args:
         source: The text.
-        intake: Where rows and faults go.
+        builder: Where rows and faults go.
         compiled: Whether to use the compiled reader; None decides by size. Both give the same.
 
     Raises:
         Unreadable: If reading cannot go on.
     """
-    faults = intake.faults
-    stream = blocks(source, faults, most_lines=most_rows(len(intake.ids)))
+    faults = builder.faults
+    stream = blocks(source, faults, most_lines=most_rows(len(builder.ids)))
     first = next(stream, None)
     if first is None:
         raise faults.fatal("file.empty")
-    names, rest = read_header(first, faults, most_columns=intake.dim + EXTRA_COLUMNS)
+    names, rest = read_header(first, faults, most_columns=builder.dim + EXTRA_COLUMNS)
     record, line = _first_record(rest)
-    judge_lists(names, record, line, intake.dim, faults)
-    columns = resolve_columns(names, intake.dim, faults)
-    intake.extra_columns, intake.extra_names = len(columns.extra), columns.extra_names
+    judge_lists(names, record, line, builder.dim, faults)
+    columns = resolve_columns(names, builder.dim, faults)
+    builder.extra_columns, builder.extra_names = len(columns.extra), columns.extra_names
     if compiled is None:
         compiled = len(first.text) >= SMALL_FILE
-    reader = BlockReader(columns, intake.dim, intake.knows, compiled=compiled)
+    reader = BlockReader(columns, builder.dim, builder.knows, compiled=compiled)
 
     def hopeful() -> Iterator[Block]:  # a hopeless file is not read to its end
         for block in chain([rest], stream):
             yield block
-            if intake.faulty_lines > MOST_FAULTY_LINES:
+            if builder.faulty_lines > MOST_FAULTY_LINES:
                 return
 
     for parsed in reader.read_all(hopeful()):
-        intake.faults.merge(parsed.faults)
+        builder.faults.merge(parsed.faults)
         for identifiers, numbers, rows in parsed.portions():
-            intake.place(identifiers, rows, numbers)
-        intake.faulty_lines += parsed.faulty_lines
-    if intake.faulty_lines > MOST_FAULTY_LINES:
+            builder.place(identifiers, rows, numbers)
+        builder.faulty_lines += parsed.faulty_lines
+    if builder.faulty_lines > MOST_FAULTY_LINES:
         raise faults.fatal("rows.stopped")
 
 
-def blocks(source: Source, faults: Faults, *, most_lines: int = MOST_ROWS) -> Iterator[Block]:
+def blocks(source: Readable, faults: Faults, *, most_lines: int = MOST_ROWS) -> Iterator[Block]:
     """Cut a stream into blocks of whole records; a line feed between quotation marks does not end one.
 
     Raises:

@@ -24,8 +24,8 @@ FINGERPRINT = 16  # hexadecimal digits
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing that was looked at.
+class Expectation:
+    """One thing that a package promises, and whether it holds.
 
     Attributes:
         check: ``data``, ``splits``, ``ceiling`` or ``baseline``.
@@ -51,7 +51,7 @@ class PackageCheck:
     """
 
     identifier: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Expectation, ...]
     ceiling: float | None = None
     baseline_score: float | None = None
     fingerprint: str = ""
@@ -75,21 +75,23 @@ def check_package(
         public_ids: Ids that may be labelled, where they are known.
         folds: Number of random splits that it must bear.
     """
-    findings: list[Finding] = []
+    findings: list[Expectation] = []
     try:
         task = _labels(package, public_ids)
     except NeucoError as error:
         return PackageCheck(
             identifier=package.identifier,
-            findings=(Finding(check="data", passed=False, sentence=error.message),),
+            findings=(Expectation(check="data", passed=False, sentence=error.message),),
         )
     mark = fingerprint(task)
     findings.append(
-        Finding(check="data", passed=True, sentence=f"{len(task.ids):,} labels of type {task.kind.value}.")
+        Expectation(
+            check="data", passed=True, sentence=f"{len(task.ids):,} labels of type {task.kind.value}."
+        )
     )
     if package.fingerprint and not mark.startswith(package.fingerprint):
         findings.append(
-            Finding(
+            Expectation(
                 check="data",
                 passed=False,
                 sentence=f"The labels have the fingerprint {mark}, task.yaml says {package.fingerprint}: increase the version and"
@@ -129,11 +131,11 @@ def fingerprint(task: LabelledTask) -> str:
     return digest.hexdigest()[:FINGERPRINT]
 
 
-def check_splits(task: LabelledTask, folds: int) -> Finding:
+def check_splits(task: LabelledTask, folds: int) -> Expectation:
     """Tell whether random splits of the labels can be scored: labels that vary, positives in every test part."""
     if len(task.ids) < MINIMUM_ROWS:
         sentence = f"{len(task.ids)} labels are too few for splits, at least {MINIMUM_ROWS} are needed."
-        return Finding(check="splits", passed=False, sentence=sentence)
+        return Expectation(check="splits", passed=False, sentence=sentence)
     if task.kind is TaskKind.REGRESSION:
         spread = float(np.ptp(task.labels)) or 1.0
         scaled = (task.labels - task.labels.min()) / spread
@@ -153,35 +155,37 @@ def check_splits(task: LabelledTask, folds: int) -> Finding:
         )
         what = "no sample of some class in their test part; its F1 is 0 there"
     if poor:
-        return Finding(check="splits", passed=False, sentence=f"{poor} of {folds} random splits have {what}.")
-    return Finding(check="splits", passed=True, sentence=f"{folds} random splits can be scored.")
+        return Expectation(
+            check="splits", passed=False, sentence=f"{poor} of {folds} random splits have {what}."
+        )
+    return Expectation(check="splits", passed=True, sentence=f"{folds} random splits can be scored.")
 
 
-def check_ceiling(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Finding]:
+def check_ceiling(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Expectation]:
     """Return the ceiling, given or estimated, and what is to be said of it."""
     if package.ceiling is None:
-        return None, Finding(check="ceiling", passed=True, sentence="No ceiling is given.")
+        return None, Expectation(check="ceiling", passed=True, sentence="No ceiling is given.")
     if isinstance(package.ceiling, float):
-        return package.ceiling, Finding(
+        return package.ceiling, Expectation(
             check="ceiling", passed=True, sentence=f"The ceiling is {package.ceiling:.4f}, as given."
         )
     try:
         value = estimate_ceiling(package, task)
     except NeucoError as error:
-        return None, Finding(check="ceiling", passed=False, sentence=error.message)
+        return None, Expectation(check="ceiling", passed=False, sentence=error.message)
     if not 0 < value <= 1:
         sentence = f"The repeated labels differ so much that the estimated ceiling is {value:.4f}."
-        return None, Finding(check="ceiling", passed=False, sentence=sentence)
-    return value, Finding(
+        return None, Expectation(check="ceiling", passed=False, sentence=sentence)
+    return value, Expectation(
         check="ceiling", passed=True, sentence=f"The ceiling is {value:.4f}, estimated from repeated labels."
     )
 
 
-def check_baseline(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Finding]:
+def check_baseline(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Expectation]:
     """Score the shipped baseline and compare: the same embeddings give the same score, or something has changed."""
     baseline = package.baseline
     if baseline is None:
-        return None, Finding(check="baseline", passed=True, sentence="No baseline is shipped.")
+        return None, Expectation(check="baseline", passed=True, sentence="No baseline is shipped.")
     settings = StandaloneSettings(
         k_folds=baseline.folds,
         probe_params={
@@ -198,16 +202,16 @@ def check_baseline(package: TaskPackage, task: LabelledTask) -> tuple[float | No
             settings,
         )
     except NeucoError as error:
-        return None, Finding(check="baseline", passed=False, sentence=error.message)
+        return None, Expectation(check="baseline", passed=False, sentence=error.message)
     if embeddings.warnings:
-        return None, Finding(check="baseline", passed=False, sentence=" ".join(embeddings.warnings))
+        return None, Expectation(check="baseline", passed=False, sentence=" ".join(embeddings.warnings))
     measured = report.overall_score
     if baseline.score is None:
         sentence = f"The baseline scores {measured:.6f}; write this as baseline.score into task.yaml."
-        return measured, Finding(check="baseline", passed=False, sentence=sentence)
+        return measured, Expectation(check="baseline", passed=False, sentence=sentence)
     right = abs(measured - baseline.score) <= baseline.tolerance
     sentence = f"The baseline scores {measured:.6f}, expected {baseline.score:.6f} ± {baseline.tolerance:g}."
-    return measured, Finding(check="baseline", passed=right, sentence=sentence)
+    return measured, Expectation(check="baseline", passed=right, sentence=sentence)
 
 
 def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabelledTask:

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from scoring.embeddings import Embeddings
 from scoring.reading.faults import Faults
-from scoring.reading.intake import Intake
+from scoring.reading.matrix_builder import SubmissionMatrixBuilder
 from scoring.reading.tabular import blocks, read_csv
 from tests.scoring.reading_tables import (
     DIM,
@@ -113,14 +113,16 @@ NUMBERS = st.one_of(
 )
 
 
-def read_both_ways(text: bytes, ids: tuple[str, ...], dim: int) -> tuple[Intake, Intake]:
+def read_both_ways(
+    text: bytes, ids: tuple[str, ...], dim: int
+) -> tuple[SubmissionMatrixBuilder, SubmissionMatrixBuilder]:
     """Read CSV with and without the compiled reader."""
-    intakes = []
+    builders = []
     for compiled in (True, False):
-        intake = Intake(ids, dim, Faults())
-        read_csv(io.BytesIO(text), intake, compiled=compiled)
-        intakes.append(intake)
-    return intakes[0], intakes[1]
+        builder = SubmissionMatrixBuilder(ids, dim, Faults())
+        read_csv(io.BytesIO(text), builder, compiled=compiled)
+        builders.append(builder)
+    return builders[0], builders[1]
 
 
 @given(cells=st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=1, max_size=5))
@@ -239,9 +241,9 @@ def test_of_many_extra_columns_the_first_are_named(tmp_path: Path) -> None:
 )
 def test_spaces_around_ids_are_removed_and_noted(text: bytes, compiled: bool) -> None:
     """The id counts without them, and the participant is told, whichever reader takes the file."""
-    intake = Intake(("a", "b"), 1, Faults())
-    read_csv(io.BytesIO(text), intake, compiled=compiled)
-    embeddings = intake.finish()
+    builder = SubmissionMatrixBuilder(("a", "b"), 1, Faults())
+    read_csv(io.BytesIO(text), builder, compiled=compiled)
+    embeddings = builder.finish()
     assert embeddings.notes == ("spaces around ids were removed",)
     assert embeddings.content_hash == Embeddings.from_rows(("a", "b"), np.array([[1.0], [2.0]])).content_hash
 
@@ -249,9 +251,9 @@ def test_spaces_around_ids_are_removed_and_noted(text: bytes, compiled: bool) ->
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_space_after_each_comma_is_not_noted(compiled: bool) -> None:
     """It is a way to write CSV, not a part of the ids."""
-    intake = Intake(("a", "b"), 1, Faults())
-    read_csv(io.BytesIO(b"0, id\n1, a\n2, b\n"), intake, compiled=compiled)
-    assert intake.finish().notes == ()
+    builder = SubmissionMatrixBuilder(("a", "b"), 1, Faults())
+    read_csv(io.BytesIO(b"0, id\n1, a\n2, b\n"), builder, compiled=compiled)
+    assert builder.finish().notes == ()
 
 
 def test_spaces_in_ids_of_other_forms_are_noted_too(tmp_path: Path) -> None:

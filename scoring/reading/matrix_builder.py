@@ -19,7 +19,7 @@ def most_rows(public: int) -> int:
     return max(MOST_ROWS, 4 * public)
 
 
-class Intake:
+class SubmissionMatrixBuilder:
     """Collect the rows of one submission and judge them as a whole.
 
     Args:

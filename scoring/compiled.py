@@ -1,7 +1,7 @@
 """Compile with numba, with a cache where there is a place for one.
 
 numba looks for its cache directory when it is imported, and with ``cache=True`` it raises at decoration if it cannot write there, as under
-a dynamic service user. So the directory is probed first, and without one everything is compiled anew in each process (a few seconds).
+a dynamic service user. So the directory is probed first, and without one each process compiles everything for itself (a few seconds).
 """
 
 from __future__ import annotations

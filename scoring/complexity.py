@@ -1,4 +1,4 @@
-"""What an embedding and its probe cost, beside how well they do: NeuroBench's complexity metrics for this benchmark."""
+"""What an embedding and its probe cost, besides how well they do: NeuroBench's complexity metrics for this benchmark."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Embeddings:
         ids: The public ids, sorted by their UTF-8 bytes.
         matrix: float32, n x N, C-contiguous; row i belongs to ``ids[i]``, column j to dimension j. Zeros are positive, all values finite.
         content_hash: SHA-256 (hex) of ids and matrix, see :func:`content_hash`. Equal hashes, equal scores.
-        notes: What was ignored or mended, in words for the participant.
+        notes: What was ignored or corrected, in words for the participant.
         zarr_suffix_removed: Whether ids carried ``.zarr`` or ``.zarr.zip``.
     """
 

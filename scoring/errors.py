@@ -3,15 +3,15 @@
 ::
 
     NeucoError
-    ├── ParticipantError      the submitted file is wrong; its author can mend it
-    ├── OrganizerError        labels, configuration or credentials are wrong; the organizer can mend it
+    ├── ParticipantError      the submitted file is wrong; its author can fix it
+    ├── OrganizerError        labels, configuration or credentials are wrong; the organizer can fix it
     ├── InfrastructureError   network, disk, memory, a crash; trying again may help
     └── Cancelled             somebody asked to stop; nothing is wrong
 
 Only the first family ends a submission as FAILED on EvalAI. The other two keep it waiting, alert the organizer and retry. An exception
 that is not in the tree counts as infrastructure and shows nothing outside.
 
-This module stands in ``scoring`` because imports go one way: everything may use it.
+This module lies in ``scoring`` because imports go one way: everything may use it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _rebuild(kind: type[NeucoError], sentence: str, cure: str, code: str) -> Neu
 class ParticipantError(NeucoError):
     """The submitted file is wrong.
 
-    Its text is shown to the participant as it stands, so it is built only from facts about their own file, the public id list and the
+    Its text is shown to the participant unchanged, so it is built only from facts about their own file, the public id list and the
     public dimension; never from labels, tasks, splits, paths or other exceptions.
     """
 

@@ -15,7 +15,7 @@ ROOT = ""
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPlace:
-    """Where a task stands.
+    """The place of a task in the tree of groups.
 
     Attributes:
         identifier: The task.
@@ -57,7 +57,7 @@ def group_scores(scores: Mapping[str, float], places: Sequence[TaskPlace]) -> tu
 
     Args:
         scores: A score for each task, such as the mean over its folds or its Q.
-        places: Where tasks stand; a task without a place lies in the root. Places of other tasks are passed over.
+        places: Of tasks; a task without a place lies in the root. Places of other tasks are passed over.
     """
     known = {place.identifier: place for place in places}
     standing = {task: known.get(task, TaskPlace(identifier=task)) for task in scores}

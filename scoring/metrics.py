@@ -1,6 +1,6 @@
 """The held-out metrics, with the edge rules of torchmetrics (R2Score, BinaryF1Score).
 
-The rules stand here once. The functions of sums and counts are plain arithmetic on floats, which the compiled kernel uses as they are;
+Each rule is here once. The functions of sums and counts are plain arithmetic on floats, which the compiled kernel uses as they are;
 the functions of arrays are the reference that the plain loop uses.
 """
 

@@ -1,6 +1,6 @@
 """Task packages: a hidden task with all that makes it citable, comparable and testable (after Brain-Score's benchmarks).
 
-A package is what a plain label file grows into: a folder with ``task.yaml`` and its labels. It lies in a tasks folder beside label files
+A package is what a plain label file grows into: a folder with ``task.yaml`` and its labels. It lies in a tasks folder next to label files
 and other packages and scores as they do; what it adds is its story and its own expectations, which ``task check`` tests.
 
 A task's cells are keyed by its version. Version 1 of a package has the key of the plain label file with the same rows, so growing one costs
@@ -47,7 +47,7 @@ class Baseline:
     """Embeddings that come with a package and the score that they must give.
 
     Attributes:
-        embeddings: File beside ``task.yaml``.
+        embeddings: File next to ``task.yaml``.
         score: Expected mean score over the folds; None as long as nobody wrote it down.
         tolerance: How far a measured score may be off.
         folds: Number of random splits.
@@ -103,7 +103,7 @@ class TaskPackage:
 
 
 def is_package(path: Path) -> bool:
-    """Tell whether a path is a task package."""
+    """Return whether a path is a task package."""
     return (path / DESCRIPTION).is_file()
 
 

@@ -24,7 +24,7 @@ SHOWN = 3
 HASH_DOMAIN = b"neuco-worker task 1\0"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*\Z")
-IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may lie beside the labels
+IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may lie next to the labels
 
 
 class TaskType(StrEnum):

@@ -138,7 +138,7 @@ class GzipStream:
         return out
 
     def _at_end(self) -> bool:
-        """Tell whether no further member follows; padding with zeros is usual on tapes and block devices."""
+        """Return whether no further member follows; padding with zeros is usual on tapes and block devices."""
         self._members += 1
         if self._members > MOST_MEMBERS:
             raise self._faults.fatal("archive.damaged", "it consists of too many pieces")
@@ -246,7 +246,7 @@ class MemberStream:
 
 
 def _is_by_the_way(member: zipfile.ZipInfo) -> bool:
-    """Tell whether an entry is a folder or what macOS adds to every zip."""
+    """Return whether an entry is a folder or what macOS adds to every zip."""
     name = member.filename
     return name.endswith("/") or name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store"
 
@@ -263,11 +263,11 @@ class _Bounded(io.RawIOBase):
         self.limit: int | None = DIRECTORY_BYTES
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Say that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that it can be read in any order."""
+        """Say that it can be read in any order."""
         return True
 
     def tell(self) -> int:

@@ -13,7 +13,7 @@ from scoring.reading.faults import Faults, shown
 
 ID = -2  # the column with the ids
 IGNORED = -1  # a named column that is not part of the embedding
-EXTRA_COLUMNS = 10_000  # more named columns than this beside the embedding are not a table of embeddings
+EXTRA_COLUMNS = 10_000  # more named columns than this besides the embedding are not a table of embeddings
 NUMBER_NAME = re.compile(r"[0-9]+\Z")
 NAMED = 3  # columns that a fault or a note names
 LOOKS_LIKE_VALUE = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\Z")

@@ -209,7 +209,7 @@ CATALOGUE: dict[str, Kind] = {
 
 
 class Unreadable(Exception):
-    """Reading cannot go on; the reason stands in the faults."""
+    """Reading cannot go on; the faults hold the reason."""
 
 
 @dataclass(kw_only=True)
@@ -230,7 +230,7 @@ class Faults:
         kept.extend(examples[: SHOWN - len(kept)])
 
     def wants(self, code: str) -> bool:
-        """Tell whether another example of the kind would be kept."""
+        """Return whether another example of the kind would be kept."""
         return len(self.examples.get(code, ())) < SHOWN
 
     def merge(self, later: Faults) -> None:
@@ -273,7 +273,7 @@ class Faults:
 
 
 def shown(text: str) -> str:
-    """Quote a piece of the file so that it can stand on a web page and in a log.
+    """Quote a piece of the file so that it can be shown on a web page and in a log.
 
     Letters, digits and a few signs stay; everything else (control and bidirectional characters, quotes, markup) becomes its code
     point, and a long piece is shortened.

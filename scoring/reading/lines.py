@@ -66,7 +66,7 @@ class CarefulReader:
         return identifier if self.knows(identifier) else None
 
     def _is_comment(self, record: bytes, line: int) -> bool:
-        """Tell whether a line that begins with # cannot be a row: it has other fields than a row, and no id that is asked for."""
+        """Return whether a line that begins with # cannot be a row: it has other fields than a row, and no id that is asked for."""
         if not record.lstrip(b" \t").startswith(b"#"):
             return False
         if len(fields_of(record, line, Faults())) == len(self.columns.names):
@@ -75,7 +75,7 @@ class CarefulReader:
         return position >= len(fields) or not self.knows(fields[position].strip(" \t\r\n"))
 
     def _looks_split(self, fields: list[str]) -> bool:
-        """Tell whether commas within numbers may be why there are more fields than names."""
+        """Return whether commas within numbers may be why there are more fields than names."""
         position = self.columns.id_column
         values = fields[:position] + fields[position + 1 :]
         return len(fields) * 2 > len(self.columns.names) * 3 and not any("." in value for value in values)

@@ -49,7 +49,7 @@ class SubmissionMatrixBuilder:
         self.faulty_lines = 0
 
     def knows(self, identifier: str) -> bool:
-        """Tell whether the id, as written in the file, is asked for; rows of other ids are ignored whatever their values are."""
+        """Return whether the id, as written in the file, is asked for; rows of other ids are ignored whatever their values are."""
         return without_suffix(identifier.strip(" \t")) in self.index
 
     def place(self, identifiers: Sequence[str], rows: NDArray[np.float32], numbers: Sequence[int]) -> None:

@@ -60,7 +60,7 @@ class FileKind(StrEnum):
 
     @property
     def is_csv(self) -> bool:
-        """Tell whether the table inside is CSV."""
+        """Return whether the table inside is CSV."""
         return self in (FileKind.TEXT, FileKind.GZIP, FileKind.ZIP)
 
 

@@ -165,7 +165,7 @@ def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[lis
     Args:
         block: The first block.
         faults: Where faults go.
-        most_columns: Most columns beside the first; of more the names are not even read.
+        most_columns: Most columns besides the first; of more the names are not even read.
 
     Raises:
         Unreadable: If there are no names, or too many.

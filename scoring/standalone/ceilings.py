@@ -19,7 +19,7 @@ from scoring.tasks import label_rows
 
 
 def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabelledTask]) -> tuple[TaskPlace, ...]:
-    """Return where packages stand in the tree of groups, with their ceilings, estimated ones included.
+    """Return the places of packages in the tree of groups, with their ceilings, estimated ones included.
 
     Raises:
         OrganizerError: If a ceiling cannot be estimated.
@@ -39,7 +39,7 @@ def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabelledTask]) 
 
 
 def places_of(folder: Path) -> tuple[TaskPlace, ...]:
-    """Return where the packages of a tasks folder stand; plain label files have no place.
+    """Return the places of a tasks folder's packages; plain label files have none.
 
     Raises:
         OrganizerError: If a package cannot be read or its ceiling not be estimated.

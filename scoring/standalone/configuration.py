@@ -11,7 +11,7 @@ from typing import Any
 from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
 
-FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may stand at the top
+FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be given at the top
 SWITCHES = {
     "standardize_embeddings": True,
     "normalize_labels": True,

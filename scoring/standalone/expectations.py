@@ -132,7 +132,7 @@ def fingerprint(task: LabelledTask) -> str:
 
 
 def check_splits(task: LabelledTask, folds: int) -> Expectation:
-    """Tell whether random splits of the labels can be scored: labels that vary, positives in every test part."""
+    """Return whether random splits of the labels can be scored: labels that vary, positives in every test part."""
     if len(task.ids) < MINIMUM_ROWS:
         sentence = f"{len(task.ids)} labels are too few for splits, at least {MINIMUM_ROWS} are needed."
         return Expectation(check="splits", passed=False, sentence=sentence)

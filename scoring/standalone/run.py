@@ -90,7 +90,7 @@ class RunReport:
         seed: Of splits and training.
         embedding_dim: Dimension N as trained on.
         warnings: What was forgiven, and what went wrong.
-        places: Where task packages stand, with their ceilings.
+        places: Of task packages in the tree of groups, with their ceilings.
         scale: Of the standardisation.
     """
 

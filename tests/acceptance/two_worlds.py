@@ -140,7 +140,7 @@ class WorldPlay(Play):
                     f"it did not come: {self.worker.waiting(self.clock.now())}, {self.states()}"
                 )
             if not moved and self.busy:
-                self._wake.wait(0.1)
+                self.wake.wait(0.1)
             elif not moved:
                 self.clock.advance(self._until_due())
 

@@ -15,9 +15,9 @@ from prometheus_client import generate_latest
 from worker import configuration_docs
 from worker.configuration import Configuration
 from worker.daemon.metrics import StateCollector, registry
+from worker.fetching.files import FileStore
 from worker.state import Store
 from worker.states import Attempt, Outcome, State
-from worker.status import read_status
 
 ROOT = Path(__file__).parents[2]
 RUNBOOK = ROOT / "deploy" / "RUNBOOK.md"
@@ -159,11 +159,8 @@ def test_rules_and_readme_name_the_metrics_that_there_are(tmp_path: Path) -> Non
         tx.close_attempt(tx.open_attempt(1, Attempt.FETCH, worker="w", now=now), Outcome.DONE, now=now)
         for fact in ("polled_at", "reconciled_at", "pushed_at"):
             tx.set_fact(fact, now.isoformat())
-
-    def status() -> object:
-        return read_status(store, now=now, led=True, token_expires=now, free_bytes=1)
-
-    page = generate_latest(registry(StateCollector(store, status, lambda: now))).decode()  # type: ignore[arg-type]
+    collector = StateCollector(store, FileStore(tmp_path), token_expires=now, clock=lambda: now)
+    page = generate_latest(registry(collector)).decode()
     store.close()
     given = set(re.findall(r"^(neuco_worker_\w+?)(?:\{|\s)", page, re.MULTILINE))
     assert len(given) > 10

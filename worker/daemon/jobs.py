@@ -7,6 +7,8 @@ from worker.housekeeping import EVERY
 from worker.intake.hosts import READ_EVERY
 from worker.runtime.timetable import Job
 
+STANDBY_EVERY_S = 3600.0
+
 
 def intervals_s(configuration: Configuration) -> dict[Job, float]:
     """Return the seconds between two times of each job."""
@@ -16,4 +18,5 @@ def intervals_s(configuration: Configuration) -> dict[Job, float]:
         Job.HOSTS: READ_EVERY.total_seconds(),
         Job.PUBLISH: configuration.leaderboard.publish_every,
         Job.HOUSEKEEPING: EVERY.total_seconds(),
+        Job.STANDBY: STANDBY_EVERY_S,
     }

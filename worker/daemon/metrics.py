@@ -13,9 +13,10 @@ from prometheus_client import CollectorRegistry, write_to_textfile
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from worker.fetching.files import FileStore
 from worker.state import Store
 from worker.states import State
-from worker.status import Status
+from worker.status import read_status
 
 PREFIX = "neuco_worker"
 
@@ -25,13 +26,22 @@ class StateCollector(Collector):
 
     Args:
         store: Durable state.
-        status: Reads the status now.
+        files: Stored files.
+        token_expires: When the EvalAI token ends; None for tokens that do not tell.
         clock: Returns the time.
     """
 
-    def __init__(self, store: Store, status: Callable[[], Status], clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        files: FileStore,
+        *,
+        token_expires: datetime | None,
+        clock: Callable[[], datetime],
+    ) -> None:
         self._store = store
-        self._status = status
+        self._files = files
+        self._token_expires = token_expires
         self._clock = clock
 
     def describe(self) -> list[Metric]:
@@ -40,7 +50,14 @@ class StateCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Read the database and yield every metric."""
-        status, now = self._status(), self._clock()
+        now = self._clock()
+        status = read_status(
+            self._store,
+            now=now,
+            led=True,
+            token_expires=self._token_expires,
+            free_bytes=self._files.free_bytes(),
+        )
         states = GaugeMetricFamily(f"{PREFIX}_submissions", "Submissions by state.", labels=["state"])
         for state in State:
             states.add_metric([state.value], status.states.get(state.value, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from scoring.errors import NeucoError, OrganizerError
 from worker import storage
 from worker.configuration import Configuration, load
 from worker.daemon.health import SILENT_FOR, room
+from worker.daemon.jobs import intervals_s
 from worker.daemon.leadership import STANDBY
 from worker.daemon.signals import Signals
 from worker.daemon.watchdog import Watchdog, notify
@@ -22,11 +23,11 @@ from worker.daemon.worker import make_client
 from worker.fairness.canonical import digest
 from worker.fetching.files import FileStore
 from worker.publishing import publisher_settings
+from worker.runtime import Job, Timetable
 from worker.secrets import read_challenge_secret
 from worker.state import LeaderLock, Store, Transaction
 
 LOOK_EVERY_S = 3.0  # at the lock
-EXAMINE_EVERY = timedelta(hours=1)
 
 
 class Standby:
@@ -46,7 +47,7 @@ class Standby:
         self._signals = signals
         self._host = socket.gethostname()
         self._log = structlog.get_logger("neuco_worker")
-        self._examined_at: datetime | None = None
+        self._timetable = Timetable(intervals_s(configuration))
         self._told: str | None = None  # the code of why the server cannot be asked, once it was told
         self._watchdog = Watchdog(datetime.now(UTC))
         _make(configuration.state_dir)
@@ -91,18 +92,15 @@ class Standby:
         try:
             if self._lock.take():
                 return True
-            if self._signals.reload_asked() or not self._examined(now):
+            if self._signals.reload_asked() or self._timetable.due(Job.STANDBY, now):
                 self._tell(lacking(self._path), now)
-                self._examined_at = now
+                self._timetable.done(Job.STANDBY, now)
             self._told = None
         except NeucoError as error:  # the server is not there; the leader has ended, too
             if error.code != self._told:
                 self._log.error(error.message, event_key=error.code)
             self._told = error.code
         return False
-
-    def _examined(self, now: datetime) -> bool:
-        return self._examined_at is not None and now - EXAMINE_EVERY < self._examined_at <= now
 
     def _tell(self, error: NeucoError | None, now: datetime) -> None:
         """Raise the alert of this standby, or resolve it."""

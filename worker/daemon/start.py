@@ -24,7 +24,6 @@ from worker.publishing import publisher_settings
 from worker.runtime.cgroup import delegation
 from worker.secrets import read_challenge_secret
 from worker.state import Store
-from worker.status import Status, read_status
 
 
 def utc_now() -> datetime:
@@ -99,19 +98,11 @@ def _place(configuration: Configuration) -> tuple[object, ...]:
 
 def collector(worker: Worker) -> StateCollector:
     """Return what turns this worker's state into metrics."""
-    store, configuration = worker.context.store, worker.context.configuration
+    configuration = worker.context.configuration
     token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
-
-    def status() -> Status:
-        return read_status(
-            store,
-            now=utc_now(),
-            led=True,
-            token_expires=token_expiry(token),
-            free_bytes=worker.files.free_bytes(),
-        )
-
-    return StateCollector(store, status, utc_now)
+    return StateCollector(
+        worker.context.store, worker.files, token_expires=token_expiry(token), clock=utc_now
+    )
 
 
 def _secrets(configuration: Configuration) -> list[str]:

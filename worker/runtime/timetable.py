@@ -27,6 +27,8 @@ class Job(StrEnum):
     """Bringing the leaderboard's repository in step."""
     HOUSEKEEPING = "housekeeping"
     """Looking which stored files can go, or be compressed."""
+    STANDBY = "standby"
+    """Checking that a daemon that stands by could take over: its secret, token, signing key and disk."""
 
 
 class Timetable:

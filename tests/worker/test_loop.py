@@ -20,6 +20,7 @@ from worker.daemon.run import BUSY_WAIT_S, LONGEST_WAIT_S, repeat, step, wait_s
 from worker.daemon.signals import Signals
 from worker.daemon.start import utc_now
 from worker.daemon.watchdog import Watchdog
+from worker.state import leader_lock
 
 ACKNOWLEDGED = "before received>acknowledged"
 """A point within a step."""
@@ -30,8 +31,11 @@ def looping(stage: Stage, play: Play, watchdog: Watchdog | None = None) -> Itera
     """Let the loop drive a play's worker, in a thread, until the block ends."""
     signals = Signals()
     signals.wake = play.wake
+    configuration = play.worker.context.configuration
+    lock = leader_lock(configuration.database_url, configuration.state_dir)
+    assert lock.take()
     loop = threading.Thread(
-        target=repeat, args=(stage.path, play.worker, signals, watchdog or Watchdog(utc_now()))
+        target=repeat, args=(stage.path, play.worker, lock, signals, watchdog or Watchdog(utc_now()))
     )
     loop.start()
     try:
@@ -40,6 +44,7 @@ def looping(stage: Stage, play: Play, watchdog: Watchdog | None = None) -> Itera
         signals.stop.set()
         signals.wake.set()
         loop.join(LIMIT_S)
+        lock.close()
 
 
 def test_whatever_happens_wakes_the_loop(live: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

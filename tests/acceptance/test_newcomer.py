@@ -36,6 +36,7 @@ AFTER = (
     "challenge choose {pk} --reason asked",
     "challenge disqualify {pk} --reason asked",
     "challenge rescore --yes",
+    "challenge rules --reason asked",
     "challenge pause",
     "challenge drain",
     "challenge resume",

@@ -39,7 +39,10 @@ class Difference:
 def differences(
     tx: Transaction, configuration: Configuration, codename: str, secret: bytes
 ) -> tuple[Difference, ...]:
-    """Return what differs between a phase's record, if it has one, and its files and settings."""
+    """Return what differs between a phase's record and its files and settings; nothing if it has none, or is frozen."""
+    row = tx.phase_record(codename)
+    if row is None or row["frozen_at"] is not None:
+        return ()
     record = read_record(tx, codename)
     if record is None:
         return ()

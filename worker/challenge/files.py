@@ -102,7 +102,7 @@ def check_limits(configuration: Configuration, codename: str, *, rows: int, colu
 def fingerprint(configuration: Configuration, codename: str) -> str | None:
     """Hash the bytes of a phase's id list and task files; None if they cannot be read.
 
-    Equal fingerprints are equal contents, and cost a twentieth of reading the files; another one may be another spelling of the same rows.
+    Equal fingerprints are equal contents, and cost a hundredth of reading the files; another one may be another spelling of the same rows.
     """
     settings = configuration.phases[codename]
     folder = configuration.path(settings.tasks)

@@ -12,9 +12,11 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from scoring.errors import NeucoError
+from scoring.errors import NeucoError, OrganizerError
 from worker import storage
 from worker.budget import Budget
+from worker.challenge.differences import differences
+from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, alert_key
 from worker.configuration import Configuration
 from worker.context import Context
@@ -112,6 +114,7 @@ class Worker:
         self.housekeeping = Housekeeping(self.context, self.files)
         self.problem: NeucoError | None = None
         self._lead(now)
+        self._log_differences()
 
     def step(self, now: datetime) -> bool:
         """Do one iteration; tell whether anything moved, so that another one soon makes sense."""
@@ -165,6 +168,7 @@ class Worker:
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self.intake.reload()
         self.publishing.reload()
+        self._log_differences()
 
     def stop(self, now: datetime) -> None:
         """End children and pushes without loss; the process may exit afterwards."""
@@ -221,12 +225,21 @@ class Worker:
             return None
         try:
             return self.context.phases[phase]
-        except NeucoError as error:
+        except OrganizerError as error:
             with self.context.store.write() as tx:
                 retry_at = self.context.retry_at(now, known.tries)
                 give_back(tx, known, error, Outcome.ORGANIZER, retry_at=retry_at)
                 self.context.report(tx, alert_key(phase), error, now=now)
             return None
+
+    def _log_differences(self) -> None:
+        """Tell the log which phases go on otherwise than their files and settings are."""
+        configuration = self.context.configuration
+        with self.context.store.read() as tx:
+            for phase in configuration.phases:
+                for found in differences(tx, configuration, phase, read_secret(configuration)):
+                    text = f"{found.sentence} {found.cure}"
+                    self.context.log.warning(text, event_key="phase.differs", phase=phase)
 
     def _lead(self, now: datetime) -> None:
         """Become the leader, and take over what a predecessor left."""

@@ -82,6 +82,7 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
         setup = open_phase(tx, codename, secret)
         columns = setup.protocol.embedding_dim
         check_limits(configuration, codename, rows=len(setup.ids), columns=columns)
+        tx.resolve_alert(alert_key(codename), now=now)
 
 
 def record_rules(

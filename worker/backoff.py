@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
-from worker.state.records import LONGEST_WAIT
-
 LONGEST_S = 60.0
 
 
@@ -17,24 +15,28 @@ class Retry:
 
     Attributes:
         tries: How many.
+        failed_at: When the last one failed.
         not_before: When the next one may come.
     """
 
     tries: int = 0
+    failed_at: datetime | None = None
     not_before: datetime | None = None
 
     def due(self, now: datetime) -> bool:
-        """Tell whether the next one may come now; a moment too far off is from before the clock was set back."""
-        return self.not_before is None or not now < self.not_before <= now + LONGEST_WAIT
+        """Tell whether the next one may come now; before the last failure means that the clock was set back."""
+        if self.failed_at is None or self.not_before is None:
+            return True
+        return not self.failed_at <= now < self.not_before
 
-    def failed(self, not_before: datetime) -> None:
+    def failed(self, now: datetime, *, again_at: datetime) -> None:
         """Count a try in vain."""
         self.tries += 1
-        self.not_before = not_before
+        self.failed_at, self.not_before = now, again_at
 
     def clear(self) -> None:
         """Begin anew: it worked, or what it depends on has changed."""
-        self.tries, self.not_before = 0, None
+        self.tries, self.failed_at, self.not_before = 0, None, None
 
 
 def backoff(tries: int, *, first_s: float, random: Random) -> timedelta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -370,3 +371,36 @@ def test_disabled_logs_are_not_sent(tmp_path: Path, cells: Path) -> None:
         assert (stage.status(good), stage.status(bad)) == ("finished", "failed")
         assert stage.evalai.text(good, "stdout_file") == ""
         assert stage.stderr(bad) == ""
+
+
+@pytest.mark.parametrize("grid", [0, 30])
+def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(stage: Stage, grid: int) -> None:
+    """Calls take longer than facts may be old: what has just come is relied upon once, and the row says when it was asked for."""
+    clock = stage.clock
+    assert clock is not None
+    asked_at: list[datetime] = []
+
+    def take_long(where: str) -> None:
+        if where.startswith("before call"):
+            if where in ("before call read", "before call listing", "before call reconcile"):
+                asked_at.append(clock.now())
+            clock.advance(8)
+
+    stage.configure(
+        {"submission": {"answer_grid": grid}, "evalai": {"poll_every": 60, "reconcile_every": 600}}
+    )
+    with stage.play(checkpoint=take_long) as play:
+        play.drive(lambda: play.worker.intake.session.empty_polls > 0)
+        since, pk = len(stage.evalai.journal), stage.submit("A", embeddings(1))
+        play.clock.advance(60)
+        play.drive(lambda: play.states().get(pk) == "fetched")
+        read_at = play.known(pk).read_at
+        assert read_at is not None
+        assert min(abs((read_at - moment).total_seconds()) for moment in asked_at) < 1
+        play.drive(lambda: stage.status(pk) == "finished")
+        readings = [
+            entry for entry in calls(stage, since) if "/jobs/" in entry.path and entry.method == "GET"
+        ]
+        assert len([entry for entry in readings if "/queues/" not in entry.path]) <= 4
+        assert [entry.detail for entry in calls(stage, since) if entry.method == "PATCH"] != []
+        assert len(stage.posts(pk)) == 1

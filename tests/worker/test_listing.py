@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(f"sqlite:///{tmp_path}/worker.db")
     with store.write() as tx:
         tx.add(11, now=NOW, message_phase=7)
-        facts.take_facts(tx, FACTS, challenge=3, phases=PHASES, now=NOW)
+        facts.take_facts(tx, FACTS, challenge=3, phases=PHASES, asked_at=NOW, now=NOW)
     yield store
     store.close()
 
@@ -67,18 +67,20 @@ def test_seeing_it_again_is_what_following_it_would_be(store: Store, state: Stat
     later = NOW + timedelta(minutes=5)
     again = replace(FACTS, input_file=f"{ADDRESS}?signature=2", status="running")
     with store.write() as tx:
-        facts.take_facts(tx, replace(FACTS, status="running"), challenge=3, phases=PHASES, now=NOW)
+        facts.take_facts(
+            tx, replace(FACTS, status="running"), challenge=3, phases=PHASES, asked_at=NOW, now=NOW
+        )
         if state is State.FETCHED:
             tx.move(11, State.ACKNOWLEDGED, state)
     known = row(store)
     assert facts.is_unchanged(known, again, challenge=3, phases=PHASES)
     with store.write() as tx:
-        tx.seen({again.pk: str(again.input_file)}, now=later)
+        tx.seen({again.pk: str(again.input_file)}, asked_at=later)
     seen = row(store)
     assert seen == replace(known, read_at=later, input_file=again.input_file)
     with store.write() as tx:
         tx.note(11, read_at=known.read_at, input_file=known.input_file)
-        facts.take_facts(tx, again, challenge=3, phases=PHASES, now=later)
+        facts.take_facts(tx, again, challenge=3, phases=PHASES, asked_at=later, now=later)
     assert row(store) == seen
 
 

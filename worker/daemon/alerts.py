@@ -176,7 +176,7 @@ class TellTrouble(UnrecordedAct[str, None]):
 
 def put_off(context: Context, retry: Retry, error: NeucoError, now: datetime) -> None:
     """Let the webhook be tried again later: of what it refuses, only the log can tell."""
-    retry.failed(context.retry_at(now, retry.tries))
+    retry.failed(now, again_at=context.retry_at(now, retry.tries))
     context.log.warning(error.sentence, event_key=error.code)
 
 

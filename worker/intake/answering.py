@@ -107,7 +107,7 @@ class PostAnswer(Call[None]):
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new one follows."""
         known, status = self._known, self._answer.status
-        told = {"answered_at": now, "read_at": now, "remote_status": status, "posted": known.answer}
+        told = {"answered_at": now, "read_at": self.began_at, "remote_status": status, "posted": known.answer}
         tx.settled(self._owed.id, now=now)
         current = tx.get(known.pk)
         if current is None:

@@ -7,11 +7,13 @@ closed budget holds up every call; any other failure only the kind of call that 
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from worker.backoff import Retry
 from worker.budget import Budget
 from worker.configuration import Configuration
 from worker.context import Context
@@ -20,9 +22,9 @@ from worker.intake.session import Session
 from worker.runtime import Act, Runner
 from worker.runtime.acts import Result
 from worker.state import Transaction
-from worker.state.records import LONGEST_WAIT
 
 ALL = "all"  # the back-off that holds for every call
+LONGEST_UNHURRIED = timedelta(hours=1)  # between two tries of a call that nothing waits for
 OUTAGE = timedelta(minutes=1)  # shorter ones come and go, and nobody has to act
 
 
@@ -30,6 +32,7 @@ class Call(Act[Client, Result]):
     """An act on EvalAI.
 
     Attributes:
+        began_at: When it began: what it reads was so at that moment or later.
         pk: The submission that it is for, if it is for one alone.
         answer: Whether an answer depends on it, so that it may use the budget's reserve.
         ahead: How many calls must be able to follow it at once: a reading that grows old before `running` may leave is wasted.
@@ -37,6 +40,7 @@ class Call(Act[Client, Result]):
 
     what: ClassVar[str] = "A call to EvalAI"
     time_out_s = 75.0  # in all; connecting and each read have time-outs of their own
+    began_at: datetime
     pk: int | None = None
     answer: bool = False
     ahead: int = 0
@@ -44,9 +48,12 @@ class Call(Act[Client, Result]):
     """Whether there is no point in going on after an organizer's error in it."""
     records_wait: ClassVar[bool] = False
     """Whether its failure records when it is tried again; else the runner waits under its name."""
+    unhurried: ClassVar[bool] = False
+    """Whether nothing waits for it, so that it is tried again ever more rarely."""
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Count the call."""
+        self.began_at = now
         if self.pk is not None:
             tx.count_call(self.pk)
 
@@ -82,8 +89,7 @@ class CallRunner:
         self._runner: Runner[Client] = Runner(
             "evalai", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
-        self._tries: dict[str, int] = {}
-        self._not_before: dict[str, datetime] = {}
+        self._retries: defaultdict[str, Retry] = defaultdict(Retry)
         self._reloaded = False
         self._hung = False  # a thread that was given up may still use the client
         self._calls_before = 0  # of the client, when the call under way began
@@ -93,7 +99,7 @@ class CallRunner:
     @property
     def failing(self) -> bool:
         """Whether the last try of some call failed."""
-        return any(tries > 0 for tries in self._tries.values())
+        return any(retry.tries > 0 for retry in self._retries.values())
 
     @property
     def busy(self) -> bool:
@@ -106,21 +112,24 @@ class CallRunner:
         return self._runner.late
 
     def due(self, name: str, now: datetime) -> bool:
-        """Tell whether a call's back-off is over; a moment too far off is from before the clock was set back."""
-        moment = self._not_before.get(name)
-        return moment is None or not now < moment <= now + LONGEST_WAIT
+        """Tell whether a call's back-off is over."""
+        return self._retries[name].due(now)
+
+    def tries(self, name: str) -> int:
+        """Return how often in a row a call has failed."""
+        return self._retries[name].tries
 
     def reload(self) -> None:
         """Try everything at once with the token that the configuration points to now: what failed may have been mended."""
         self._reloaded = True
-        self._forget()
+        self._retries.clear()
 
     def start(self, call: Call[Result], now: datetime) -> bool:
         """Make a call, if the budget allows it; tell whether it is under way."""
         keep = self._budget.reserve + call.ahead
         if not self._budget.allows(now, answer=call.answer, keep=keep) or not self.due(ALL, now):
             return False
-        if self._reloaded or self._hung or self._tries.get(ALL):
+        if self._reloaded or self._hung or self.tries(ALL):
             self._reloaded = self._hung = False
             self._renew_client()
         self._budget.spend(now)
@@ -150,37 +159,35 @@ class CallRunner:
         else:
             self._failed(call, ended.error, now)
         if ended.error is not None and self._reloaded:
-            self._forget()  # a call that was made before the reload says nothing about what is configured now
+            self._retries.clear()  # a call that was made before the reload says nothing about what is configured now
         return True
 
     def _succeeded(self, call: Call[Result], now: datetime) -> None:
         for name in (call.name, ALL):
-            self._tries.pop(name, None)
-            self._not_before.pop(name, None)
+            self._retries.pop(name, None)
+        self._session.call_began_at, self._session.call_ended_at = call.began_at, now
         self.last_error = None
         self._tell_of_silence(None, now)
         self._context.over("evalai.token", now=now)
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
         self.last_error = error
-        tries = self._tries.get(call.name, 0)
-        self._tries[call.name] = tries + 1
-        self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=tries + 1)
+        retry, again_at = self._retries[call.name], now
+        if call.unhurried:
+            again_at += min(LONGEST_UNHURRIED, timedelta(minutes=2 ** min(retry.tries, 10)))
+        elif not call.records_wait:
+            again_at = self._context.retry_at(now, retry.tries)
+        retry.failed(now, again_at=again_at)
+        self._context.log.warning(error.sentence, event_key=error.code, call=call.name, tries=retry.tries)
         self._tell_of_silence(error, now)
         if isinstance(error, Throttled):
             self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
         elif isinstance(error, TokenRefused):
-            self._tries[ALL] = self._tries.get(ALL, 0) + 1
-            self._not_before[ALL] = self._context.retry_at(now, self._tries[ALL] - 1)
+            every = self._retries[ALL]
+            every.failed(now, again_at=self._context.retry_at(now, every.tries))
             self._context.trouble("evalai.token", error, now=now)
         elif isinstance(error, OrganizerError) and call.fatal:
             self.fatal = error
-        if not call.records_wait:
-            self._not_before[call.name] = self._context.retry_at(now, tries)
-
-    def _forget(self) -> None:
-        self._tries.clear()
-        self._not_before.clear()
 
     def _renew_client(self) -> None:
         """Take up the token that the configuration points to now; without a readable one the old one is tried on."""

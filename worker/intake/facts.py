@@ -42,7 +42,13 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
 
 
 def take_facts(
-    tx: Transaction, facts: Submission, *, challenge: int, phases: Mapping[int, str], now: datetime
+    tx: Transaction,
+    facts: Submission,
+    *,
+    challenge: int,
+    phases: Mapping[int, str],
+    asked_at: datetime,
+    now: datetime,
 ) -> None:
     """Compare what EvalAI says of a submission with what we know, and follow.
 
@@ -51,6 +57,7 @@ def take_facts(
         facts: EvalAI's answer.
         challenge: Our challenge's pk.
         phases: Phase pk to codename, of the phases that the configuration names.
+        asked_at: When EvalAI was asked.
         now: The time.
     """
     known = tx.get(facts.pk)
@@ -94,7 +101,7 @@ def take_facts(
         flagged=facts.is_flagged,
         deleted=facts.ignored,
         remote_status=facts.status,
-        read_at=now,
+        read_at=asked_at,
     )
     if facts.created_by is not None and facts.created_by != known.created_by:
         tx.note(facts.pk, created_by=facts.created_by, by_host=tx.is_host(facts.created_by))

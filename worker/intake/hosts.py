@@ -16,9 +16,10 @@ from scoring.errors import NeucoError, OrganizerError
 from worker.connection import Remote
 from worker.context import Context
 from worker.evalai import Account, Client, Throttled, TokenRefused
-from worker.intake.calls import Call
+from worker.intake.calls import Call, CallRunner
 from worker.intake.session import TOGETHER, Session
 from worker.runtime import Job
+from worker.runtime.acts import Result
 from worker.state import Tracked, Transaction
 from worker.state.records import is_host_team
 from worker.states import COUNTED, State
@@ -37,18 +38,17 @@ class Hosts:
     Args:
         context: The worker's surroundings.
         session: With EvalAI.
+        runner: Of the calls: it knows which of them failed lately.
     """
 
-    def __init__(self, context: Context, session: Session) -> None:
-        self._context = context
+    def __init__(self, context: Context, session: Session, runner: CallRunner) -> None:
+        self.context = context
         self._session = session
+        self._runner = runner
         self._timetable = context.timetable
         self._remote: Remote | None = None
         self.account: Account | None = None  # whose token ours is
         self.hidden: set[int] = set()  # authors that no page has shown: their teams are asked for
-        self._again_at: datetime | None = None  # after a failure
-        self._vain = 0  # failures in a row, of the call that failed last
-        self._failing = ""
 
     def next_call(self, now: datetime, *, scored: bool = False) -> Call[Any] | None:
         """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
@@ -59,13 +59,11 @@ class Hosts:
         """
         remote = self._session.remote
         if remote is not self._remote:  # at a start, and after a reload: the token may be another host's
-            self._remote, self.account, self._again_at = remote, None, None
+            self._remote, self.account = remote, None
             self._timetable.ask(Job.HOSTS)
         if remote is None or remote.host_team_pk is None:
             return None
-        if self._again_at is not None and now < self._again_at <= now + READ_EVERY:
-            return None
-        with self._context.store.read() as tx:
+        with self.context.store.read() as tx:
             unknown, everybody_known = tx.authors_unknown(), None not in _numbers(tx).values()
         if scored:
             unknown.sort(key=lambda known: known.state is not State.SCORED)
@@ -74,16 +72,20 @@ class Hosts:
         elif all(_waits_for_company(known, now) for known in unknown):
             unknown = []
         if self._timetable.due(Job.HOSTS, now) or (unknown and not self._fresh(now)):
-            return ReadHosts(self, remote.host_team_pk)
-        return self._find_authors(unknown) if unknown and not everybody_known else None
+            if not self._runner.due(ReadHosts.name, now):
+                return None
+            return ReadHosts(self, remote.host_team_pk, tries=self._runner.tries(ReadHosts.name))
+        if not unknown or everybody_known or not self._runner.due(FindAuthors.name, now):
+            return None
+        return self._find_authors(unknown)
 
     def settle(self, now: datetime) -> bool:
         """Decide about new authors without a call, where every host's number is known; tell whether there were any."""
-        with self._context.store.read() as tx:
+        with self.context.store.read() as tx:
             unknown, numbers = tx.authors_unknown(), _numbers(tx)
         if not unknown or not self._fresh(now) or not numbers or None in numbers.values():
             return False
-        with self._context.store.write() as tx:
+        with self.context.store.write() as tx:
             _decide(tx, unknown, {known.created_by: "" for known in unknown}, numbers)
         return True
 
@@ -97,56 +99,57 @@ class Hosts:
         there = [known for known in unknown if known.phase_pk == phase_pk]
         hidden = [known for known in there if known.created_by in self.hidden]
         alone = len({known.created_by for known in there}) == 1
+        tries = self._runner.tries(FindAuthors.name)
         if hidden or alone:
             one = (hidden or there)[0]
-            return FindAuthors(self, phase_pk, [one], team=one.team or "")
-        return FindAuthors(self, phase_pk, there, team=None)
-
-    def tell(self, tx: Transaction, name: str, error: NeucoError | None, now: datetime) -> None:
-        """Tell the organizer of calls that fail again and again, and when they work again."""
-        if error is None:
-            if self._failing in ("", name):
-                tx.resolve_alert("evalai.hosts", now=now)
-            return
-        if isinstance(error, TokenRefused | Throttled):
-            return
-        if isinstance(error, OrganizerError) or self._vain + 1 >= VAIN_TRIES:
-            trouble = OrganizerError(
-                f"Who the challenge's hosts are cannot be read: {error.sentence}",
-                cure="Until it can, only submissions of teams called Host_<number>_Team count as the organizers' own.",
-                code="evalai.hosts_unknown",
-            )
-            self._context.report(tx, "evalai.hosts", trouble, now=now)
+            return FindAuthors(self, phase_pk, [one], team=one.team or "", tries=tries)
+        return FindAuthors(self, phase_pk, there, team=None, tries=tries)
 
     def read(self, now: datetime) -> None:
         """Note that the members were read."""
         self._timetable.done(Job.HOSTS, now)
 
-    def succeeded(self, name: str) -> None:
-        """Note that a call worked."""
-        if self._failing in ("", name):
-            self._vain, self._again_at, self._failing = 0, None, ""
 
-    def failed(self, name: str, now: datetime) -> None:
-        """Try again, ever more rarely; nothing waits for it."""
-        self._failing = name
-        self._again_at = now + timedelta(minutes=min(60, 2**self._vain))
-        self._vain = min(self._vain + 1, 10)
+class HostsCall(Call[Result]):
+    """A call that finds out who the hosts are; nothing waits for it.
+
+    Args:
+        hosts: What is known of them.
+        tries: How often in a row it has failed.
+    """
+
+    unhurried: ClassVar[bool] = True
+
+    def __init__(self, hosts: Hosts, *, tries: int) -> None:
+        self._hosts = hosts
+        self._tries = tries
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell of it, if it goes on."""
+        if isinstance(error, TokenRefused | Throttled):
+            return
+        if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
+            trouble = OrganizerError(
+                f"Who the challenge's hosts are cannot be read: {error.sentence}",
+                cure="Until it can, only submissions of teams called Host_<number>_Team count as the organizers' own.",
+                code="evalai.hosts_unknown",
+            )
+            self._hosts.context.report(tx, f"evalai.{self.name}", trouble, now=now)
 
 
-class ReadHosts(Call[tuple[frozenset[str], Account]]):
+class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
     """Read the hosts' names, and whose token ours is.
 
     Args:
         hosts: What is known of them.
         team_pk: The host team.
+        tries: How often in a row it has failed.
     """
 
     name = "hosts"
-    records_wait: ClassVar[bool] = True
 
-    def __init__(self, hosts: Hosts, team_pk: int) -> None:
-        self._hosts = hosts
+    def __init__(self, hosts: Hosts, team_pk: int, *, tries: int) -> None:
+        super().__init__(hosts, tries=tries)
         self._team_pk = team_pk
         self._account = hosts.account
 
@@ -157,7 +160,7 @@ class ReadHosts(Call[tuple[frozenset[str], Account]]):
     def outcome(self, tx: Transaction, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Record who the hosts are. If others joined or left, all authors are looked up again."""
         names, account = result
-        self._hosts.tell(tx, self.name, None, now)
+        tx.resolve_alert(f"evalai.{self.name}", now=now)
         numbers = _numbers(tx)
         if set(numbers) != names:
             tx.forget_hosts()
@@ -169,20 +172,11 @@ class ReadHosts(Call[tuple[frozenset[str], Account]]):
 
     def recorded(self, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Note when, and who we are."""
-        self._hosts.succeeded(self.name)
         self._hosts.account = result[1]
         self._hosts.read(now)
 
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Tell of it, if it goes on."""
-        self._hosts.tell(tx, self.name, error, now)
 
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Try again later."""
-        self._hosts.failed(self.name, now)
-
-
-class FindAuthors(Call["dict[int | None, str]"]):
+class FindAuthors(HostsCall["dict[int | None, str]"]):
     """Find out the names of authors in a phase's listing.
 
     Args:
@@ -190,13 +184,15 @@ class FindAuthors(Call["dict[int | None, str]"]):
         phase_pk: The phase.
         wanted: Submissions of the authors.
         team: Its submissions alone; None for all.
+        tries: How often in a row it has failed.
     """
 
     name = "authors"
-    records_wait: ClassVar[bool] = True
 
-    def __init__(self, hosts: Hosts, phase_pk: int, wanted: Sequence[Tracked], *, team: str | None) -> None:
-        self._hosts = hosts
+    def __init__(
+        self, hosts: Hosts, phase_pk: int, wanted: Sequence[Tracked], *, team: str | None, tries: int
+    ) -> None:
+        super().__init__(hosts, tries=tries)
         self._phase_pk = phase_pk
         self._wanted = wanted
         self._team = team
@@ -214,7 +210,7 @@ class FindAuthors(Call["dict[int | None, str]"]):
 
     def outcome(self, tx: Transaction, result: dict[int | None, str], now: datetime) -> None:
         """Record whose submissions are hosts'; one that EvalAI does not list is decided by its team's name."""
-        self._hosts.tell(tx, self.name, None, now)
+        tx.resolve_alert(f"evalai.{self.name}", now=now)
         numbers = _numbers(tx)
         for known in self._wanted:
             name = result.get(known.created_by, "")
@@ -228,19 +224,10 @@ class FindAuthors(Call["dict[int | None, str]"]):
 
     def recorded(self, result: dict[int | None, str], now: datetime) -> None:
         """Note who was met on no page: their teams are asked for next."""
-        self._hosts.succeeded(self.name)
         if self._team is None:
             self._hosts.hidden |= {
                 known.created_by for known in self._missing(result) if known.created_by is not None
             }
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Tell of it, if it goes on."""
-        self._hosts.tell(tx, self.name, error, now)
-
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Try again later."""
-        self._hosts.failed(self.name, now)
 
     def _missing(self, names: dict[int | None, str]) -> list[Tracked]:
         return [known for known in self._wanted if known.created_by not in names]

@@ -41,11 +41,11 @@ class Place:
         ours = {pk: name for pk, name in theirs.items() if name in configuration.phases}
         return cls(challenge=configuration.evalai.challenge, phases=ours)
 
-    def take(self, tx: Transaction, read: Submission, now: datetime) -> None:
+    def take(self, tx: Transaction, read: Submission, *, asked_at: datetime, now: datetime) -> None:
         """Follow what EvalAI says of a submission."""
-        facts.take_facts(tx, read, challenge=self.challenge, phases=self.phases, now=now)
+        facts.take_facts(tx, read, challenge=self.challenge, phases=self.phases, asked_at=asked_at, now=now)
 
-    def news(self, tx: Transaction, listed: list[Submission], now: datetime) -> list[Submission]:
+    def news(self, tx: Transaction, listed: list[Submission], *, asked_at: datetime) -> list[Submission]:
         """Return what has to be taken one by one; what is as it was is recorded in one stroke."""
         rows = tx.known([read.pk for read in listed])
         news, unchanged = [], {}
@@ -59,7 +59,7 @@ class Place:
                 unchanged[read.pk] = str(read.input_file)
             else:
                 news.append(read)
-        tx.seen(unchanged, now=now)
+        tx.seen(unchanged, asked_at=asked_at)
         return news
 
 
@@ -148,13 +148,13 @@ class ReadSubmission(Call[Submission]):
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Follow what it says."""
-        Place.of(self._context, self._session).take(tx, result, now)
+        Place.of(self._context, self._session).take(tx, result, asked_at=self.began_at, now=now)
         tx.resolve_alert(f"read:{result.pk}", now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Let it wait, its answer too; one that EvalAI does not have any more is over."""
         if error.code == "evalai.not_found":
-            tx.note(self.pk, deleted=True, read_at=now)
+            tx.note(self.pk, deleted=True, read_at=self.began_at)
             known = tx.get(self.pk)
             if known is not None and known.state in ACTIVE:
                 facts.cancel(tx, known, "not found at EvalAI", now=now)
@@ -207,11 +207,11 @@ class ListSubmissions(Call[list[Submission]]):
         place = Place.of(self._context, self._session)
         news = []
         for start in range(0, len(result), PORTION):
-            news += place.news(tx, result[start : start + PORTION], now)
+            news += place.news(tx, result[start : start + PORTION], asked_at=self.began_at)
         for read in news:
             facts.link_rerun(tx, read)
         for read in news:
-            place.take(tx, read, now)
+            place.take(tx, read, asked_at=self.began_at, now=now)
         missing = set(self._expected) - {read.pk for read in result}
         for known in tx.known(missing).values():
             tx.note(known.pk, tries=known.tries + 1)

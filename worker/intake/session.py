@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from worker.connection import Remote
+from worker.state import Tracked
 
 # For so long what is new gathers for one listing, while others are worked on.
 TOGETHER = timedelta(seconds=10)
@@ -21,6 +22,8 @@ class Session:
         empty_polls: How often in a row it was empty.
         stale_message: Whether the last message told nothing new; more of its kind may be behind it.
         wanted: The submission that is to be set to running.
+        call_began_at: When the last call that EvalAI answered began; see :meth:`told_at`.
+        call_ended_at: When its answer came.
         silent_since: When EvalAI began to give no usable answer; None while it answers.
     """
 
@@ -29,9 +32,19 @@ class Session:
     empty_polls: int = 0
     stale_message: bool = False
     wanted: int | None = None
+    call_began_at: datetime | None = None
+    call_ended_at: datetime | None = None
     silent_since: datetime | None = None
 
     @property
     def connected(self) -> bool:
         """Whether EvalAI has told us our phases, as they are configured now."""
         return self.remote is not None and not self.outdated
+
+    def told_at(self, row: Tracked) -> datetime | None:
+        """Return when EvalAI's last words on a submission came.
+
+        In the database stands when it was asked: what had been decided by then is settled, whatever came while the answer was on its way.
+        How fresh its words are counts from when they came, else a call that takes long would be made again for ever.
+        """
+        return self.call_ended_at if row.read_at == self.call_began_at else row.read_at

@@ -16,7 +16,6 @@ from worker.budget import Budget
 from worker.configuration import Configuration
 from worker.context import Context, seconds
 from worker.evalai import Client
-from worker.intake import facts
 from worker.intake.answering import PostAnswer, SetRunning
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
@@ -72,7 +71,7 @@ class Intake:
         self._timetable = context.timetable
         self.session = Session()
         self._runner = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
-        self._hosts = Hosts(context, self.session)
+        self._hosts = Hosts(context, self.session, self._runner)
         self.to_the_end = False  # whether the queue is read until it is empty, whatever is expected of it
 
     @property
@@ -152,22 +151,17 @@ class Intake:
         )
 
     def _settle_without_a_call(self, now: datetime) -> bool:
-        """Do what needs no call: an author is known, a phase is not configured, EvalAI shows the wanted submission as running."""
+        """Do what needs no call: an author is known, or EvalAI shows the wanted submission as running."""
         if self.session.remote is None:
             return False
         if self._hosts.settle(now):
             return True
         with self._context.store.read() as tx:
             wanted = None if self.session.wanted is None else tx.get(self.session.wanted)
-            due, _ = self._owed_answers(tx, now)
-        if due and due[0][1].phase not in self._context.configuration.phases:
-            with self._context.store.write() as tx:
-                facts.hold(tx, due[0][1], *facts.unconfigured(due[0][1]), now=now)
-            return True
         if (
             wanted is None
             or not self._may_run(wanted, now)
-            or not _fresh(wanted, now - FRESH_TO_RUN, now)
+            or not self._fresh(wanted, FRESH_TO_RUN, now)
             or not _runs_already(wanted)
         ):
             return False
@@ -197,9 +191,9 @@ class Intake:
             known = rows.get(owed.submission)
             if known is None or self._waits(owed, now, ahead=LOOK_AHEAD) or _disputed(known):
                 continue
-            decided = owed.created_at if owed.created_at <= now else now - FRESH_TO_ANSWER
-            if not _fresh(known, max(decided, now - FRESH_TO_ANSWER), now):
-                stale.append(known)
+            settled = self._fresh(known, FRESH_TO_ANSWER, now) and _asked_since(known, owed, now)
+            if not settled or known.phase not in self._context.configuration.phases:
+                stale.append(known)  # of a phase that was taken out, the next reading holds it
             elif not self._waits(owed, now):
                 due.append((owed, known))
         return due, stale
@@ -211,11 +205,16 @@ class Intake:
         if known is None or not self._may_run(known, now):
             session.wanted = None
             return None
-        if not _fresh(known, now - FRESH_TO_RUN, now):
+        if not self._fresh(known, FRESH_TO_RUN, now):
             return self._read([known], now, ahead=1)
         if _runs_already(known):
             return None  # the next step takes it so
         return SetRunning(self._context, session, known)
+
+    def _fresh(self, known: Tracked, limit: timedelta, now: datetime) -> bool:
+        """Tell whether EvalAI's words on it came lately; what comes from the future is from before the clock was set back."""
+        told_at = self.session.told_at(known)
+        return told_at is not None and now - limit <= told_at <= now
 
     def _may_run(self, known: Tracked, now: datetime) -> bool:
         return known.state is State.FETCHED and not _disputed(known) and not known.waits(now)
@@ -318,9 +317,9 @@ class Intake:
         return now + ahead < owed.not_before <= now + LONGEST_WAIT + grid
 
 
-def _fresh(known: Tracked, since: datetime, now: datetime) -> bool:
-    """Tell whether it was read since a moment; a reading from the future is from before the clock was set back."""
-    return known.read_at is not None and since <= known.read_at <= now
+def _asked_since(known: Tracked, owed: Owed, now: datetime) -> bool:
+    """Tell whether EvalAI was asked when the answer was decided already; one from the future is from before the clock was set back."""
+    return known.read_at is not None and (owed.created_at <= known.read_at or owed.created_at > now)
 
 
 def _runs_already(known: Tracked) -> bool:

@@ -165,5 +165,5 @@ class Publishing:
             self._closes_at = None
             return
         self.last_error = error
-        self._retry.failed(self._context.retry_at(now, self.tries))
+        self._retry.failed(now, again_at=self._context.retry_at(now, self.tries))
         self._context.log.warning(error.sentence, event_key=error.code, tries=self.tries)

@@ -132,8 +132,8 @@ class Submissions(Tables):
         """Let it be found out again which submissions hosts sent, because others are hosts now."""
         self._connection.execute(schema.submissions.update().values(by_host=None))
 
-    def seen(self, addresses: Mapping[int, str], *, now: datetime) -> None:
-        """Record that submissions were met unchanged: when, and their files' present addresses."""
+    def seen(self, addresses: Mapping[int, str], *, asked_at: datetime) -> None:
+        """Record that submissions were met unchanged: when EvalAI was asked, and their files' present addresses."""
         if not addresses:
             return
         table = schema.submissions
@@ -141,7 +141,7 @@ class Submissions(Tables):
             table.update()
             .where(table.c.pk == sa.bindparam("which"))
             .values(input_file=sa.bindparam("address"), read_at=sa.bindparam("moment")),
-            [{"which": pk, "address": address, "moment": now} for pk, address in addresses.items()],
+            [{"which": pk, "address": address, "moment": asked_at} for pk, address in addresses.items()],
         )
 
     def count_call(self, pk: int) -> None:

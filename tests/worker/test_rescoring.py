@@ -11,7 +11,7 @@ import pytest
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.gate import Gate
 from tests.worker.stage import NEW, Play, Stage, embeddings
-from worker.housekeeping import worth_compressing
+from worker.fetching.housekeeping import worth_compressing
 from worker.office import opened
 from worker.rescoring import carry_out, make_plan
 from worker.sandbox import ManualClock

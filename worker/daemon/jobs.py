@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from worker.configuration import Configuration
-from worker.housekeeping import EVERY
+from worker.fetching.housekeeping import EVERY
 from worker.intake.hosts import READ_EVERY
 from worker.runtime.timetable import Job
 

@@ -28,8 +28,8 @@ from worker.evaluation.outcomes import give_back
 from worker.evaluation.stage import Evaluation
 from worker.fairness.recording import record_phases
 from worker.fetching.files import FileStore
+from worker.fetching.housekeeping import Housekeeping
 from worker.fetching.stage import Fetching
-from worker.housekeeping import Housekeeping
 from worker.intake import Intake, hold, unconfigured
 from worker.publishing import Publishing
 from worker.runtime import Timetable

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,29 +29,10 @@ from scoring.layer import (
     predict_two,
     start_weights,
 )
+from scoring.protocol import Recipe
 from scoring.rows import padded
 from scoring.splits import held_out
 from scoring.torch_stream import shuffle, skip
-
-
-class TrainingRecipe(Interface):
-    """How the kernel trains."""
-
-    @property
-    def epochs(self) -> int:
-        """Passes over the training rows."""
-        ...
-
-    @property
-    def batch_size(self) -> int:
-        """Rows per AdamW step."""
-        ...
-
-    @property
-    def learning_rate(self) -> float:
-        """AdamW's."""
-        ...
-
 
 _r2_from_sums = compiled(metrics.r2_from_sums)
 _f1_from_counts = compiled(metrics.f1_from_counts)
@@ -334,13 +314,12 @@ class FoldTrainer:
 
     Args:
         rows: float32, n x N.
-        test_size: Share of the rows that is held out.
-        recipe: Epochs, batch size and learning rate.
+        recipe: Hyper-parameters.
     """
 
-    def __init__(self, rows: NDArray[np.float32], test_size: float, recipe: TrainingRecipe) -> None:
+    def __init__(self, rows: NDArray[np.float32], recipe: Recipe) -> None:
         self.stop = np.zeros(1, dtype=np.uint8)  # anything but zero stops all folds
-        self.tested = held_out(len(rows), test_size)
+        self.tested = held_out(len(rows), recipe.test_size)
         self._flat, self._width = padded(rows, LANES)
         self._dim = rows.shape[1]
         self._recipe = recipe

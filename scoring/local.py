@@ -55,7 +55,7 @@ class LocalEngine(Engine):
         require_linear(unit)
         from scoring.kernel import FoldTrainer
 
-        trainer = FoldTrainer(unit.rows, unit.recipe.test_size, unit.recipe)
+        trainer = FoldTrainer(unit.rows, unit.recipe)
 
         def train(job: _Job) -> list[float] | None:
             # Copies are contiguous and writable, as the kernel was compiled for.

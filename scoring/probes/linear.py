@@ -27,6 +27,7 @@ from scoring.probes.probe import (
     shuffle_splits,
     taken,
 )
+from scoring.protocol import Recipe
 
 PARAMETERS = ("batch_size", "epochs", "learning_rate", "device")
 EPOCHS = 10  # NeuCo-Bench's default; challenges and the paper use 20
@@ -122,7 +123,7 @@ class LinearProbe:
     ) -> list[FoldResult]:
         from scoring.kernel import FoldTrainer
 
-        trainer = FoldTrainer(data.rows, TEST_SIZE, self._parameters)
+        trainer = FoldTrainer(data.rows, Recipe(test_size=TEST_SIZE, **vars(self._parameters)))
         targets = np.ascontiguousarray(data.targets, dtype=np.float32).reshape(1, -1)
         kinds = np.array([data.kind is TaskKind.BINARY])
 

@@ -1,48 +1,76 @@
-"""Boards by hand: what an organizer does to them beside the daemon. They are published at once, and closed and opened again."""
+"""Boards by hand: an organizer has them published at once, closes them, and opens them again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
+from contextlib import closing
 
-from leaderboard.publisher import Published, Publisher
+from leaderboard.publisher import Publisher
 from scoring.errors import InfrastructureError
 from worker.challenge.setups import put_on_record
-from worker.fairness import commitments, receipts
+from worker.fairness import receipts
 from worker.office import Office
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
 from worker.publishing.pushing import publisher_settings, push, record_push
-from worker.state import Transaction
+from worker.state import Completed, Transaction, leader_lock
+
+LOOK_EVERY_S = 0.5  # at what the worker that leads has done
+WORD_EVERY_S = 15.0
 
 
-def publish_now(office: Office) -> Published:
-    """Compute and push the boards at once, whether or not a daemon runs.
+def publish_now(office: Office, *, tell: Callable[[str], object]) -> Completed:
+    """Have the boards made and pushed at once: by the worker that leads, or by this process where none does.
+
+    Args:
+        office: The challenge.
+        tell: Hears what is waited for.
 
     Raises:
-        NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
+        NeucoError: What the worker that leads has told of its push; or as :meth:`leaderboard.publisher.Publisher.publish`.
     """
-    publisher = Publisher(publisher_settings(office.configuration))
-    while True:
-        pending = _make_boards(office, office.configuration.phases)
-        with office.store.write() as tx:
-            _keep(tx, pending)
-            tx.request_publish()  # should this process die, or fail to push, a daemon does it
-        try:
-            published = push(publisher, pending)
-            break
-        except receipts.LogIsAhead as error:
-            with office.store.write() as tx:
-                receipts.take_over(tx, error)
-        except InfrastructureError as error:
-            with office.store.read() as tx:
-                committed = commitments.commitment_file(tx)
-            if error.code != commitments.UNKNOWN or committed == pending.preconditions.promises.get(
-                commitments.PATH
-            ):
-                raise  # else a daemon has committed and pushed since we read
+    configuration = office.configuration
     with office.store.write() as tx:
-        record_push(tx, pending, published, now=office.now)
-    return published
+        generation = tx.request_publish(awaited=True)
+    next_word_s = time.monotonic()
+    with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+        while True:
+            with office.store.read() as tx:
+                completed, failure = tx.completed_publish(), tx.publish_failure(generation)
+            if completed.generation >= generation:
+                return completed
+            if failure is not None:
+                raise failure
+            if lock.take():
+                return _publish_leading(office)
+            if time.monotonic() >= next_word_s:
+                tell(f"Waiting for the worker that leads to publish it: {lock.holder()}.")
+                next_word_s += WORD_EVERY_S
+            time.sleep(LOOK_EVERY_S)
+
+
+def _publish_leading(office: Office) -> Completed:
+    """Make and push the boards in this process, which holds the leader's lock."""
+    publisher = Publisher(publisher_settings(office.configuration))
+    with office.store.lead(office.clock()):
+        pass  # a daemon that has lost the lock without knowing pushes nothing from now on
+    try:
+        while True:
+            pending = _make_boards(office, office.configuration.phases)
+            with office.store.write() as tx:
+                _keep(tx, pending)
+            try:
+                published = push(publisher, pending)
+            except receipts.LogIsAhead as error:  # the state comes from a backup
+                with office.store.write() as tx:
+                    receipts.take_over(tx, error)
+            else:
+                with office.store.write() as tx:
+                    record_push(tx, pending, published, now=office.now)
+                    return tx.completed_publish()
+    finally:
+        office.store.resign()
 
 
 def freeze(office: Office, phase: str) -> None:
@@ -50,7 +78,7 @@ def freeze(office: Office, phase: str) -> None:
 
     Raises:
         OrganizerError: If there is no such phase.
-        InfrastructureError: If the daemon made a board at the same moment.
+        InfrastructureError: If the worker that leads made a board at the same moment.
     """
     office.check_phase(phase)
     pending = _make_boards(office, [phase])

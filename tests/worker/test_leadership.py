@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
+from tests.worker.stage import LIMIT_S, Stage, embeddings, git
 from worker.state import Completed, Deposed, Store, leader_lock
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -124,3 +125,40 @@ def test_a_cycle_brings_what_was_requested_before_it_began(store: Store) -> None
         tx.complete_publish(Completed(generation=awaited, commit="d", changed=False))
         assert tx.publish_failure(awaited) is None
         assert tx.completed_publish().generation == tx.requested_publish()
+
+
+def test_a_command_has_the_leader_push(live: Stage) -> None:
+    """Its answer is on the board when the command ends, whatever interval the leader keeps; two pushes never race."""
+    live.configure({"leaderboard": {"publish_every": 3600}})
+    daemon = live.run()
+    live.until(lambda: "event_key=board.pushed" in live.log)
+    pk = live.submit("A", embeddings(1))
+    live.until(lambda: live.states().get(pk) == "posted")
+    done = live.command("board", "publish")
+    assert done.returncode == 0, done.stderr
+    assert f"process {daemon.pid} " in done.stdout
+    assert live.teams() == ["A"]
+    assert live.log.count("event_key=board.pushed") == 2
+    assert git(live.board, "rev-parse", "main").strip() in done.stdout
+    daemon.terminate()
+    assert daemon.wait(timeout=LIMIT_S) == 0
+    again = live.command("board", "publish")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith("Nothing changed")
+
+
+def test_a_command_hears_why_the_leader_could_not_push(live: Stage) -> None:
+    """In the leader's words, with their cure; the board follows when the cause is mended."""
+    live.configure({"leaderboard": {"publish_every": 3600}})
+    live.run()
+    live.until(lambda: "event_key=board.pushed" in live.log)
+    pk = live.submit("A", embeddings(1))
+    live.until(lambda: live.states().get(pk) == "posted")
+    away = live.board.rename(live.folder / "away.git")
+    refused = live.command("board", "publish")
+    assert refused.returncode != 0
+    assert "repository" in refused.stderr
+    away.rename(live.board)
+    done = live.command("board", "publish")
+    assert done.returncode == 0, done.stderr
+    assert live.teams() == ["A"]

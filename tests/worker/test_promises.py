@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from leaderboard import board as boards
 from scoring.errors import OrganizerError
-from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.challenge.files import read_phases, read_secret
 from worker.configuration import load
@@ -23,7 +22,6 @@ from worker.fairness.verify import GROWING, Truth, verdicts
 from worker.office import opened
 from worker.rescoring import carry_out, make_plan
 from worker.sandbox import ManualClock
-from worker.states import State
 
 POLL_S = 2  # `evalai.poll_every` of the stage
 BEACON = ("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
@@ -41,59 +39,6 @@ def lies(stage: Stage) -> list[str]:
     """Return what is called a lie about the repository."""
     with opened_repository(str(stage.board), growing=GROWING) as repository:
         return [verdict.sentence for verdict in verdicts(repository) if verdict.truth is Truth.FALSE]
-
-
-def test_a_reveal_during_a_push_keeps_its_receipts(stage: Stage) -> None:
-    """The push that was under way knew nothing of the batch that the reveal published; it is made anew and cuts nothing off."""
-    with push_under_way(stage) as (play, gate, _):
-        done = stage.command("challenge", "reveal", "--open", "--yes", "--phase", "dev")
-        assert done.returncode == 0, done.stderr
-        log = git(stage.board, "show", "main:receipts.jsonl")
-        gate.open()
-        play.drive()
-        assert log
-        assert git(stage.board, "show", "main:receipts.jsonl") == log
-        assert lies(stage) == []
-        assert play.alerts() == set()
-
-
-def test_a_board_that_was_published_during_a_push_stands_in_the_end(stage: Stage) -> None:
-    """The older board may be pushed over it for a moment; another round follows by itself."""
-    with push_under_way(stage) as (play, gate, _):
-        second = stage.submit("B", embeddings(2))
-        play.clock.advance(POLL_S)  # nobody moves it while the push is under way
-        play.drive(lambda: play.states().get(second) == "posted")
-        assert stage.command("board", "publish").returncode == 0
-        assert set(stage.teams()) == {"A", "B"}
-        gate.open()
-        play.drive()
-        assert set(stage.teams()) == {"A", "B"}
-        assert play.state(second) is State.PUBLISHED
-
-
-def test_a_board_that_was_made_while_ours_was_computed_comes_first(
-    stage: Stage, play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ours is not stored beside it; the next round goes on from there, and nobody is alarmed."""
-    play.drive()
-    make = boards.next_board
-    published: list[int] = []
-
-    def slowly(*arguments: object, **options: object) -> object:
-        made = make(*arguments, **options)
-        if made is not None and not published:
-            published.append(stage.command("board", "publish").returncode)
-        return made
-
-    monkeypatch.setattr(boards, "next_board", slowly)
-    pk = stage.submit("A", embeddings(1))
-    play.drive()
-    assert published == [0]
-    assert play.state(pk) is State.PUBLISHED
-    assert stage.teams() == ["A"]
-    with play.store.read() as tx:
-        assert tx.last_board("dev") == 1
-    assert play.alerts() == set()
 
 
 def test_clocks_that_disagree_make_nobody_a_liar(stage: Stage, play: Play) -> None:
@@ -241,7 +186,7 @@ def test_a_reveal_is_told_once(stage: Stage, play: Play) -> None:
     play.drive()
     said, _, first = reveal_them("--phase", "dev", "--no-labels")
     assert "Already" not in said
-    with play.store.write() as tx:  # the next promise is later, to the second
+    with closing(stage.store()) as store, store.write() as tx:  # the next promise is later, to the second
         tx.promise_time(play.clock.now() + timedelta(days=1))
     said, commits, times = reveal_them("--phase", "dev", "--no-labels")
     assert "Already revealed, and nothing has changed since: dev." in said

@@ -17,7 +17,7 @@ PhaseOption = Annotated[str, typer.Option("--phase", help="EvalAI phase codename
 
 @board.command()
 def publish(*, config: ConfigOption) -> None:
-    """Compute and push the boards now.
+    """Compute and push the boards now. If a worker runs, it does it, and this waits for it.
 
     Example: neuco-worker board publish --config challenge.yaml
     """
@@ -25,7 +25,7 @@ def publish(*, config: ConfigOption) -> None:
     from worker.office import opened
 
     with opened(config) as office:
-        published = publish_now(office)
+        published = publish_now(office, tell=print)
     print(f"{'Pushed' if published.changed else 'Nothing changed; the branch stands at'} {published.commit}")
 
 

@@ -110,9 +110,9 @@ def reveal(
                 f"This would publish tasks, labels and all scores of: {', '.join(names)}. Add --yes to do it."
             )
             return
-        publish_now(office)  # the last board belongs to the history that is revealed
+        publish_now(office, tell=print)  # the last board belongs to the history that is revealed
         fresh = reveal_phases(office, names, labels=labels)
-        published = publish_now(office)
+        published = publish_now(office, tell=print)
     if already := [name for name in names if name not in fresh]:
         print(f"Already revealed, and nothing has changed since: {', '.join(already)}.")
     done = "Revealed and pushed" if fresh else "It stands in the repository"

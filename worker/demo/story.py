@@ -208,7 +208,7 @@ def _close(place: Place) -> None:
     with opened(place.configuration) as office:
         for codename in PHASES:
             freeze(office, codename)
-        publish_now(office)
+        publish_now(office, tell=print)
     # Also where hooks do not run, such as on a file system that is mounted without the right to execute.
     git(
         *("--git-dir", str(place.repository), "--work-tree", str(place.checkout)),

@@ -113,7 +113,7 @@ def close_batch(tx: Transaction, *, made_at: datetime) -> None:
 class LogIsAhead(InfrastructureError):
     """The public log goes on from ours.
 
-    What we were about to push was read before another worker or a command pushed, or the state comes from an older backup.
+    The state comes from an older backup.
 
     Args:
         lines: What ours lacks.

@@ -19,8 +19,6 @@ from worker.publishing.snapshots import snapshot
 from worker.state import PROMISED, REVEALED, Tracked, Transaction
 from worker.states import State
 
-PUSHED_COMMIT = "pushed_commit"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Preconditions:
@@ -30,7 +28,6 @@ class Preconditions:
         generation: The cycle brings what was requested up to this one.
         posted: Submissions whose answers EvalAI has and that no board takes into account yet.
         promises: Commitments, receipts and reveals: path to content.
-        tip: The commit that was pushed last.
         records: Phase to its record.
         revealed_at: When something was revealed last.
     """
@@ -38,7 +35,6 @@ class Preconditions:
     generation: int
     posted: tuple[Tracked, ...]
     promises: Mapping[str, bytes]
-    tip: str | None
     records: Mapping[str, Mapping[str, Any] | None]
     revealed_at: str | None
 
@@ -79,7 +75,6 @@ def read_inputs(
             generation=tx.requested_publish(),
             posted=tuple(tx.submissions([State.POSTED])),
             promises=promise_files(tx),
-            tip=tx.fact(PUSHED_COMMIT),
             records={name: tx.phase_record(name) for name in phases},
             revealed_at=tx.fact(REVEALED),
         ),

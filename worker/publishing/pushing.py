@@ -15,7 +15,7 @@ from worker.fairness import commitments, receipts
 from worker.intake import board_facts
 from worker.publishing import changes
 from worker.publishing.act import PublishAct
-from worker.publishing.boards import PUSHED_COMMIT, PendingBoards
+from worker.publishing.boards import PendingBoards
 from worker.publishing.changes import HISTORY
 from worker.state import LOG_UNSEEN, Transaction
 from worker.state.cycles import Completed
@@ -98,13 +98,7 @@ class _Rendering:
 
 
 def record_push(tx: Transaction, pending: PendingBoards, published: Published, *, now: datetime) -> None:
-    """Record that the repository shows what was pending.
-
-    Another worker or a command may have pushed since that was read, and ours went over it, or its over ours: one more cycle shows
-    everything.
-    """
-    if tx.fact(PUSHED_COMMIT) != pending.preconditions.tip:
-        tx.request_publish()
+    """Record that the repository shows what was pending."""
     for known in pending.preconditions.posted:
         current = tx.get(known.pk)
         # What changed while the push was under way is not on the board yet.
@@ -112,7 +106,6 @@ def record_push(tx: Transaction, pending: PendingBoards, published: Published, *
             tx.move(known.pk, State.POSTED, State.PUBLISHED)
     tx.set_fact(LOG_UNSEEN, None)
     tx.set_fact("pushed_at", now.isoformat())
-    tx.set_fact(PUSHED_COMMIT, published.commit)
     generation = pending.preconditions.generation
     tx.complete_publish(Completed(generation=generation, commit=published.commit, changed=published.changed))
     tx.resolve_alert("leaderboard.push", now=now)

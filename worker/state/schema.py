@@ -101,7 +101,7 @@ attempts = Table(
     Column("kind", String(16), nullable=False),
     Column("worker", String(100), nullable=False),
     Column("opened_at", Instant, nullable=False),
-    Column("lease_until", Instant),  # for several workers on one database
+    Column("lease_until", Instant),  # unused
     Column("fence", Integer, nullable=False, default=0),  # unused: an attempt's id is its fencing token
     Column("closed_at", Instant),
     Column("outcome", String(16)),

@@ -191,3 +191,66 @@ def test_another_spelling_of_the_files_is_no_difference(stage: Stage, play: Play
     head, *rows = file.read_text().splitlines()
     file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
     assert "Nothing needs attention" in stage.command("status").stdout
+
+
+def forget(stage: Stage) -> None:
+    """Leave the state as a version without records did."""
+    with closing(sqlite3.connect(stage.state / "worker.db")) as database, database:
+        database.execute("UPDATE phases SET record = NULL")
+        database.execute("DELETE FROM records")
+
+
+def test_a_phase_of_an_earlier_version_waits_for_its_files(stage: Stage, play: Play) -> None:
+    """It is recorded from the files that its scores were made from; others keep its submissions waiting, and no other phase."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    before = recorded(play).hash
+    play.stop()
+    forget(stage)
+    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
+    right = file.read_text()
+    file.write_text(right.replace("img_000,", "img_000,7", 1))
+    play.start()
+    waiting, other = stage.submit("B", embeddings(2)), stage.submit("B", embeddings(0), phase="eval")
+    play.drive(lambda: stage.status(other) == "finished" and play.known(waiting).hold is not None)
+    assert play.known(waiting).hold == "phase.not_recorded"
+    assert play.alerts() == {"phase.not_recorded"}
+    assert stage.posts(waiting) == []
+    file.write_text(right)
+    play.reload()
+    play.drive()
+    assert stage.status(waiting) == "finished"
+    assert play.alerts() == set()
+    assert recorded(play).hash == before
+    with play.store.read() as tx:
+        assert len(tx.commitments()) == 1
+
+
+def test_a_frozen_phase_of_an_earlier_version_blocks_nothing(stage: Stage, play: Play) -> None:
+    """Its files may be gone: nothing is scored in it any more."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    assert stage.command("board", "freeze", "--phase", "dev").returncode == 0
+    play.stop()
+    forget(stage)
+    shutil.rmtree(stage.folder / "tasks" / "dev")
+    play.start()
+    pk = stage.submit("A", embeddings(0), phase="eval")
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+
+
+def test_a_child_gets_its_record_as_a_file_of_its_owner_alone(stage: Stage, play: Play) -> None:
+    """It lies in the child's folder, which is gone when the child has ended."""
+    pk = stage.submit("A", embeddings(1))
+    play.drive(lambda: play.worker.evaluation.busy)
+    [place] = (stage.state / "tmp").glob("*/record")
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert place.parent.stat().st_mode & 0o777 == 0o700
+    assert place.read_bytes() == recorded(play).packed()
+    play.drive()
+    assert not place.exists()
+    with play.store.read() as tx:
+        [name] = [each["record"] for each in tx.attempts(pk=pk) if each["kind"] == "evaluate"]
+    assert name == recorded(play).hash

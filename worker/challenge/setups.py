@@ -80,6 +80,10 @@ class RecordedPhases(Mapping[str, PhaseSetup]):
         with self._store.read() as tx:
             return open_phase(tx, codename, self._secret)
 
+    def __contains__(self, codename: object) -> bool:
+        """Tell whether a phase is configured, whether or not it can be read."""
+        return codename in self._codenames
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._codenames)
 

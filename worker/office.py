@@ -13,7 +13,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.files import read_phase, read_secret
 from worker.challenge.setups import PhaseSetup
 from worker.configuration import Configuration, Phase, load
-from worker.fetching.files import FileStore
+from worker.runtime.files import FileStore
 from worker.state import Store, Tracked, Transaction
 
 

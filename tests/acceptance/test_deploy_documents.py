@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 from worker import configuration_docs
 from worker.configuration import Configuration
 from worker.daemon.metrics import StateCollector, registry
-from worker.fetching.files import FileStore
+from worker.runtime.files import FileStore
 from worker.state import Store
 from worker.states import Attempt, Outcome, State
 

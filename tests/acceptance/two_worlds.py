@@ -29,7 +29,6 @@ from worker.challenge.files import rules_of
 from worker.configuration import load
 from worker.fairness import commitments, receipts
 from worker.publishing.boards import make_site
-from worker.publishing.snapshots import board_rules
 from worker.sandbox import ManualClock
 from worker.states import ACTIVE
 
@@ -404,8 +403,8 @@ def _not_derived(play: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> list[
             PhaseSite(
                 codename=phase,
                 title=phase,
-                rules=board_rules(
-                    rules_of(configuration, phase), epsilon=configuration.scoring.epsilon, chosen={}
+                rules=rules_of(configuration, phase).for_board(
+                    epsilon=configuration.scoring.epsilon, chosen={}
                 ),
                 history=tuple(boards[: sequences[phase]]),
             )

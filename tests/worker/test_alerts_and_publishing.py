@@ -19,7 +19,7 @@ from scoring.errors import InfrastructureError
 from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.board_by_hand import freeze, thaw
-from worker.daemon.logs import REDACTED, redactor
+from worker.daemon.logs import REDACTED, Redactor
 from worker.fairness.reveal import reveal
 from worker.office import opened
 from worker.states import State
@@ -156,15 +156,15 @@ def test_a_change_while_a_push_is_under_way_is_pushed_next(stage: Stage) -> None
         assert stage.teams() == []
 
 
-@pytest.mark.parametrize("what", ["disqualify", "reload"])
+@pytest.mark.parametrize("what", ["disqualify", "rules"])
 def test_what_a_person_decides_during_a_push_is_pushed_next(stage: Stage, what: str) -> None:
-    """A disqualification or another setting is not on the board that is on its way; another one follows by itself."""
+    """A disqualification or another rule is not on the board that is on its way; another one follows by itself."""
     with push_under_way(stage) as (play, gate, pk):
         if what == "disqualify":
             assert stage.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
         else:
             stage.configure({"leaderboard": {"hidden_teams": ["A"]}})
-            play.reload()
+            assert stage.command("challenge", "rules", "--reason", "a test").returncode == 0
         gate.open()
         play.drive()
         assert play.state(pk) is State.PUBLISHED
@@ -358,7 +358,7 @@ def test_failures_and_resends_cause_no_commit(stage: Stage, play: Play) -> None:
 )
 def test_no_log_line_holds_a_secret(secret: str) -> None:
     """What looks like a token, and what is known to be secret, is taken out of every text, however deep."""
-    clean = redactor(["correct horse battery staple"])
+    clean = Redactor(["correct horse battery staple"])
     event = clean(
         None, "info", {"event": f"failed with {secret}!", "more": {"deep": [secret, ("x", secret)]}}
     )

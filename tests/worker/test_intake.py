@@ -313,7 +313,7 @@ def test_visibility_at_submission_counts_unless_told_otherwise(stage: Stage, pla
     play.drive()
     assert stage.teams() == []
     stage.configure({"phases": {"dev": {"visibility": "current"}}})
-    play.reload()
+    assert stage.command("challenge", "rules", "--reason", "a test").returncode == 0
     play.drive()
     assert stage.teams() == ["A"]
     stage.evalai.edit(pk, is_public=False)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from leaderboard.snapshot import Rules, Selection
 from scoring.errors import InfrastructureError
 from scoring.protocol import Protocol, Recipe
 from scoring.tasks import Task, TaskType
@@ -42,6 +43,25 @@ class PhaseRules:
         """Return the names of the rules that are not the same in another set of rules."""
         return tuple(
             field.name for field in fields(self) if getattr(self, field.name) != getattr(other, field.name)
+        )
+
+    def for_board(self, *, epsilon: float, chosen: Mapping[int, int]) -> Rules:
+        """Return them as the leaderboard knows them.
+
+        Args:
+            epsilon: Of the protocol.
+            chosen: The organizer's choices: team to submission.
+        """
+        return Rules(
+            selection=Selection(self.selection),
+            epsilon=epsilon,
+            baselines_weigh=self.baselines_weigh,
+            ghost_task=self.ghost_task,
+            decimals=self.decimals,
+            hidden_teams=frozenset(self.hidden_teams),
+            chosen=chosen,
+            visibility=self.visibility,
+            eligible_if_scored_in=self.eligible_if_scored_in,
         )
 
 

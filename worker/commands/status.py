@@ -35,7 +35,7 @@ def status(
     Example: neuco-worker status --config challenge.yaml --json
     """
     from worker.configuration import load
-    from worker.fetching.files import FileStore
+    from worker.runtime.files import FileStore
     from worker.state import Store, leader_lock
     from worker.status import read_status
     from worker.storage import below_reserve, trouble

@@ -16,7 +16,7 @@ from scoring.errors import InfrastructureError
 from worker import storage
 from worker.daemon.watchdog import Watchdog
 from worker.daemon.worker import Worker
-from worker.fetching.files import FileStore
+from worker.runtime.files import FileStore
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

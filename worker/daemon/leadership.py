@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from worker.fetching.files import FileStore
+from worker.runtime.files import FileStore
 from worker.state import Transaction
 from worker.states import Errand, Outcome, State
 

@@ -28,27 +28,32 @@ REDACTED = "[redacted]"
 _COMMITS = ("commit",)  # 40 hexadecimal digits that are no secret
 
 
-def redactor(secrets: Collection[str] = ()) -> Processor:
-    """Return a processor that takes secrets out of every text of an event."""
-    known = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+class Redactor:
+    """A processor that takes secrets out of every text of an event.
 
-    def clean(value: Any) -> Any:
+    Args:
+        secrets: Values that must never appear.
+    """
+
+    def __init__(self, secrets: Collection[str] = ()) -> None:
+        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+
+    def __call__(self, _: Any, __: str, event: EventDict) -> EventDict:
+        """Return the event without secrets."""
+        return {key: value if key in _COMMITS else self._clean(value) for key, value in event.items()}
+
+    def _clean(self, value: Any) -> Any:
         if isinstance(value, str):
-            for secret in known:
+            for secret in self._secrets:
                 value = value.replace(secret, REDACTED)
             for pattern in _TOKENS:
                 value = pattern.sub(REDACTED, value)
             return value
         if isinstance(value, dict):
-            return {key: clean(item) for key, item in value.items()}
+            return {key: self._clean(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return type(value)(clean(item) for item in value)
+            return type(value)(self._clean(item) for item in value)
         return value
-
-    def process(_: Any, __: str, event: EventDict) -> EventDict:
-        return {key: value if key in _COMMITS else clean(value) for key, value in event.items()}
-
-    return process
 
 
 def for_systemd() -> bool:
@@ -83,7 +88,7 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            redactor(secrets),
+            Redactor(secrets),
             last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

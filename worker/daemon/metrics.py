@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, write_to_textfile
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from worker.fetching.files import FileStore
+from worker.runtime.files import FileStore
 from worker.state import Store
 from worker.states import State
 from worker.status import read_status

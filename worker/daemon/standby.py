@@ -21,9 +21,9 @@ from worker.daemon.signals import Signals
 from worker.daemon.watchdog import Watchdog, notify
 from worker.daemon.worker import make_client
 from worker.fairness.canonical import digest
-from worker.fetching.files import FileStore
 from worker.publishing import publisher_settings
 from worker.runtime import Job, Timetable
+from worker.runtime.files import FileStore
 from worker.secrets import read_challenge_secret
 from worker.state import LeaderLock, Store, Transaction
 

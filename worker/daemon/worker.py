@@ -27,13 +27,13 @@ from worker.evalai import Client
 from worker.evaluation.outcomes import give_back
 from worker.evaluation.stage import Evaluation
 from worker.fairness.recording import record_phases
-from worker.fetching.files import FileStore
 from worker.fetching.housekeeping import Housekeeping
 from worker.fetching.stage import Fetching
 from worker.intake import Intake, hold, unconfigured
 from worker.publishing import Publishing
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
+from worker.runtime.files import FileStore
 from worker.state import Store, Tracked
 from worker.states import ACTIVE, Outcome, State
 

@@ -17,9 +17,9 @@ from worker.context import Context
 from worker.evaluation.evaluate_child import order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
 from worker.evaluation.outcomes import READING, STARTING, Ending, blame, give_back
-from worker.fetching.files import FileStore
 from worker.runtime.acts import NotDue
 from worker.runtime.child_acts import ChildAct, Limits
+from worker.runtime.files import FileStore
 from worker.runtime.limits import GIGABYTE, reading_memory
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State

@@ -9,8 +9,8 @@ from worker.challenge.setups import PhaseSetup
 from worker.context import Context, seconds
 from worker.evaluation.act import ScoreSubmission
 from worker.fair_queue import next_in_turn
-from worker.fetching.files import FileStore
 from worker.runtime.child_runner import ChildRunner
+from worker.runtime.files import FileStore
 from worker.state import Tracked
 from worker.states import State
 

@@ -20,7 +20,6 @@ from worker.challenge.setups import open_phase
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.receipts import close_batch
 from worker.office import Office
-from worker.publishing.snapshots import board_rules
 from worker.state import REVEALED, Transaction
 
 FORMAT = 1
@@ -168,7 +167,7 @@ def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[st
 
 def _rules(tx: Transaction, record: PhaseRecord) -> dict[str, Any]:
     chosen = tx.choices(record.codename)
-    rules = asdict(board_rules(record.rules, epsilon=record.protocol.recipe.epsilon, chosen=chosen))
+    rules = asdict(record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen=chosen))
     return rules | {
         "hidden_teams": sorted(rules["hidden_teams"]),
         "chosen": {str(team): submission for team, submission in rules["chosen"].items()},

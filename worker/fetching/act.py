@@ -14,9 +14,9 @@ from scoring.errors import Cancelled, InfrastructureError, NeucoError, Organizer
 from worker import answers
 from worker.context import Context, seconds
 from worker.fetching import uploads
-from worker.fetching.files import FileStore
 from worker.runtime.acts import NotDue
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
+from worker.runtime.files import FileStore
 from worker.runtime.limits import largest_file
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State

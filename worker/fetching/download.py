@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 import requests
 import urllib3
 
-from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.evalai_errors import LinkExpired
 from worker.evalai_transport import is_loopback
 from worker.runtime.limits import too_large
@@ -40,8 +40,6 @@ def download(
     allowed_hosts: Collection[str],
     timeout_s: float,
     session: requests.Session | None = None,
-    progress: Callable[[int], None] | None = None,
-    cancelled: Callable[[], bool] | None = None,
 ) -> DownloadResult:
     """Fetch a file into ``destination``, which appears whole or not at all.
 
@@ -58,28 +56,18 @@ def download(
         allowed_hosts: ``host`` (any port) or ``host:port``: the server's own and the configured ``media_hosts``.
         timeout_s: How long the other side may stay silent.
         session: Connection pool; one is made when none is handed in.
-        progress: Told the bytes so far after each chunk.
-        cancelled: Asked before each chunk.
 
     Raises:
         ParticipantError: ``file.too_large``.
         LinkExpired: 403 or 404; reading the submission again may give a fresh address.
         OrganizerError: ``download.host``, the address is none that files may come from.
         InfrastructureError: Network, time-out, a broken end; trying again may help.
-        Cancelled: ``cancelled`` said so.
     """
     check_address(url, allowed_hosts)
     pool = session or requests.Session()
     try:
         with _Part(destination) as part:
-            transfer = _Transfer(
-                part.file,
-                max_bytes,
-                progress,
-                cancelled,
-                timeout_s=timeout_s,
-            )
-            result, error = transfer.run(pool, url)
+            result, error = _Transfer(part.file, max_bytes, timeout_s=timeout_s).run(pool, url)
             # Raised outside the library's handlers, whose exceptions hold addresses that may be signed.
             if error is not None:
                 raise error
@@ -166,19 +154,9 @@ def _origin(address: SplitResult) -> str:
 class _Transfer:
     """One download into an open file."""
 
-    def __init__(
-        self,
-        file: BinaryIO,
-        max_bytes: int,
-        progress: Callable[[int], None] | None,
-        cancelled: Callable[[], bool] | None,
-        *,
-        timeout_s: float,
-    ) -> None:
+    def __init__(self, file: BinaryIO, max_bytes: int, *, timeout_s: float) -> None:
         self._file = file
         self._max_bytes = max_bytes
-        self._progress = progress
-        self._cancelled = cancelled
         self._timeout_s = timeout_s
         self._hash = hashlib.sha256()
         self._size = 0
@@ -216,20 +194,13 @@ class _Transfer:
         return too_large(self._max_bytes) if length is not None and length > self._max_bytes else None
 
     def _copy(self, response: requests.Response) -> NeucoError | None:
-        """Copy the body as it comes; ``read1`` returns what has arrived, so that ``cancelled`` is asked however slow the sender is."""
-        while True:
-            if self._cancelled is not None and self._cancelled():
-                return Cancelled("The download was stopped.", code="download.cancelled")
-            chunk = response.raw.read1(CHUNK, decode_content=False)
-            if not chunk:
-                break
+        """Copy the body as it comes."""
+        while chunk := response.raw.read1(CHUNK, decode_content=False):
             self._size += len(chunk)
             if self._size > self._max_bytes:
                 return too_large(self._max_bytes)
             self._hash.update(chunk)
             self._file.write(chunk)
-            if self._progress is not None:
-                self._progress(self._size)
         length = _length(response)
         if length is not None and length != self._size:
             return _broken(f"A submission's file ended after {self._size} of {length} bytes.")

@@ -16,7 +16,7 @@ def main(order: dict[str, Any], _: Callable[..., None]) -> dict[str, Any]:
     """
     from scoring.errors import InfrastructureError
     from worker.fetching.download import download
-    from worker.fetching.files import FileStore
+    from worker.runtime.files import FileStore
 
     destination = Path("file").absolute()
     result = download(

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 from scoring.errors import NeucoError
 from worker.context import Context
-from worker.fetching.files import FileStore
 from worker.runtime import Act, Job, Runner
 from worker.runtime.acts import Result
+from worker.runtime.files import FileStore
 from worker.state import Transaction
 from worker.states import ACTIVE
 

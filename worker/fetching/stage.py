@@ -9,8 +9,8 @@ from worker.context import Context, seconds
 from worker.fair_queue import next_in_turn
 from worker.fetching import uploads
 from worker.fetching.act import FetchFile
-from worker.fetching.files import FileStore
 from worker.runtime.child_runner import ChildRunner
+from worker.runtime.files import FileStore
 from worker.states import State
 from worker.storage import below_reserve
 

@@ -68,32 +68,12 @@ def take_facts(
         known = tx.get(facts.pk)
     if known is None or known.state is State.SUPERSEDED:
         return
-    first_sight = known.input_file is None
-    if first_sight:
-        tx.note(
-            facts.pk,
-            phase_pk=facts.phase_pk,
-            phase=phases.get(facts.phase_pk),
-            team_key=facts.team_pk,
-            submitted_at=facts.submitted_at,
-            input_file=facts.input_file,
-            public_at_first=facts.is_public,
-        )
-    elif known.state is State.RECEIVED:
-        tx.note(facts.pk, phase_pk=facts.phase_pk)  # never yet accepted: the edit that held it may be undone
-    if (
-        not first_sight
-        and facts.input_file
-        and _without_query(facts.input_file) == _without_query(known.input_file)
-    ):
-        tx.note(facts.pk, input_file=facts.input_file)  # the same file, perhaps under a fresh signature
+    if known.input_file is None:
+        record_first_sight(tx, facts, phases)
+    else:
+        _seen_again(tx, known, facts, phases)
     tx.note(
         facts.pk,
-        phase=phases.get(
-            facts.phase_pk
-            if first_sight or known.state is State.RECEIVED
-            else known.phase_pk or facts.phase_pk
-        ),
         team=facts.team_name,
         method=facts.method_name,
         public_now=facts.is_public,
@@ -105,8 +85,6 @@ def take_facts(
     )
     if facts.created_by is not None and facts.created_by != known.created_by:
         tx.note(facts.pk, created_by=facts.created_by, by_host=tx.is_host(facts.created_by))
-    if first_sight:
-        link_rerun(tx, facts)
     fresh = tx.get(facts.pk)
     if fresh is None:
         return
@@ -114,6 +92,31 @@ def take_facts(
         _follow_answered(tx, known, fresh, now=now)
     else:
         _follow_open(tx, fresh, facts, challenge=challenge, now=now)
+
+
+def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, str]) -> None:
+    """Record what participants can edit at EvalAI later: what it is at first sight counts."""
+    tx.note(
+        facts.pk,
+        phase_pk=facts.phase_pk,
+        phase=phases.get(facts.phase_pk),
+        team_key=facts.team_pk,
+        submitted_at=facts.submitted_at,
+        input_file=facts.input_file,
+        public_at_first=facts.is_public,
+    )
+    link_rerun(tx, facts)
+
+
+def _seen_again(tx: Transaction, known: Tracked, facts: Submission, phases: Mapping[int, str]) -> None:
+    """Follow what may change of it: the phase as long as it was never accepted, and the signature of its file's address."""
+    accepted = known.state is not State.RECEIVED
+    phase_pk = (known.phase_pk or facts.phase_pk) if accepted else facts.phase_pk
+    tx.note(facts.pk, phase=phases.get(phase_pk))
+    if not accepted:
+        tx.note(facts.pk, phase_pk=phase_pk)  # the edit that held it may be undone
+    if facts.input_file and _without_query(facts.input_file) == _without_query(known.input_file):
+        tx.note(facts.pk, input_file=facts.input_file)
 
 
 def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) -> None:
@@ -248,7 +251,7 @@ def _follow_open(
 def _follow_answered(tx: Transaction, before: Tracked, known: Tracked, *, now: datetime) -> None:
     """Follow a submission that we answered: the board may change, or somebody set it back."""
     expected = "failed" if known.state is State.FAILED else "finished"
-    if known.state is State.PUBLISHED and board_facts(before) != board_facts(known):
+    if known.state is State.PUBLISHED and before.board_facts != known.board_facts:
         tx.move(known.pk, State.PUBLISHED, State.POSTED)
     status = known.remote_status or ""
     if status in (expected, "cancelled") or known.deleted:
@@ -280,20 +283,6 @@ def _no_repost(tx: Transaction, known: Tracked, facts: Submission, *, now: datet
     )
     if facts.status == expected and not _perhaps_ours(tx, known) and tx.move(known.pk, known.state, answered):
         tx.settle_all(Errand.POST, known.pk, now=now)
-
-
-def board_facts(known: Tracked) -> tuple[object, ...]:
-    """Return what decides how a scored submission stands on the board, besides its scores."""
-    return (
-        known.team,
-        known.method,
-        known.public_now,
-        known.own,
-        known.baseline,
-        known.flagged,
-        known.deleted,
-        known.remote_status == "cancelled",
-    )
 
 
 def _perhaps_ours(tx: Transaction, known: Tracked) -> bool:

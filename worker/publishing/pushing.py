@@ -12,7 +12,6 @@ from scoring.errors import NeucoError
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.fairness import commitments, receipts
-from worker.intake import board_facts
 from worker.publishing import changes
 from worker.publishing.act import PublishAct
 from worker.publishing.boards import PendingBoards
@@ -102,7 +101,7 @@ def record_push(tx: Transaction, pending: PendingBoards, published: Published, *
     for known in pending.preconditions.posted:
         current = tx.get(known.pk)
         # What changed while the push was under way is not on the board yet.
-        if current is not None and board_facts(current) == board_facts(known):
+        if current is not None and current.board_facts == known.board_facts:
             tx.move(known.pk, State.POSTED, State.PUBLISHED)
     tx.set_fact(LOG_UNSEEN, None)
     tx.set_fact("pushed_at", now.isoformat())

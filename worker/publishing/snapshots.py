@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from leaderboard.snapshot import Entry, PhaseSnapshot, Rules, Selection
+from leaderboard.snapshot import Entry, PhaseSnapshot
 from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record
@@ -54,7 +52,7 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
     return PhaseSnapshot(
         codename=codename,
         title=codename,
-        rules=board_rules(rules, epsilon=epsilon, chosen=tx.choices(codename)),
+        rules=rules.for_board(epsilon=epsilon, chosen=tx.choices(codename)),
         row_sets=row_sets,
         entries=tuple(entries),
     )
@@ -69,21 +67,6 @@ def _rules(tx: Transaction, configuration: Configuration, codename: str) -> tupl
         epsilon = None if row is None else commitments.committed_epsilon(manifests, row["protocol_hash"])
         return rules_of(configuration, codename), epsilon or configuration.scoring.epsilon
     return record.rules, record.protocol.recipe.epsilon
-
-
-def board_rules(rules: PhaseRules, *, epsilon: float, chosen: Mapping[int, int]) -> Rules:
-    """Return the rules of a phase as the leaderboard knows them."""
-    return Rules(
-        selection=Selection(rules.selection),
-        epsilon=epsilon,
-        baselines_weigh=rules.baselines_weigh,
-        ghost_task=rules.ghost_task,
-        decimals=rules.decimals,
-        hidden_teams=frozenset(rules.hidden_teams),
-        chosen=chosen,
-        visibility=rules.visibility,
-        eligible_if_scored_in=rules.eligible_if_scored_in,
-    )
 
 
 def _standing(tx: Transaction, phase: str) -> list[Tracked]:

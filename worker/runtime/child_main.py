@@ -37,35 +37,43 @@ def humble() -> None:
         os._exit(1)
 
 
+class Voice:
+    """Where messages go: what was stdout, which from now on whatever a library prints cannot mix with."""
+
+    def __init__(self) -> None:
+        self._stream = os.fdopen(os.dup(1), "wb", buffering=0)
+        os.dup2(2, 1)
+
+    def say(self, **message: Any) -> None:
+        """Send a message as one JSON line."""
+        data = json.dumps(message).encode() + b"\n"
+        while data:
+            data = data[self._stream.write(data) or 0 :]
+
+    def report(self, error: NeucoError) -> None:
+        """Send how the work failed."""
+        self.say(kind="error", family=error.family, sentence=error.sentence, cure=error.cure, code=error.code)
+
+
 def main() -> int:
     """Run one order and report how it ended; the exit status says nothing that the last message does not."""
     humble()
-    speech = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # whatever a library prints must not mix with the messages
-
-    def say(**message: Any) -> None:
-        data = json.dumps(message).encode() + b"\n"
-        while data:
-            data = data[speech.write(data) or 0 :]
-
-    def report(error: NeucoError) -> None:
-        say(kind="error", family=error.family, sentence=error.sentence, cure=error.cure, code=error.code)
-
+    voice = Voice()
     module = sys.argv[1]
     if module not in CHILDREN:
         return 2
     order = json.loads(sys.stdin.buffer.read())
     work: Callable[..., dict[str, Any]] = importlib.import_module(module).main
     try:
-        say(kind="done", **work(order, say))
+        voice.say(kind="done", **work(order, voice.say))
     except NeucoError as error:
-        report(error)
+        voice.report(error)
     except OSError as problem:
         if not disk.is_full(problem):
             raise
-        report(disk.full("the process of a submission could not write"))
+        voice.report(disk.full("the process of a submission could not write"))
     except MemoryError:
-        say(kind="error", family="memory", sentence="Out of memory.", cure="", code="memory")
+        voice.say(kind="error", family="memory", sentence="Out of memory.", cure="", code="memory")
     return 0
 
 

@@ -64,6 +64,20 @@ class Tracked:
         """Whether it is the organizers' own: sent by a host; until that is known, by a team that is called as EvalAI calls theirs."""
         return is_host_team(self.team) if self.by_host is None else self.by_host
 
+    @property
+    def board_facts(self) -> tuple[object, ...]:
+        """What decides how a scored submission stands on the board, besides its scores."""
+        return (
+            self.team,
+            self.method,
+            self.public_now,
+            self.own,
+            self.baseline,
+            self.flagged,
+            self.deleted,
+            self.remote_status == "cancelled",
+        )
+
     def waits(self, now: datetime) -> bool:
         """Tell whether it must not be touched yet."""
         return self.not_before is not None and now < self.not_before <= now + LONGEST_WAIT

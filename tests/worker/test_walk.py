@@ -1,0 +1,103 @@
+"""The walk of a submission, as docs/architecture.md tells it, held against the code."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import yaml
+
+from tests.worker.stage import NEW, Stage, embeddings
+from worker.evaluation.act import ScoreSubmission
+from worker.fetching.act import FetchFile
+from worker.sandbox import ManualClock, PhaseSettings
+from worker.states import State
+
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+STOP = re.compile(r"^\d+\. `([\w/]+)\.py:([\w.]+)`( \(in a child\))?\. ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One stop of the walk: module, qualified name, and whether a child passes it."""
+
+    module: str
+    name: str
+    in_child: bool
+
+    @property
+    def function(self) -> Any:
+        """The function itself.
+
+        Raises:
+            AttributeError: If there is none.
+        """
+        return reduce(getattr, self.name.split("."), importlib.import_module(self.module))
+
+
+def stops() -> list[Stop]:
+    """Read the page."""
+    section = PAGE.read_text().split("## The walk of a submission")[1].split("\n## ")[0]
+    return [Stop(path.replace("/", "."), name, bool(child)) for path, name, child in STOP.findall(section)]
+
+
+@dataclass
+class Visits:
+    """Which of some functions run, in order, in whatever thread."""
+
+    watched: dict[CodeType, Stop]
+    seen: list[Stop] = field(default_factory=list)
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        """Take note of a call."""
+        if event == "call" and frame.f_code in self.watched:
+            self.seen.append(self.watched[frame.f_code])
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch this thread, and threads that start meanwhile."""
+        before = sys.getprofile()
+        threading.setprofile(self)
+        sys.setprofile(self)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+            threading.setprofile(None)
+
+
+def test_a_submission_takes_the_way_that_the_page_tells(tmp_path: Path) -> None:
+    """Each stop is visited once, in the order of the page, whatever thread it is in."""
+    here = [stop for stop in stops() if not stop.in_child]
+    assert len(here) >= 8
+    visits = Visits({stop.function.__code__: stop for stop in here})
+    with Stage(tmp_path, clock=ManualClock(), settings={"phases": (PhaseSettings(codename="dev"),)}) as stage:
+        document = yaml.safe_load(stage.path.read_text())
+        del document["phases"]["eval"]  # a board is made of each phase
+        stage.path.write_text(yaml.safe_dump(document))
+        with stage.play() as play:
+            play.drive()
+            with visits.watching():
+                pk = stage.submit("A", embeddings(NEW))
+                play.drive()
+            with play.store.read() as tx:
+                assert tx.get(pk).state is State.PUBLISHED  # type: ignore[union-attr]
+    assert visits.seen == here
+
+
+def test_what_children_do_is_what_the_acts_order() -> None:
+    """The stops in children are the modules that the acts name, and what these import."""
+    fetch, evaluate, score = (stop for stop in stops() if stop.in_child)
+    assert (fetch.module, fetch.name) == (FetchFile.module, "main")
+    assert (evaluate.module, evaluate.name) == (ScoreSubmission.module, "main")
+    module = Path(importlib.import_module(evaluate.module).__file__ or "").read_text()
+    assert f"from {score.module} import {score.function.__name__}" in module

@@ -146,6 +146,11 @@ class Scoring(_Section):
         ),
     )
     ray_address: str = Field("auto", description="Address of the Ray cluster, for engine: ray.")
+    at_once: int = Field(
+        1,
+        ge=1,
+        description="Submissions that are scored at the same time; more than 1 only with engine: ray.",
+    )
     probe: Literal["linear"] = Field("linear", description="The probe of the protocol.")
     epochs: int = Field(20, ge=1, description="Epochs E per fold; the best one counts.")
     batch_size: int = Field(64, ge=1, description="Rows per step.")
@@ -162,6 +167,15 @@ class Scoring(_Section):
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
         "auto", description="Threads of the local engine."
     )
+
+    @model_validator(mode="after")
+    def _room(self) -> Scoring:
+        if self.at_once > 1 and self.engine != "ray":
+            raise ValueError(
+                f"at_once is {self.at_once}, which needs engine: ray; on one machine each submission would only take longer,"
+                " and show the others' time as its own"
+            )
+        return self
 
     def recipe(self) -> Recipe:
         """Return the keys that decide a number, for the protocol."""

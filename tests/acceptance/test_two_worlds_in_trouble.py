@@ -43,7 +43,7 @@ def answered(play: WorldPlay, pk: int) -> None:
 def out_of_time(play: WorldPlay) -> None:
     """Let time pass until the child's deadline."""
     while play.worker.evaluation.busy:
-        play.clock.advance(5)
+        play.clock.advance(1)
         play.step()
 
 

@@ -12,30 +12,28 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import NeucoError
 from worker import storage
 from worker.budget import Budget
 from worker.challenge.differences import differences
 from worker.challenge.files import read_secret
-from worker.challenge.setups import PhaseSetup, alert_key
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.daemon.alerts import Alerting
 from worker.daemon.jobs import intervals_s
 from worker.daemon.leadership import take_over
 from worker.evalai import Client
-from worker.evaluation.outcomes import give_back
 from worker.evaluation.stage import Evaluation
 from worker.fairness.recording import record_phases
 from worker.fetching.housekeeping import Housekeeping
 from worker.fetching.stage import Fetching
-from worker.intake import Intake, hold, unconfigured
+from worker.intake import Intake
 from worker.publishing import Publishing
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
 from worker.runtime.files import FileStore
-from worker.state import Store, Tracked
-from worker.states import ACTIVE, Outcome, State
+from worker.state import Store
+from worker.states import ACTIVE, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +118,8 @@ class Worker:
         """Do one iteration; tell whether anything moved, so that another one soon makes sense."""
         moved = self.intake.collect(now)
         moved |= self.publishing.collect(now)
-        moved |= self.evaluation.look(now)
+        moved |= self.evaluation.step(now)
         moved |= self.fetching.step(now)
-        moved |= self._evaluate_next(now)
         moved |= self.intake.step(now)
         moved |= self.publishing.step(now)
         moved |= self.alerting.step(now)
@@ -199,38 +196,6 @@ class Worker:
             owed=len(owed),
             board=self.publishing.due(),
         )
-
-    def _evaluate_next(self, now: datetime) -> bool:
-        """Let EvalAI show the next submission as running, then start its child."""
-        if self.evaluation.busy or self.context.mode() == "pause":
-            return False
-        pk = self.evaluation.head(now)
-        if pk is None:
-            return False
-        with self.context.store.read() as tx:
-            known = tx.get(pk)
-        if known is not None and known.state is State.SCORING:
-            setup = self._on_record(known, now)
-            return setup is not None and self.evaluation.start(known, setup, now)
-        self.intake.wants(pk)
-        return False
-
-    def _on_record(self, known: Tracked, now: datetime) -> PhaseSetup | None:
-        """Return the phase of a submission as it is on record; hold the submission if that cannot be."""
-        phase = known.phase or ""
-        if phase not in self.context.phases:  # it was taken out of the configuration
-            with self.context.store.write() as tx:
-                tx.move(known.pk, State.SCORING, State.FETCHED)
-                hold(tx, known, *unconfigured(known), now=now)
-            return None
-        try:
-            return self.context.phases[phase]
-        except OrganizerError as error:
-            with self.context.store.write() as tx:
-                retry_at = self.context.retry_at(now, known.tries)
-                give_back(tx, known, error, Outcome.ORGANIZER, retry_at=retry_at)
-                self.context.report(tx, alert_key(phase), error, now=now)
-            return None
 
     def _log_differences(self) -> None:
         """Tell the log which phases go on otherwise than their files and settings are."""

@@ -85,13 +85,15 @@ def _memory(exam: Examination) -> Iterator[Finding]:
             allowed, phase=codename, rows=len(ids), columns=exam.configuration.submission.embedding_dim
         )
     total = psutil.virtual_memory().total / GIGABYTE
-    if total < allowed:
+    at_once = exam.configuration.scoring.at_once
+    what = "an evaluation" if at_once == 1 else f"{at_once} evaluations at once"
+    if total < allowed * at_once:
         yield warn(
-            f"This machine has {total:.1f} GB of memory; an evaluation may take {allowed:g} GB.",
+            f"This machine has {total:.1f} GB of memory; {what} may take {allowed * at_once:g} GB.",
             "Lower submission.memory_gigabytes below what the machine has, or use a larger one.",
         )
     else:
-        yield note(f"{total:.1f} GB of memory, of which an evaluation may take {allowed:g} GB.")
+        yield note(f"{total:.1f} GB of memory, of which {what} may take {allowed * at_once:g} GB.")
 
 
 @check("machine.service", "The service may reach every place that the configuration names")

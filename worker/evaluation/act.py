@@ -57,7 +57,8 @@ class ScoreSubmission(ChildAct):
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt, and look up what need not be scored."""
         current = tx.get(self.pk)
-        if current is None or current.state is not State.SCORING:
+        begun = tx.open_attempts(Attempt.EVALUATE)
+        if current is None or current.state is not State.SCORING or self.pk in begun:
             raise NotDue
         self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, worker=self._context.name, now=now)
         tx.note_record(self._attempt, self._setup.record.hash)

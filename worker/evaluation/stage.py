@@ -1,22 +1,22 @@
-"""The evaluation stage: what is scored next."""
+"""The evaluation stage: what EvalAI shows as running is scored."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from worker import answers
-from worker.challenge.setups import PhaseSetup
-from worker.context import Context, seconds
+from scoring.errors import OrganizerError
+from worker.challenge.setups import PhaseSetup, alert_key
+from worker.context import Context
 from worker.evaluation.act import ScoreSubmission
-from worker.fair_queue import next_in_turn
+from worker.evaluation.outcomes import give_back
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import FileStore
 from worker.state import Tracked
-from worker.states import State
+from worker.states import Attempt, Outcome, State
 
 
 class Evaluation:
-    """Has one submission after the other scored.
+    """Has submissions scored, as many at once as the intake sets to running.
 
     Args:
         context: The worker's surroundings.
@@ -38,32 +38,31 @@ class Evaluation:
         """How far each child is: submission to starting, reading or scoring."""
         return {act.pk: act.stage for act in self._runner.acts if isinstance(act, ScoreSubmission)}
 
-    def head(self, now: datetime) -> int | None:
-        """Choose what is scored next: round-robin between teams, oldest first within a team.
+    def step(self, now: datetime) -> bool:
+        """Look after the children, and start one for each submission that waits for it."""
+        moved = self._runner.look(now)
+        if self._context.mode() != "pause":
+            for known in self._waiting(now):
+                moved |= self._begin(known, now)
+        return moved
 
-        Ten files of one team do not hold up another team's first. A team's next file waits until the answer to the one before has left:
-        EvalAI shows when a file was begun, which would otherwise tell when the one before was done, answer grid or not.
-        """
-        grid = seconds(self._context.configuration.submission.answer_grid)
+    def stop(self, now: datetime) -> None:
+        """End the children because the worker ends; their submissions are scored again after the next start."""
+        self._runner.stop(now)
+
+    def _waiting(self, now: datetime) -> list[Tracked]:
+        """Return what is to be begun: the intake chose it, and EvalAI shows it as running."""
         with self._context.store.read() as tx:
-            stored = tx.submissions([State.FETCHED, State.SCORING])
-            if not stored:
-                return None
-            waiting = answers.unreleased(tx, now, grid=grid)
-            ready = [
-                known
-                for known in stored
-                if not known.waits(now)
-                and not _held(known)
-                and (known.state is State.SCORING or known.team_key not in waiting)
-            ]
-            begun = next((known for known in ready if known.state is State.SCORING), None)
-            chosen = begun or next_in_turn(tx, ready)
-        return None if chosen is None else chosen.pk
+            rows = tx.submissions([State.SCORING])
+            begun = tx.open_attempts(Attempt.EVALUATE) if rows else set()
+        return [
+            known for known in rows if known.pk not in begun and not known.waits(now) and not known.disputed
+        ]
 
-    def start(self, known: Tracked, setup: PhaseSetup, now: datetime) -> bool:
-        """Start the child for a submission that EvalAI shows as running, or fetch its file again if that is gone."""
-        if known.file_hash is None:
+    def _begin(self, known: Tracked, now: datetime) -> bool:
+        """Start a submission's child, or have its file fetched again if that is gone."""
+        setup = self._on_record(known, now)
+        if setup is None or known.file_hash is None:
             return False
         file = self._files.find(known.file_hash)
         if file is None:
@@ -74,15 +73,20 @@ class Evaluation:
         act = ScoreSubmission(self._context, self._files, known, setup, file)
         return self._runner.start(act, now, cgroup=self._context.cgroup)
 
-    def look(self, now: datetime) -> bool:
-        """Look after the child."""
-        return self._runner.look(now)
-
-    def stop(self, now: datetime) -> None:
-        """End the child because the worker ends; the submission is scored again after the next start."""
-        self._runner.stop(now)
-
-
-def _held(known: Tracked) -> bool:
-    """Tell whether only a person can help; other faults are retried and go on by themselves once fixed."""
-    return known.hold is not None and known.hold.startswith("facts.")
+    def _on_record(self, known: Tracked, now: datetime) -> PhaseSetup | None:
+        """Return the phase of a submission as it is on record; give the submission back if that cannot be."""
+        phase = known.phase or ""
+        if (
+            phase not in self._context.phases
+        ):  # it was taken out of the configuration: the next reading holds it
+            with self._context.store.write() as tx:
+                tx.move(known.pk, State.SCORING, State.FETCHED)
+            return None
+        try:
+            return self._context.phases[phase]
+        except OrganizerError as error:
+            with self._context.store.write() as tx:
+                retry_at = self._context.retry_at(now, known.tries)
+                give_back(tx, known, error, Outcome.ORGANIZER, retry_at=retry_at)
+                self._context.report(tx, alert_key(phase), error, now=now)
+            return None

@@ -14,7 +14,7 @@ from worker.runtime.files import FileStore
 from worker.states import State
 from worker.storage import below_reserve
 
-AHEAD = 2  # files fetched before they can be scored; more would only fill the disk
+AHEAD = 1  # files fetched besides those that can be scored at once; more would only fill the disk
 DEADLINE_S = 900.0
 
 
@@ -61,7 +61,8 @@ class Fetching:
             later = answers.unreleased(tx, now, grid=grid)
             fetched = tx.submissions([State.FETCHED])
             ready = [known for known in fetched if known.hold is None and not known.waits(now)]
-            if sum(known.team_key not in later for known in ready) >= AHEAD:
+            enough = AHEAD + self._context.configuration.scoring.at_once
+            if sum(known.team_key not in later for known in ready) >= enough:
                 return None
             waiting = [
                 known
@@ -69,7 +70,7 @@ class Fetching:
                 if not known.waits(now)
                 and known.team_key not in later
                 and known.read_at is not None  # else its address is stale: the intake reads it again
-                and not (known.hold or "").startswith("facts.")
+                and not known.disputed
             ]
             chosen = next_in_turn(tx, waiting)
         if chosen is None:

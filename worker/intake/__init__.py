@@ -3,7 +3,6 @@
 The stage (:class:`Intake`) decides which call is next; each call is an act that reads in one piece; the facts decide what a row becomes.
 """
 
-from worker.intake.facts import hold, unconfigured
 from worker.intake.stage import Intake
 
-__all__ = ["Intake", "hold", "unconfigured"]
+__all__ = ["Intake"]

@@ -1,4 +1,4 @@
-"""What a submission is told: that it is being scored, and its answer."""
+"""The answer that a submission is given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scoring.errors import NeucoError, OrganizerError
 from worker.answers import Answer, release_at
 from worker.configuration import Phase
 from worker.context import Context
-from worker.evalai import Client, Rejected, Submission, TokenRefused
+from worker.evalai import Client, Rejected, TokenRefused
 from worker.intake import facts
 from worker.intake.calls import Call
 from worker.intake.session import Session
@@ -17,43 +17,6 @@ from worker.state import Owed, Tracked, Transaction
 from worker.states import COUNTED, Errand, State
 
 STUCK_TRIES = 3  # of one answer in vain, before a person is told
-
-
-class SetRunning(Call[Submission]):
-    """Let EvalAI show a submission as running; its child starts with the next step.
-
-    Args:
-        context: The worker's surroundings.
-        session: With EvalAI.
-        known: The submission, with facts that are fresh.
-    """
-
-    name = "running"
-    pk: int
-    records_wait: ClassVar[bool] = True
-
-    def __init__(self, context: Context, session: Session, known: Tracked) -> None:
-        self._context = context
-        self._session = session
-        self.pk = known.pk
-
-    def perform(self, resource: Client) -> Submission:
-        """Set its status; EvalAI counts the execution time from here."""
-        return resource.set_running(self.pk)
-
-    def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
-        """Let it be scored."""
-        tx.note(self.pk, remote_status=result.status)
-        tx.resolve_alert(f"read:{self.pk}", now=now)
-        tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
-
-    def recorded(self, result: Submission, now: datetime) -> None:
-        """Want the next one."""
-        self._session.wanted = None
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Let it wait."""
-        defer(self._context, tx, self.pk, error, now)
 
 
 class PostAnswer(Call[None]):

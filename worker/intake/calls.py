@@ -132,10 +132,11 @@ class CallRunner:
         if self._reloaded or self._hung or self.tries(ALL):
             self._reloaded = self._hung = False
             self._renew_client()
-        self._budget.spend(now)
         self._calls_before = self._client.calls
-        self._runner.start(call, self._client, now)
-        return True
+        begun = self._runner.start(call, self._client, now)
+        if begun:
+            self._budget.spend(now)
+        return begun
 
     def collect(self, now: datetime) -> bool:
         """Take in a finished call."""

@@ -241,7 +241,7 @@ def _follow_open(
         code, reason = fault
         hold(tx, known, code, reason, now=now)
         return
-    if known.hold is not None and known.hold.startswith("facts."):
+    if known.disputed:
         tx.note(known.pk, hold=None, hold_reason=None)
         tx.resolve_alert(f"hold:{known.pk}", now=now)
     if known.state is State.RECEIVED:

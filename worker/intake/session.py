@@ -21,7 +21,6 @@ class Session:
         outdated: Whether the configuration was read again since: token and phases may be others.
         empty_polls: How often in a row it was empty.
         stale_message: Whether the last message told nothing new; more of its kind may be behind it.
-        wanted: The submission that is to be set to running.
         call_began_at: When the last call that EvalAI answered began; see :meth:`told_at`.
         call_ended_at: When its answer came.
         silent_since: When EvalAI began to give no usable answer; None while it answers.
@@ -31,7 +30,6 @@ class Session:
     outdated: bool = False
     empty_polls: int = 0
     stale_message: bool = False
-    wanted: int | None = None
     call_began_at: datetime | None = None
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None

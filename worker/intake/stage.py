@@ -16,11 +16,12 @@ from worker.budget import Budget
 from worker.configuration import Configuration
 from worker.context import Context, seconds
 from worker.evalai import Client
-from worker.intake.answering import PostAnswer, SetRunning
+from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
 from worker.intake.queue import DeleteMessage, ReceiveMessage
 from worker.intake.reading import Connect, ListSubmissions, ReadSubmission, Reconcile, Reconnect
+from worker.intake.running import SetRunning, next_to_run, runs_already
 from worker.intake.session import TOGETHER, Session
 from worker.runtime import Job
 from worker.state import Owed, Tracked, Transaction
@@ -111,10 +112,6 @@ class Intake:
         self.session.outdated = True
         self._runner.reload()
 
-    def wants(self, pk: int | None) -> None:
-        """Name the submission that is to be scored next: it is read again and set to running."""
-        self.session.wanted = pk
-
     def collect(self, now: datetime) -> bool:
         """Take in a finished call."""
         return self._runner.collect(now)
@@ -151,24 +148,17 @@ class Intake:
         )
 
     def _settle_without_a_call(self, now: datetime) -> bool:
-        """Do what needs no call: an author is known, or EvalAI shows the wanted submission as running."""
+        """Do what needs no call: an author is known, or EvalAI shows the next submission as running already."""
         if self.session.remote is None:
             return False
         if self._hosts.settle(now):
             return True
         with self._context.store.read() as tx:
-            wanted = None if self.session.wanted is None else tx.get(self.session.wanted)
-        if (
-            wanted is None
-            or not self._may_run(wanted, now)
-            or not self._fresh(wanted, FRESH_TO_RUN, now)
-            or not _runs_already(wanted)
-        ):
+            chosen = next_to_run(self._context, tx, now)
+        if chosen is None or not self._fresh(chosen, FRESH_TO_RUN, now) or not runs_already(chosen):
             return False
         with self._context.store.write() as tx:
-            tx.move(wanted.pk, State.FETCHED, State.SCORING)
-        self.session.wanted = None
-        return True
+            return tx.move(chosen.pk, State.FETCHED, State.SCORING)
 
     # the calls, most urgent first
 
@@ -189,7 +179,7 @@ class Intake:
         rows = tx.known([owed.submission for owed in posts])
         for owed in posts:
             known = rows.get(owed.submission)
-            if known is None or self._waits(owed, now, ahead=LOOK_AHEAD) or _disputed(known):
+            if known is None or self._waits(owed, now, ahead=LOOK_AHEAD) or known.disputed:
                 continue
             settled = self._fresh(known, FRESH_TO_ANSWER, now) and _asked_since(known, owed, now)
             if not settled or known.phase not in self._context.configuration.phases:
@@ -199,25 +189,20 @@ class Intake:
         return due, stale
 
     def _running(self, now: datetime) -> Call[Any] | None:
-        session = self.session
         with self._context.store.read() as tx:
-            known = None if session.wanted is None else tx.get(session.wanted)
-        if known is None or not self._may_run(known, now):
-            session.wanted = None
+            chosen = next_to_run(self._context, tx, now)
+        if chosen is None:
             return None
-        if not self._fresh(known, FRESH_TO_RUN, now):
-            return self._read([known], now, ahead=1)
-        if _runs_already(known):
+        if not self._fresh(chosen, FRESH_TO_RUN, now):
+            return self._read([chosen], now, ahead=1)
+        if runs_already(chosen):
             return None  # the next step takes it so
-        return SetRunning(self._context, session, known)
+        return SetRunning(self._context, chosen)
 
     def _fresh(self, known: Tracked, limit: timedelta, now: datetime) -> bool:
         """Tell whether EvalAI's words on it came lately; what comes from the future is from before the clock was set back."""
         told_at = self.session.told_at(known)
         return told_at is not None and now - limit <= told_at <= now
-
-    def _may_run(self, known: Tracked, now: datetime) -> bool:
-        return known.state is State.FETCHED and not _disputed(known) and not known.waits(now)
 
     def _news(self, now: datetime) -> Call[Any] | None:
         """Read what is new or must be looked at again; what has just come waits for more of its kind while others are worked on."""
@@ -320,13 +305,3 @@ class Intake:
 def _asked_since(known: Tracked, owed: Owed, now: datetime) -> bool:
     """Tell whether EvalAI was asked when the answer was decided already; one from the future is from before the clock was set back."""
     return known.read_at is not None and (owed.created_at <= known.read_at or owed.created_at > now)
-
-
-def _runs_already(known: Tracked) -> bool:
-    """Tell whether EvalAI shows it as running since we said so: its scoring died, and goes on without another call."""
-    return known.remote_status == "running" and known.running_at is not None
-
-
-def _disputed(known: Tracked) -> bool:
-    """Tell whether what EvalAI says of it does not fit together: no answer leaves before that is settled."""
-    return (known.hold or "").startswith("facts.")

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.runtime.acts import Act, Resource, UnrecordedAct
+from worker.runtime.acts import Act, NotDue, Resource, UnrecordedAct
 
 if TYPE_CHECKING:  # a child imports this package, and must not load a database
     from worker.state import Store
@@ -82,8 +82,8 @@ class Runner(Generic[Resource]):
         performance = self._performance
         return performance is not None and performance.ended is not None and performance.ended.given_up
 
-    def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> None:
-        """Record an act's intent and begin it, unless the process is to end.
+    def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> bool:
+        """Record an act's intent and begin it; tell whether it was still due. Nothing begins when the process is to end.
 
         Raises:
             RuntimeError: If the runner is busy; that is a defect.
@@ -91,10 +91,13 @@ class Runner(Generic[Resource]):
         if self.busy:
             raise RuntimeError(f"runner {self._name} is busy")
         if self._store.stopping:
-            return
+            return False
         if not isinstance(act, UnrecordedAct):
-            with self._store.write() as tx:
-                act.intent(tx, now)
+            try:
+                with self._store.write() as tx:
+                    act.intent(tx, now)
+            except NotDue:
+                return False
         performance = _Performance(act=act, resource=resource, looked_at=now)
         # A daemon thread: an act that hangs must not keep the process from ending.
         performance.thread = threading.Thread(
@@ -102,6 +105,7 @@ class Runner(Generic[Resource]):
         )
         self._performance = performance
         performance.thread.start()
+        return True
 
     def _perform(self, performance: _Performance[Resource]) -> None:
         act = performance.act

@@ -48,6 +48,12 @@ class Attempts(Tables):
         query = sa.select(table.c.id).where(table.c.id == attempt, table.c.closed_at.is_(None))
         return self._connection.execute(query).first() is not None
 
+    def open_attempts(self, kind: Attempt) -> set[int]:
+        """Return the submissions with an open attempt of a kind."""
+        table = schema.attempts
+        query = sa.select(table.c.submission).where(table.c.kind == kind.value, table.c.closed_at.is_(None))
+        return set(self._connection.execute(query).scalars())
+
     def attempts(self, *, pk: int | None = None, open_only: bool = False) -> list[dict[str, Any]]:
         """Return attempts, oldest first."""
         table = schema.attempts

@@ -78,6 +78,11 @@ class Tracked:
             self.remote_status == "cancelled",
         )
 
+    @property
+    def disputed(self) -> bool:
+        """Whether what EvalAI says of it does not fit together: a person must settle that first."""
+        return (self.hold or "").startswith("facts.")
+
     def waits(self, now: datetime) -> bool:
         """Tell whether it must not be touched yet."""
         return self.not_before is not None and now < self.not_before <= now + LONGEST_WAIT

@@ -1,0 +1,88 @@
+"""Which submission is scored next, and the call that lets EvalAI show it as running.
+
+EvalAI shows when a file was begun. So that no team's time shows in another's, no more run at once than the configuration says, and a team's
+next file waits until the answer to the one before has left. Ten files of one team do not delay another team's first.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from scoring.errors import NeucoError
+from worker import answers
+from worker.context import Context, seconds
+from worker.evalai import Client, Submission
+from worker.fair_queue import next_in_turn
+from worker.intake.answering import defer
+from worker.intake.calls import Call
+from worker.runtime import NotDue
+from worker.state import Tracked, Transaction
+from worker.states import Attempt, State
+
+
+def next_to_run(context: Context, tx: Transaction, now: datetime) -> Tracked | None:
+    """Choose what is scored next, if there is room: round-robin between teams, oldest first within a team."""
+    configuration = context.configuration
+    waiting = [known for known in tx.submissions([State.FETCHED]) if can_go_on(known, now)]
+    if not waiting or tx.fact("mode") == "pause":
+        return None
+    begun = tx.open_attempts(Attempt.EVALUATE)
+    running = [
+        known
+        for known in tx.submissions([State.SCORING])
+        if known.pk in begun or can_go_on(known, now)  # else it waits for a person or its next try
+    ]
+    if len(running) >= configuration.scoring.at_once:
+        return None
+    busy = answers.unreleased(tx, now, grid=seconds(configuration.submission.answer_grid))
+    busy |= {known.team_key for known in running if known.team_key is not None}
+    return next_in_turn(tx, [known for known in waiting if known.team_key not in busy])
+
+
+def can_go_on(known: Tracked, now: datetime) -> bool:
+    """Tell whether neither its next try nor a dispute about its facts is waited for; other holds end by themselves once fixed."""
+    return not known.waits(now) and not known.disputed
+
+
+def runs_already(known: Tracked) -> bool:
+    """Tell whether EvalAI shows it as running since we said so: its scoring died, and goes on without another call."""
+    return known.remote_status == "running" and known.running_at is not None
+
+
+class SetRunning(Call[Submission]):
+    """Let EvalAI show a submission as running; its child starts with the next step.
+
+    Args:
+        context: The worker's surroundings.
+        known: The submission, with facts that are fresh.
+    """
+
+    name = "running"
+    pk: int
+    records_wait: ClassVar[bool] = True
+
+    def __init__(self, context: Context, known: Tracked) -> None:
+        self._context = context
+        self.pk = known.pk
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Check that it is still the next one."""
+        chosen = next_to_run(self._context, tx, now)
+        if chosen is None or chosen.pk != self.pk:
+            raise NotDue
+        super().intent(tx, now)
+
+    def perform(self, resource: Client) -> Submission:
+        """Set its status; EvalAI counts the execution time from here."""
+        return resource.set_running(self.pk)
+
+    def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
+        """Let it be scored."""
+        tx.note(self.pk, remote_status=result.status)
+        tx.resolve_alert(f"read:{self.pk}", now=now)
+        tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Let it wait."""
+        defer(self._context, tx, self.pk, error, now)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import closing
 
-from leaderboard.publisher import Publisher
+from leaderboard.git import Publisher
 from scoring.errors import InfrastructureError
 from worker.challenge.setups import put_on_record
 from worker.fairness import receipts
@@ -28,7 +28,7 @@ def publish_now(office: Office, *, tell: Callable[[str], object]) -> Completed:
         tell: Hears what is waited for.
 
     Raises:
-        NeucoError: What the worker that leads has told of its push; or as :meth:`leaderboard.publisher.Publisher.publish`.
+        NeucoError: What the worker that leads has told of its push; or as :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
     configuration = office.configuration
     with office.store.write() as tx:

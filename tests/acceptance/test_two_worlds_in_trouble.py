@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from leaderboard import files
-from leaderboard.snapshot import Site
+from leaderboard import Site
+from leaderboard.rendering import files
 from scoring.errors import ParticipantError
 from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differences, look, opened
 from tests.worker.gate import hanging

@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard.board import from_json
-from leaderboard.figures import Private
-from leaderboard.files import render
-from leaderboard.snapshot import Board, PhaseSite, Standing
+from leaderboard import Board, PhaseSite, Private, Standing
+from leaderboard.ranking import from_json
+from leaderboard.rendering import render
 from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
 from worker.challenge.files import rules_of
 from worker.configuration import load

@@ -17,10 +17,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from leaderboard.board import next_board
-from leaderboard.files import render
-from leaderboard.snapshot import Entry, PhaseSite, PhaseSnapshot, Rules, Site
-from leaderboard.uncertainty import FoldTable, bootstrap
+from leaderboard import Entry, PhaseSite, PhaseSnapshot, Rules, Site
+from leaderboard.ranking import next_board
+from leaderboard.ranking.uncertainty import FoldTable, bootstrap
+from leaderboard.rendering import render
 from tests.benchmarks.challenge_data import TASKS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard.git_faults import CloneDamaged, TipMoved, sort_fault
-from leaderboard.history import update_history
-from leaderboard.readme import update_readme
-from leaderboard.remote import Remote
-from leaderboard.repository import BareClone
-from leaderboard.shown import shown_phases
-from leaderboard.snapshot import PhaseSite, Rules, Site
+from leaderboard import PhaseSite, Rules, Site
+from leaderboard.git.clone import BareClone
+from leaderboard.git.faults import CloneDamaged, TipMoved, sort_fault
+from leaderboard.git.remote import Remote
+from leaderboard.rendering import update_history
+from leaderboard.rendering.readme import update_readme
+from leaderboard.rendering.shown import shown_phases
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.reading import read_submission
 from worker import configuration, evalai_records

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.geobench_export import rows_of_phase
-from leaderboard.neurobench import documents
-from leaderboard.snapshot import Entry, PhaseSnapshot, Rules
+from leaderboard import Entry, PhaseSnapshot, Rules
+from leaderboard.exchange import neurobench_documents, rows_of_phase
 from scoring.complexity import probe_complexity, sparsity
 from scoring.embeddings import Embeddings
 from scoring.evaluate import score_embeddings
@@ -64,7 +63,7 @@ def test_a_challenges_scorecard_carries_it(tmp_path: Path) -> None:
     assert Scorecard.from_json(older).complexity == {}
     path = tmp_path / "card.json"
     path.write_text(json.dumps(card.to_json()))
-    [found] = documents(path)
+    [found] = neurobench_documents(path)
     assert (found["task"], found["model"]) == ("sum", "card")
     assert found["metrics"]["complexity"]["total_parameters"] == 7
     assert found["metrics"]["correctness"]["r2"] == card.tasks[0].mean

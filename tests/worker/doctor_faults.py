@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 import yaml
 
-from leaderboard.readme import BEGIN, END
+from leaderboard.rendering import BEGIN, END
 from tests.worker.stage import ROOT, clean_environment, git, merged
 from worker.bundle import LEADERBOARD
 from worker.configuration import load

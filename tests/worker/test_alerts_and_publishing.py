@@ -199,7 +199,7 @@ def test_a_phase_closes_on_all_that_was_answered(stage: Stage) -> None:
 
 def test_a_freeze_while_a_board_is_computed_comes_first(stage: Stage) -> None:
     """The board that was under way is not stored: the closed one is final, and what it shows is what was there."""
-    from leaderboard import board as boards
+    from leaderboard.ranking import board as boards
 
     with stage.play() as play:
         pk = stage.submit("A", embeddings(1))

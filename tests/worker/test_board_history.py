@@ -6,10 +6,9 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from leaderboard.board import to_json
-from leaderboard.figures import Private
-from leaderboard.snapshot import Board
-from tests.leaderboard.site_fixtures import moving_site
+from leaderboard import Board, Private
+from leaderboard.ranking import to_json
+from tests.leaderboard.harness.site_fixtures import moving_site
 from worker.publishing import board_history
 from worker.publishing.board_history import PORTION, BoardHistory
 from worker.state import Store

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard.snapshot import Rules, Selection
+from leaderboard import Rules, Selection
 from scoring.errors import InfrastructureError
 from scoring.protocol import Protocol, Recipe
 from scoring.tasks import Task, TaskType

@@ -42,7 +42,7 @@ def replay(
 
     Example: neuco-worker board replay --phase dev --config challenge.yaml > history.csv
     """
-    from leaderboard import replay as history
+    from leaderboard.report import moves_csv, replay, replay_json
     from worker.office import opened
     from worker.publishing.snapshots import snapshot
 
@@ -53,8 +53,8 @@ def replay(
             scored_at = {
                 known.pk: known.scored_at for known in tx.submissions() if known.scored_at is not None
             }
-        boards = history.replay(state, scored_at=scored_at)
-    print(history.replay_json(boards) if json_output else history.moves_csv(boards), end="")
+        boards = replay(state, scored_at=scored_at)
+    print(replay_json(boards) if json_output else moves_csv(boards), end="")
 
 
 @board.command()
@@ -68,7 +68,7 @@ def report(
 
     Example: neuco-worker board report --phase dev --out ./report --config challenge.yaml
     """
-    from leaderboard.board import from_json
+    from leaderboard.ranking import from_json
     from leaderboard.report import report as make_report
     from scoring.standalone.ceilings import places_of
     from worker.office import opened
@@ -113,8 +113,8 @@ def awards(*, config: ConfigOption, phase: PhaseOption) -> None:
 
     Example: neuco-worker board awards --phase eval --config challenge.yaml
     """
-    from leaderboard.awards import awards as word_awards
-    from leaderboard.board import from_json
+    from leaderboard.ranking import from_json
+    from leaderboard.report import awards as word_awards
     from worker.office import opened
 
     with opened(config) as office:

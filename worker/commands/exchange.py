@@ -12,8 +12,7 @@ import typer
 from scoring.errors import OrganizerError
 
 if TYPE_CHECKING:
-    from leaderboard.geobench import Result
-    from leaderboard.geobench_export import Row
+    from leaderboard.exchange import Result, Row
 
 import_results = typer.Typer(name="import", help="Take results of other benchmarks.", no_args_is_help=True)
 export_results = typer.Typer(
@@ -61,13 +60,14 @@ def import_geobench(
 
     Example: neuco-worker import geobench new_submission --normalizer normalizer.json --output board --comment verdict.md
     """
-    from leaderboard.geobench import comment, read_submission
-    from leaderboard.geobench_ranking import (
+    from leaderboard.exchange import (
         board_files,
+        comment,
         make_normalizer,
         ranking_document,
         ranking_markdown,
         read_normalizer,
+        read_submission,
         standings,
         without_range,
     )
@@ -137,7 +137,7 @@ def export_geobench(
 
     Example: neuco-worker export geobench new_submission --output_dir results --phase dev
     """
-    from leaderboard.geobench_export import rows_of_runs, write_export
+    from leaderboard.exchange import rows_of_runs, write_export
 
     if (output_dir is None) == (config is None):
         raise OrganizerError(
@@ -164,9 +164,9 @@ def export_neurobench(
 
     Example: neuco-worker export neurobench results/dev/mine_20260314_120000 --output neurobench
     """
-    from leaderboard.neurobench import documents
+    from leaderboard.exchange import neurobench_documents
 
-    found = documents(source)
+    found = neurobench_documents(source)
     if output is None:
         print(json.dumps(list(found), indent=2))
         return
@@ -175,7 +175,7 @@ def export_neurobench(
 
 
 def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
-    from leaderboard.geobench_export import rows_of_phase
+    from leaderboard.exchange import rows_of_phase
     from worker.challenge.setups import not_recorded, read_record
     from worker.office import opened
     from worker.publishing.snapshots import snapshot

@@ -12,8 +12,8 @@ import typer
 from scoring.errors import OrganizerError
 
 if TYPE_CHECKING:
+    from leaderboard.exchange import Table
     from leaderboard.ranking import Ranking
-    from leaderboard.table import Table
 
 
 def rank(
@@ -39,13 +39,13 @@ def rank(
 
     Example: neuco-worker rank results.csv --baselines "Averaging Baseline" --no-baselines-weigh
     """
-    from leaderboard.table import document, rank_table, read_table
+    from leaderboard.exchange import rank_table, read_table, table_document
 
     read = read_table(_text(table))
     names = tuple(baselines or ())
     ranking = rank_table(read, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
     if json_output:
-        print(json.dumps(document(read, ranking), indent=2, allow_nan=False))
+        print(json.dumps(table_document(read, ranking), indent=2, allow_nan=False))
     else:
         _show(read, ranking, names)
 

@@ -17,7 +17,7 @@ from worker.commands.summarize import show_leaderboard
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leaderboard.runs import PhaseRuns
+    from leaderboard.exchange import PhaseRuns
     from scoring.quality import Quality
     from scoring.standalone.configuration import StandaloneSettings
     from scoring.standalone.run import Material, RunReport, Watcher
@@ -199,7 +199,7 @@ def _document(report: RunReport, settings: StandaloneSettings, folder: Path) -> 
 
 
 def _ranked(output_dir: Path, phase: str) -> tuple[PhaseRuns, Path]:
-    from leaderboard.runs import rank_runs
+    from leaderboard.exchange import rank_runs
     from worker.commands.summarize import write_leaderboard
 
     runs = rank_runs(output_dir, phase)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from leaderboard.runs import PhaseRuns
+    from leaderboard.exchange import PhaseRuns
 
 
 def summarize(
@@ -25,8 +25,7 @@ def summarize(
 
     Example: neuco-worker summarize --output_dir results --phase dev
     """
-    from leaderboard.runs import rank_runs
-    from leaderboard.table import document
+    from leaderboard.exchange import rank_runs, table_document
 
     runs = rank_runs(output_dir, phase)
     path = write_leaderboard(runs, output_dir, phase, now=datetime.now().astimezone())
@@ -34,7 +33,7 @@ def summarize(
         left_out = [{"run": name, "reason": reason} for name, reason in runs.left_out]
         print(
             json.dumps(
-                document(runs.table, runs.ranking) | {"left_out": left_out, "csv": str(path)}, indent=2
+                table_document(runs.table, runs.ranking) | {"left_out": left_out, "csv": str(path)}, indent=2
             )
         )
     else:
@@ -43,7 +42,7 @@ def summarize(
 
 def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str, *, now: datetime) -> Path:
     """Write ``leaderboards/<phase>/leaderboard_<time>.csv`` and return its path."""
-    from leaderboard.runs import leaderboard_csv
+    from leaderboard.exchange import leaderboard_csv
 
     path = output_dir / "leaderboards" / phase / f"leaderboard_{now:%Y%m%d_%H%M%S}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
-from leaderboard.readme import BEGIN, END
+from leaderboard.rendering import BEGIN, END
 from worker.doctor.check import Check, Finding, check, fail, note, skipped, warn
 from worker.doctor.examination import Examination
 from worker.fairness import commitments

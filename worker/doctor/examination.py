@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from leaderboard.publisher import Publisher
+from leaderboard.git import Publisher
 from scoring.identifiers import read_ids
 from scoring.tasks import Task
 from worker.challenge.files import read_phases

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from leaderboard.board import from_json, to_json
+from leaderboard.ranking import from_json, to_json
 from scoring.errors import OrganizerError
 from scoring.seeds import phase_key
 from scoring.tasks import Task

@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from leaderboard.board import from_json
-from leaderboard.snapshot import Board, Rules, Selection
+from leaderboard import Board, Rules, Selection
+from leaderboard.ranking import from_json
 from scoring.protocol import Protocol, Recipe
 from worker.challenge.keys import mixed_key
 from worker.fairness.commitments import committed_epsilon, reveal_path

@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard.history import update_history
-from leaderboard.names import csv_cell, markdown
+from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import Ranking, rank
-from leaderboard.rows import Row, public_rows
-from leaderboard.snapshot import Board, PhaseSite, Site
+from leaderboard.rendering import Row, csv_cell, markdown, public_rows, update_history
 from scoring.quality import mean_quality, quality
 from scoring.scorecard import folds_from_json
 from worker.fairness.ledger import HISTORY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from leaderboard.publisher import Publisher
+from leaderboard.git import Publisher
 from scoring.errors import NeucoError, OrganizerError
 from worker.context import Context
 from worker.runtime import Act

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leaderboard import board as boards
-from leaderboard.figures import Private
-from leaderboard.snapshot import Board
+from leaderboard import Board, Private
+from leaderboard.ranking import board as boards
 from worker.state import Transaction
 
 PORTION = 100  # documents that are in memory at a time

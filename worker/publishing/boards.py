@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from leaderboard import board as boards
-from leaderboard.publisher import Publisher
-from leaderboard.snapshot import Board, PhaseSite, PhaseSnapshot, Site
+from leaderboard import Board, PhaseSite, PhaseSnapshot, Site
+from leaderboard.git import Publisher
+from leaderboard.ranking import board as boards
 from worker.configuration import Configuration
 from worker.context import Context
 from worker.fairness import commitments, receipts

@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from leaderboard.commit_message import commit_message, plain
-from leaderboard.history import unrecorded
-from leaderboard.publisher import Files
-from leaderboard.shown import file_stems
-from leaderboard.snapshot import Site
+from leaderboard import Site
+from leaderboard.git import Files
+from leaderboard.rendering import commit_message, file_stems, plain, unrecorded
 from worker.fairness import commitments, receipts
 
 HISTORY = "leaderboard/history.jsonl"

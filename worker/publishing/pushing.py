@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from leaderboard.files import render
-from leaderboard.publisher import Files, Published, Publisher, PublisherSettings
+from leaderboard.git import Files, Published, Publisher, PublisherSettings
+from leaderboard.rendering import render
 from scoring.errors import NeucoError
 from worker.configuration import Configuration
 from worker.context import Context
@@ -71,7 +71,7 @@ def push(publisher: Publisher, pending: PendingBoards) -> Published:
     Raises:
         LogIsAhead: If the branch has receipts that we lack.
         InfrastructureError: If it has commitments that we lack.
-        NeucoError: As :meth:`leaderboard.publisher.Publisher.publish`.
+        NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
     rendering = _Rendering(pending)
     return publisher.publish(rendering.files, rendering.message)

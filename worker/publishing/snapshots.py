@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard.snapshot import Entry, PhaseSnapshot
+from leaderboard import Entry, PhaseSnapshot
 from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record

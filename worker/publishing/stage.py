@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from leaderboard.publisher import Publisher
+from leaderboard.git import Publisher
 from scoring.errors import NeucoError
 from worker.backoff import Retry
 from worker.context import Context

@@ -17,7 +17,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from leaderboard.file_lock import taken_within
+from leaderboard.git import taken_within
 from scoring.errors import InfrastructureError
 from worker.state import servers
 from worker.state.leadership import Deposed

@@ -1,0 +1,41 @@
+"""Results in other forms: tables, NeuCo-Bench's runs, GEO-Bench and NeuroBench."""
+
+from leaderboard.exchange.geobench import Result, comment, read_submission
+from leaderboard.exchange.geobench_export import Row, rows_of_phase, rows_of_runs, write_export
+from leaderboard.exchange.geobench_ranking import (
+    board_files,
+    make_normalizer,
+    ranking_document,
+    ranking_markdown,
+    read_normalizer,
+    standings,
+    without_range,
+)
+from leaderboard.exchange.neurobench import neurobench_documents
+from leaderboard.exchange.runs import PhaseRuns, leaderboard_csv, rank_runs
+from leaderboard.exchange.table import Table, rank_table, read_table, table_document
+
+__all__ = [
+    "PhaseRuns",
+    "Result",
+    "Row",
+    "Table",
+    "board_files",
+    "comment",
+    "leaderboard_csv",
+    "make_normalizer",
+    "neurobench_documents",
+    "rank_runs",
+    "rank_table",
+    "ranking_document",
+    "ranking_markdown",
+    "read_normalizer",
+    "read_submission",
+    "read_table",
+    "rows_of_phase",
+    "rows_of_runs",
+    "standings",
+    "table_document",
+    "without_range",
+    "write_export",
+]

@@ -1,0 +1,125 @@
+"""The runs of the standalone benchmark, ranked: NeuCo-Bench's ``summarize_runs``.
+
+Its weights use the sample standard deviation, ours the population's; weights are shares of their sum, so both give the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leaderboard.exchange.table import Table, rank_table
+from leaderboard.ranking import Ranking
+from leaderboard.rendering import csv_cell, csv_text
+from scoring.errors import OrganizerError
+
+SUMMARY = "results_summary.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseRuns:
+    """The runs of one phase.
+
+    Attributes:
+        table: Q of the complete runs, entries in order of their names.
+        ranking: Their dynamic rank.
+        scores: For each entry its mean scores (accuracies) by task.
+        overall: For each entry ``overall_q_score`` and ``overall_acc_score`` as its file has them.
+        left_out: Runs that are not complete or not readable, with the reason.
+    """
+
+    table: Table
+    ranking: Ranking
+    scores: tuple[Mapping[str, float], ...]
+    overall: tuple[tuple[float | None, float | None], ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
+    """Rank the complete runs of a phase: those with a finite Q in every task that any run of the phase has.
+
+    Raises:
+        OrganizerError: If there is no such phase, or no complete run in it.
+    """
+    folder = output_dir / phase
+    if not folder.is_dir():
+        raise OrganizerError(
+            f"There are no runs in {folder}.",
+            cure="Give the --output_dir and --phase that the runs were made with.",
+            code="runs.no_phase",
+        )
+    documents: dict[str, dict[str, Any]] = {}
+    left_out: list[tuple[str, str]] = []
+    for path in sorted(folder.glob(f"*/{SUMMARY}")):
+        try:
+            document = json.loads(path.read_text("utf-8"))
+            if not isinstance(document["task_q_scores"], dict):
+                raise TypeError
+            documents[path.parent.name] = document
+        except (OSError, ValueError, KeyError, TypeError):
+            left_out.append((path.parent.name, f"{SUMMARY} cannot be read"))
+    tasks = sorted({task for document in documents.values() for task in document["task_q_scores"]})
+    complete = {}
+    for name, document in documents.items():
+        missing = [task for task in tasks if _finite(document["task_q_scores"].get(task)) is None]
+        if missing:
+            left_out.append((name, f"has no score in {', '.join(missing)}"))
+        else:
+            complete[name] = document
+    if not complete or not tasks:
+        raise OrganizerError(
+            f"{folder} holds no complete run.",
+            cure="; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "Score something first.",
+            code="runs.none_complete",
+        )
+    table = Table(
+        entries=tuple(complete),
+        tasks=tuple(tasks),
+        scores=tuple(tuple(float(run["task_q_scores"][task]) for task in tasks) for run in complete.values()),
+    )
+    return PhaseRuns(
+        table=table,
+        ranking=rank_table(table),
+        scores=tuple(_scores(run) for run in complete.values()),
+        overall=tuple(
+            (_finite(run.get("overall_q_score")), _finite(run.get("overall_acc_score")))
+            for run in complete.values()
+        ),
+        left_out=tuple(left_out),
+    )
+
+
+def leaderboard_csv(runs: PhaseRuns) -> str:
+    """Return the leaderboard with NeuCo-Bench's columns, the best run first."""
+    measured = sorted({task for scores in runs.scores for task in scores})
+    header = ["experiment", "mean_score", "weighted_score", "aggregated_rank"]
+    header += [f"q::{task}" for task in runs.table.tasks] + [f"acc::{task}" for task in measured]
+    lines = (
+        [
+            csv_cell(runs.table.entries[index]),
+            runs.ranking.means[index],
+            runs.ranking.weighted_ranks[index],
+            runs.ranking.ranks[index],
+            *runs.table.scores[index],
+            *(runs.scores[index].get(task, "") for task in measured),
+            *("" if value is None else value for value in runs.overall[index]),
+        ]
+        for index in runs.ranking.order
+    )
+    return csv_text([*header, "overall_q_score", "overall_acc_score"], lines)
+
+
+def _scores(run: Mapping[str, Any]) -> dict[str, float]:
+    known = run.get("task_acc_scores")
+    scores = known if isinstance(known, dict) else {}
+    return {task: value for task, given in scores.items() if (value := _finite(given)) is not None}
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)

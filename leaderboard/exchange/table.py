@@ -1,0 +1,147 @@
+"""A plain table of scores to rank: one line per entry, one column per task."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leaderboard.ranking import LARGEST, Ranking, rank
+from scoring.errors import OrganizerError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Scores of named entries in named tasks, higher is better."""
+
+    entries: tuple[str, ...]
+    tasks: tuple[str, ...]
+    scores: tuple[tuple[float, ...], ...]
+
+
+def read_table(text: str) -> Table:
+    """Read comma-separated text: a header line, then lines of an entry's name and its score in each task.
+
+    Raises:
+        OrganizerError: If the text is not such a table, saying where.
+    """
+    try:
+        lines = [
+            line for line in csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")) if any(line)
+        ]
+    except csv.Error as error:
+        raise _fault(
+            f"The table is no CSV: {error}.", "Save it as CSV, separated by commas.", "no_csv"
+        ) from error
+    if not lines:
+        raise _fault("The table is empty.", "Write a header line, then one line per entry.", "empty")
+    tasks = tuple(name.strip() for name in lines[0][1:])
+    if not tasks:
+        cure = "The first column names the entry, every other column is a task, separated by commas."
+        raise _fault("The table has no task columns.", cure, "no_tasks")
+    if not all(tasks):
+        raise _fault("A task column has no name.", "Name every column in the header line.", "unnamed_task")
+    if len(lines) == 1:
+        raise _fault("The table has no entries.", "Write one line per entry below the header.", "no_entries")
+    entries, scores = [], []
+    for number, line in enumerate(lines[1:], 1):
+        name = line[0].strip()
+        if not name:
+            raise _fault(f"Entry {number} has no name.", "Name it in the first column.", "unnamed_entry")
+        if len(line) != len(tasks) + 1:
+            sentence = f"Entry {_shown(name)} has {len(line) - 1} scores, but there are {len(tasks)} tasks."
+            raise _fault(sentence, "Give every entry one score per task.", "ragged")
+        entries.append(name)
+        scores.append(tuple(_score(value, name, task) for task, value in zip(tasks, line[1:], strict=True)))
+    _refuse_repeats(entries, "entry")
+    _refuse_repeats(tasks, "task")
+    return Table(entries=tuple(entries), tasks=tasks, scores=tuple(scores))
+
+
+def rank_table(
+    table: Table, *, ghost_task: float = 0.0, baselines: Sequence[str] = (), baselines_weigh: bool = True
+) -> Ranking:
+    """Rank a table's entries by dynamic rank; ties on the board are ordered by name.
+
+    Raises:
+        OrganizerError: If a baseline is not in the table or the ghost task is negative.
+    """
+    for name in baselines:
+        if name not in table.entries:
+            raise _fault(
+                f"No entry is named {_shown(name)}.",
+                "Name baselines as in the first column.",
+                "unknown_baseline",
+            )
+    if not (math.isfinite(ghost_task) and ghost_task >= 0):
+        raise _fault(
+            "The ghost task's spread is not a number of at least 0.", "Use 0 to switch it off.", "bad_ghost"
+        )
+    numbered = np.array([entry not in baselines for entry in table.entries])
+    return rank(
+        np.array(table.scores, np.float64),
+        weighs=np.ones(len(table.entries), bool) if baselines_weigh else numbered,
+        numbered=numbered,
+        ghost_task=ghost_task,
+        tie_breaks=table.entries,
+    )
+
+
+def table_document(table: Table, ranking: Ranking) -> dict[str, object]:
+    """Return the ranking as ``rank --json`` prints it, entries from the top of the board."""
+    return {
+        "weights": dict(zip(table.tasks, ranking.weights, strict=True)),
+        "entries": [
+            {
+                "entry": table.entries[index],
+                "rank": ranking.ranks[index],
+                "weighted_rank": ranking.weighted_ranks[index],
+                "mean": ranking.means[index],
+            }
+            for index in ranking.order
+        ],
+    }
+
+
+def _score(text: str, entry: str, task: str) -> float:
+    try:
+        value = math.nan if "_" in text else float(text)  # Python reads 1_000, tables do not mean it
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        found = _shown(text.strip()) if text.strip() else "nothing"
+        raise _fault(
+            f"Entry {_shown(entry)} has {found} in task {_shown(task)}, which is no finite number.",
+            "An entry without a score in every task has no rank: fill the cell or leave the entry out.",
+            "bad_score",
+        )
+    if abs(value) > LARGEST:
+        raise _fault(
+            f"Entry {_shown(entry)} has {_shown(text.strip())} in task {_shown(task)}, which is too large to be ranked.",
+            f"Scores may be at most {LARGEST:g}: give the task another unit.",
+            "too_large",
+        )
+    return value
+
+
+def _refuse_repeats(names: Sequence[str], kind: str) -> None:
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise _fault(
+            f"The {kind} {_shown(name)} stands {times} times in the table.",
+            "Keep one or rename the others.",
+            f"repeated_{kind}",
+        )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:59] + "…")
+
+
+def _fault(sentence: str, cure: str, code: str) -> OrganizerError:
+    return OrganizerError(sentence, cure=cure, code=f"rank.{code}")

@@ -1,0 +1,177 @@
+"""A bare clone used as a store: read the tip's files, write a commit on it, without any work tree.
+
+Nothing is ever checked out, so a symbolic link, a submodule or a strange file name in the remote cannot lead outside; entries of trees
+are replaced, never followed. A commit is written by one ``git fast-import``, which leaves everything alone that is not named.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from leaderboard.git.faults import CloneDamaged, TipMoved
+from leaderboard.git.process import GitProcess
+from scoring.errors import InfrastructureError, OrganizerError
+
+TIP = "refs/neuco/tip"  # what we last saw or pushed; keeps its objects alive in the clone
+NEXT = "refs/neuco/next"  # what we are about to push
+LOOSE_OBJECTS = 2000  # then the clone is packed
+# So no ".", "..", ".git", and nothing to quote.
+_PATH = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
+_LISTED = re.compile(rb"([0-7]{6}) [a-z]+ ([0-9a-f]{40,64})\t")  # git ls-tree: mode, type, object
+_OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-file: object, type, bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Author:
+    """Who commits."""
+
+    name: str
+    email: str
+
+    @property
+    def line(self) -> str:
+        """The identity as git writes it; what would end it early is left out."""
+        name, email = (re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip() for text in (self.name, self.email))
+        return f"{name} <{email}>"
+
+
+class BareClone:
+    """One branch of a remote, one commit deep; a cache that may be thrown away at any time."""
+
+    def __init__(self, path: Path, git: GitProcess, *, branch: str) -> None:
+        self.path = path
+        self._git = git
+        self._ref = f"refs/heads/{branch}"
+
+    def discard(self) -> None:
+        """Remove the clone, or whatever is in its place."""
+        if self.path.is_dir() and not self.path.is_symlink():
+            shutil.rmtree(self.path, ignore_errors=True)
+        else:
+            self.path.unlink(missing_ok=True)
+
+    def fetch(self) -> str | None:
+        """Return the branch's tip, its objects present in the clone; None if the branch does not exist yet.
+
+        Raises:
+            TipMoved: The branch moved while it was fetched.
+            CloneDamaged: The tip's objects cannot be read after all.
+        """
+        if not (self.path / "HEAD").is_file():
+            self.discard()
+            self.path.mkdir(parents=True)
+            self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
+        listed = self._remotely("ls-remote", "--", self._git.url, self._ref).decode()
+        tip = next(
+            (sha for sha, name in (line.split("\t", 1) for line in listed.splitlines()) if name == self._ref),
+            None,
+        )
+        if tip is None or self._holds(tip):
+            return tip
+        options = (
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--end-of-options",
+        )
+        self._remotely("fetch", *options, self._git.url, f"+{self._ref}:{TIP}")
+        if self._holds(tip):
+            return tip
+        fetched = self._git.run("rev-parse", "--verify", "--quiet", TIP, clone=self.path).decode().strip()
+        raise TipMoved(fetched) if fetched != tip else CloneDamaged(f"{tip} cannot be read")
+
+    def files(self, commit: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
+        """Return the regular files at these paths and directly inside these folders.
+
+        Symbolic links, submodules and folders count as absent.
+        """
+        if commit is None:
+            return {}
+        wanted = (*paths, *(f"{folder}/" for folder in folders))
+        listed = self._git.run("ls-tree", "-z", "--full-tree", commit, "--", *wanted, clone=self.path)
+        found: list[tuple[str, bytes]] = []
+        for line in listed.split(b"\0")[:-1]:
+            facts = _LISTED.match(line)
+            if facts is None:
+                raise CloneDamaged("the tip cannot be listed")
+            if facts[1] in (b"100644", b"100755"):
+                found.append((line[facts.end() :].decode(errors="replace"), facts[2]))
+        said = self._git.run(
+            "cat-file", "--batch", clone=self.path, stdin=b"".join(sha + b"\n" for _, sha in found)
+        )
+        contents, start = {}, 0
+        for path, sha in found:
+            header = _OBJECT.match(said, start)
+            if header is None or header[1] != sha:
+                raise CloneDamaged(f"{path} cannot be read")
+            start = header.end() + int(header[2]) + 1
+            contents[path] = said[header.end() : start - 1]
+        return contents
+
+    def commit(
+        self, parent: str | None, files: Mapping[str, bytes], *, message: str, author: Author, at: datetime
+    ) -> str:
+        """Write a commit with these files in place of whatever stood at their paths; everything else stays.
+
+        Raises:
+            ValueError: A path is not a plain path inside the repository.
+        """
+        for path in files:
+            if not _PATH.fullmatch(path):
+                raise ValueError(f"not a plain path inside a repository: {path!r}")
+        who = f"{author.line} {int(at.astimezone(UTC).timestamp())} +0000"
+        lines = [
+            f"reset {NEXT}\n",
+            f"from {parent}\n" if parent else "",
+            f"\ncommit {NEXT}\nauthor {who}\ncommitter {who}\n",
+        ]
+        parts = ["".join(lines).encode(), _data(message.encode())]
+        for path, content in sorted(files.items()):
+            parts += [f"M 100644 inline {path}\n".encode(), _data(content)]
+        stream = b"feature done\n" + b"".join(parts) + b"done\n"
+        # This forces our own local reference only.
+        self._git.run("fast-import", "--quiet", "--force", clone=self.path, stdin=stream)
+        return self._git.run("rev-parse", "--verify", NEXT, clone=self.path).decode().strip()
+
+    def push(self, commit: str, *, dry_run: bool = False) -> None:
+        """Push a commit to the branch, never forced.
+
+        Raises:
+            TipMoved: The branch has moved on.
+        """
+        options = ("--porcelain", "--no-verify", *(("--dry-run",) if dry_run else ()))
+        self._remotely("push", *options, "--", self._git.url, f"{commit}:{self._ref}")
+        if not dry_run:
+            self._git.run("update-ref", TIP, commit, clone=self.path)
+
+    def tidy(self) -> None:
+        """Pack the clone when it holds many loose objects; one of git's 256 folders tells the number."""
+        sample = self.path / "objects" / "17"
+        if sample.is_dir() and sum(1 for _ in sample.iterdir()) > LOOSE_OBJECTS // 256:
+            self._git.run("gc", "--quiet", "--prune=now", clone=self.path)
+
+    def _remotely(self, *arguments: str) -> bytes:
+        """Run a command that talks to the remote; if it fails, first ask whether the clone itself is sound."""
+        try:
+            return self._git.run(*arguments, clone=self.path, network=True)
+        except (OrganizerError, InfrastructureError):
+            self._git.run("for-each-ref", "--count=1", clone=self.path)
+            raise
+
+    def _holds(self, commit: str) -> bool:
+        try:
+            self._git.run("ls-tree", commit, clone=self.path)
+        except CloneDamaged:
+            return False
+        return True
+
+
+def _data(content: bytes) -> bytes:
+    return b"data %d\n%b\n" % (len(content), content)

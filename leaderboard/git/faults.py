@@ -1,0 +1,83 @@
+"""What git says on stderr, sorted into the errors of the tree: who can fix it, and how."""
+
+from __future__ import annotations
+
+import re
+
+from leaderboard.git.remote import Remote
+from scoring.errors import InfrastructureError, OrganizerError
+
+_HOST_KEY = r"host key verification failed|no .* host key is known|remote host identification has changed"
+_REFUSED = (
+    r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied|invalid credentials|"
+    r"returned error: 40[13]|http basic: access denied|permission to .* denied|write access to repository not granted"
+)
+_NOT_FOUND = (
+    r"repository .*not found|not found: did you run|does not appear to be a git repository|returned error: 404|no such file or directory|"
+    r"project you were looking for could not be found|repository .* does not exist|not a git repository"
+)
+# The first pattern found decides; the order goes from what is surest to what is vaguest.
+_REFUSALS = (
+    (
+        _HOST_KEY,
+        "leaderboard.host_key",
+        "The leaderboard's server did not show the host key that is pinned.",
+        "Compare the server's published key with the file in leaderboard.known_hosts.",
+    ),
+    (
+        _REFUSED,
+        "leaderboard.auth_refused",
+        "The leaderboard's repository refused the credentials.",
+        "Check that leaderboard.token or leaderboard.ssh_key is valid, has not expired, and may write to the repository.",
+    ),
+    (
+        _NOT_FOUND,
+        "leaderboard.repository_not_found",
+        "The leaderboard's repository was not found.",
+        "Check leaderboard.repository, and that the credentials may see it: servers hide private repositories from strangers.",
+    ),
+)
+_PUSH_REFUSED = re.compile(
+    r"hook declined|protected branch|GH00\d|GH013|denyCurrentBranch|branch is currently checked out|prohibited|not allowed",
+    re.I,
+)
+_MOVED = re.compile(
+    r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value|reference already exists",
+    re.I,
+)
+_DAMAGED = re.compile(
+    r"\.lock'|corrupt|bad object|loose object|missing blob|missing tree|unable to read|index-pack|shallow"
+)
+
+
+class TipMoved(Exception):
+    """The branch moved between reading and pushing; build on the new tip."""
+
+
+class CloneDamaged(Exception):
+    """The local clone cannot be read or written; make a new one."""
+
+
+def sort_fault(remote: Remote, verb: str, said: str) -> Exception:
+    """Return the error for what git said when ``git <verb>`` failed on the way to a remote."""
+    if verb == "push":
+        if _PUSH_REFUSED.search(said):
+            return OrganizerError(
+                "The leaderboard's repository refused the push: a rule or hook protects the branch.",
+                cure="Let the account of the token or key push to leaderboard.branch, or name another branch.",
+                code="leaderboard.push_refused",
+            )
+        if _MOVED.search(said):
+            return TipMoved(said)
+    if reason := remote.fault():
+        return reason
+    for pattern, code, sentence, cure in _REFUSALS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return OrganizerError(sentence, cure=cure, code=code)
+    if _DAMAGED.search(said):
+        return CloneDamaged(said)
+    return InfrastructureError(
+        "The leaderboard's repository cannot be reached.",
+        cure="The push is tried again; look at the network and the server's status page if this goes on.",
+        code="leaderboard.unreachable",
+    )

@@ -1,0 +1,233 @@
+"""Run one git process at a time: no configuration but ours, no prompt, no hook, a time limit, and killable as a group.
+
+This is not left to GitPython, because it starts git with a copy of the whole environment, the daemon's secrets among it, from which
+nothing can be taken away. Its calls that wait for git hand back no process, so that a stop could not kill git with its helpers.
+
+The token reaches git only through GIT_ASKPASS and the environment of that one process; it is in no argument, URL, configuration or
+message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+from leaderboard.git.faults import CloneDamaged, sort_fault
+from leaderboard.git.remote import Remote
+from scoring.errors import Cancelled, InfrastructureError, OrganizerError
+
+_PASSED_ON = (
+    "PATH", "TMPDIR", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
+    "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "GIT_EXEC_PATH",
+)  # fmt: skip
+_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.pager": "cat",
+    "credential.helper": "",
+    "protocol.ext.allow": "never",
+    "http.lowSpeedLimit": "100",  # bytes a second over http.lowSpeedTime: a connection that died without saying so
+    "http.lowSpeedTime": "30",
+    "gc.auto": "0",  # the clone is tidied when the publisher says so
+    "transfer.fsckObjects": "false",
+    "advice.pushUpdateRejected": "true",
+}
+_CONFIGURATION = "[safe]\n\tdirectory = *\n"
+_ASKPASS = """#!/bin/sh
+# Answers git's question for a user name or password, for the configured server only.
+case "$1" in
+  Username*"'$NEUCO_GIT_ORIGIN'"*) printf '%s\\n' "x-access-token" ;;
+  Password*"'$NEUCO_GIT_ORIGIN'"*|Password*"'$NEUCO_GIT_USER_ORIGIN'"*) printf '%s\\n' "$NEUCO_GIT_TOKEN" ;;
+  *) exit 1 ;;
+esac
+"""
+
+
+class GitProcess:
+    """Starts git for one remote and one clone; at most one process at a time, stoppable from another thread."""
+
+    def __init__(
+        self,
+        remote: Remote,
+        *,
+        home: Path,
+        timeout_s: float,
+        token: str | None = None,
+        ssh_key: Path | None = None,
+        known_hosts: Path | None = None,
+    ) -> None:
+        self._remote = remote
+        self._home = home
+        self._timeout_s = timeout_s
+        self._token = token
+        self._ssh_key = ssh_key
+        self._known_hosts = known_hosts
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    @property
+    def url(self) -> str:
+        """The remote's address, as it may be used in an argument."""
+        return self._remote.url
+
+    def run(self, *arguments: str, clone: Path, network: bool = False, stdin: bytes = b"") -> bytes:
+        """Return what ``git <arguments>`` prints, run in the bare clone.
+
+        Raises:
+            OrganizerError: The remote refused us, or there is no such repository.
+            InfrastructureError: The remote cannot be reached, or the time limit passed.
+            TipMoved: A push came too late.
+            CloneDamaged: git cannot work with the local clone.
+            Cancelled: :meth:`stop` was called.
+        """
+        environment = self._environment(network=network)
+        environment["GIT_DIR"] = str(clone)
+        with self._lock:
+            if self._stopped:
+                raise Cancelled("Publishing was stopped.", code="leaderboard.stopped")
+            try:
+                process = self._process = subprocess.Popen(
+                    ["git", *arguments],
+                    cwd=clone,
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,  # its helpers (ssh, git-remote-https) die with it
+                )
+            except OSError as error:
+                if not clone.is_dir():
+                    raise CloneDamaged(str(error)) from error
+                if not isinstance(error, FileNotFoundError):
+                    raise InfrastructureError(
+                        "git could not be started.", code="leaderboard.no_process"
+                    ) from error
+                raise OrganizerError(
+                    "git is not installed.", cure="Install git 2.31 or newer.", code="leaderboard.no_git"
+                ) from error
+        try:
+            out, err = process.communicate(stdin, timeout=self._timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise InfrastructureError(
+                f"git {arguments[0]} did not end within {self._timeout_s:.0f} seconds.",
+                cure="The push is tried again; look at the connection to the leaderboard's server if this goes on.",
+                code="leaderboard.timeout",
+            ) from error
+        finally:
+            _kill_group(process)
+            with self._lock:
+                self._process = None
+        if self._stopped:
+            raise Cancelled("Publishing was stopped.", code="leaderboard.stopped")
+        if process.returncode != 0:
+            said = (out + b"\n" + err).decode(errors="replace")
+            said = said.replace(self._token, "…") if self._token else said
+            raise sort_fault(self._remote, arguments[0], said) if network else CloneDamaged(said)
+        return out
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing may be started any more."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """Kill the running process and refuse new ones; callable from another thread."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                _signal_group(self._process)
+
+    def _environment(self, *, network: bool) -> dict[str, str]:
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        environment |= {
+            "LC_ALL": "C",
+            "LANGUAGE": "C",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_CONFIG_GLOBAL": str(self._configuration()),
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ALLOW_PROTOCOL": self._remote.protocol,
+            "GIT_ASKPASS": "/bin/false",
+            "SSH_ASKPASS": "/bin/false",
+            "GIT_OPTIONAL_LOCKS": "0",
+        }
+        if network and self._token and self._remote.origin:
+            host = self._remote.origin.split("://", 1)[1]
+            environment |= {
+                "GIT_ASKPASS": str(self._askpass()),
+                "NEUCO_GIT_TOKEN": self._token,
+                "NEUCO_GIT_ORIGIN": self._remote.origin,
+                "NEUCO_GIT_USER_ORIGIN": self._remote.origin.replace(host, f"{self._user(host)}@{host}"),
+            }
+        if network and self._remote.protocol == "ssh":
+            environment["GIT_SSH_COMMAND"] = shlex.join(self._ssh())
+            environment["GIT_SSH_VARIANT"] = "ssh"
+        environment["GIT_CONFIG_COUNT"] = str(len(_SETTINGS))
+        for place, (key, value) in enumerate(_SETTINGS.items()):
+            environment[f"GIT_CONFIG_KEY_{place}"] = key
+            environment[f"GIT_CONFIG_VALUE_{place}"] = value
+        return environment
+
+    def _configuration(self) -> Path:
+        """Return a global configuration of one line, in place of the account's own.
+
+        A repository on this machine may belong to somebody else (a mounted folder, another account); git asks the global configuration,
+        and only it, whether the process at the other end may open it. The organizer has named it, so it may.
+        """
+        path = self._home / "gitconfig"
+        if not path.is_file() or path.read_text(encoding="ascii", errors="replace") != _CONFIGURATION:
+            path.write_text(_CONFIGURATION, encoding="ascii")
+        return path
+
+    def _user(self, host: str) -> str:
+        before = self._remote.url.split("://", 1)[1].split("/", 1)[0]
+        return before.removesuffix(host).removesuffix("@") or "x-access-token"
+
+    def _askpass(self) -> Path:
+        script = self._home / "askpass.sh"
+        if not script.is_file() or script.read_text() != _ASKPASS:
+            script.write_text(_ASKPASS)
+        script.chmod(0o700)
+        return script
+
+    def _ssh(self) -> list[str]:
+        options: dict[str, object] = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "yes",
+            "ConnectTimeout": 15,
+            "ServerAliveInterval": 15,
+            "ForwardAgent": "no",
+            "PermitLocalCommand": "no",
+        }
+        if self._known_hosts is not None:
+            options |= {"UserKnownHostsFile": self._known_hosts, "GlobalKnownHostsFile": os.devnull}
+        identity = []
+        if self._ssh_key is not None:
+            options |= {"IdentitiesOnly": "yes", "IdentityAgent": "none"}
+            identity = ["-F", os.devnull, "-i", str(self._ssh_key)]
+        return [
+            "ssh",
+            *(part for name, value in options.items() for part in ("-o", f"{name}={value}")),
+            *identity,
+        ]
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End what is left of the process and its helpers, and wait for it."""
+    _signal_group(process)
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):  # it died before it read everything
+                pipe.close()
+
+
+def _signal_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

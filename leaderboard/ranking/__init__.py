@@ -1,0 +1,32 @@
+"""Which submission counts, the dynamic rank, how sure it is, and the board that follows."""
+
+from leaderboard.ranking import board
+from leaderboard.ranking.assessment import Assessment, assess, figures, fold_table
+from leaderboard.ranking.board import fingerprint, from_json, next_board, to_json
+from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
+from leaderboard.ranking.selection import complete, counts, mean_quality
+from leaderboard.ranking.stability import middle_half
+from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, standard_errors
+
+__all__ = [
+    "LARGEST",
+    "REPLICATES",
+    "Assessment",
+    "FoldTable",
+    "Ranking",
+    "assess",
+    "board",
+    "complete",
+    "counts",
+    "figures",
+    "fingerprint",
+    "fold_table",
+    "from_json",
+    "mean_quality",
+    "middle_half",
+    "next_board",
+    "rank",
+    "standard_errors",
+    "task_weights",
+    "to_json",
+]

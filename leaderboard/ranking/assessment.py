@@ -1,0 +1,168 @@
+"""Everything that can be said about one phase now: who contends, how they rank and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaderboard.figures import Figures, Flips, RowFigures
+from leaderboard.ranking.dynamic_rank import Ranking, rank
+from leaderboard.ranking.selection import Contender, counted, quality_scores
+from leaderboard.ranking.stability import LeftOut, View, leave_one_out, views
+from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, Uncertainty, bootstrap, tie_groups
+from leaderboard.snapshot import PhaseSnapshot
+from scoring.errors import OrganizerError
+
+DIGITS = 6  # of resampled figures; more would be noise of the resampling
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """One phase's contenders in board order, with every figure about them.
+
+    Attributes:
+        tasks: T task identifiers, sorted.
+        contenders: P of them, from the top of the board to its bottom.
+        quality: P x T quality scores.
+        ranking: The official standings.
+        uncertainty: Of the same contenders.
+        groups: P tie groups.
+        views: Stable views.
+        left_out: Sensitivity to single contenders.
+    """
+
+    tasks: tuple[str, ...]
+    contenders: tuple[Contender, ...]
+    quality: NDArray[np.float64]
+    ranking: Ranking
+    uncertainty: Uncertainty
+    groups: tuple[int, ...]
+    views: tuple[View, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment | None:
+    """Select, rank and resample a phase; None while nobody contends.
+
+    Raises:
+        OrganizerError: If contenders were scored over different numbers of folds, so that they cannot be compared.
+    """
+    contenders = counted(phase)
+    if not contenders:
+        return None
+    tasks = tuple(sorted(phase.row_sets))
+    _, ranking = _ranked(phase, tasks, contenders)
+    # Ranked once more in board order: it is cheap, and every array then has the same rows.
+    contenders = tuple(contenders[index] for index in ranking.order)
+    quality, ranking = _ranked(phase, tasks, contenders)
+    weighs = np.array([contender.weighs(phase.rules) for contender in contenders])
+    numbered = np.array([contender.numbered for contender in contenders])
+    ghost_task = phase.rules.ghost_task
+    uncertainty = bootstrap(
+        fold_table(phase, tasks, contenders),
+        epsilon=phase.rules.epsilon,
+        weighs=weighs,
+        numbered=numbered,
+        ghost_task=ghost_task,
+        replicates=replicates,
+    )
+    groups = tie_groups(range(len(contenders)), numbered.tolist(), uncertainty.beats)
+    return Assessment(
+        tasks=tasks,
+        contenders=contenders,
+        quality=quality,
+        ranking=ranking,
+        uncertainty=uncertainty,
+        groups=tuple(groups[index] for index in range(len(contenders))),
+        views=views(quality, weighs=weighs, numbered=numbered, official=ranking.ranks),
+        left_out=leave_one_out(quality, weighs=weighs, numbered=numbered, ghost_task=ghost_task),
+    )
+
+
+def figures(assessment: Assessment) -> Figures:
+    """Return what a board keeps for its organizer."""
+    pks = [contender.entry.submission for contender in assessment.contenders]
+    return Figures(
+        tasks=assessment.tasks,
+        weights=dict(zip(assessment.tasks, assessment.ranking.weights, strict=True)),
+        replicates=assessment.uncertainty.replicates,
+        rows=tuple(_row(assessment, index) for index in range(len(pks))),
+        tau={view.name: view.tau for view in assessment.views},
+        leave_one_out=tuple(
+            Flips(
+                submission=pks[left.entry],
+                flips=tuple((pks[ahead], pks[behind]) for ahead, behind in left.flips),
+            )
+            for left in assessment.left_out
+            if left.flips
+        ),
+    )
+
+
+def _row(assessment: Assessment, index: int) -> RowFigures:
+    tasks, ranking, luck = assessment.tasks, assessment.ranking, assessment.uncertainty
+    contender = assessment.contenders[index]
+    team_key, method = contender.key
+    interval = luck.q_intervals[index]
+    last = index + 1 == len(assessment.contenders)
+    scores = {view.name: view.scores[index] for view in assessment.views}
+    return RowFigures(
+        submission=contender.entry.submission,
+        team_key=team_key,
+        method=method,
+        q=dict(zip(tasks, assessment.quality[index].tolist(), strict=True)),
+        weighted_rank=ranking.weighted_ranks[index],
+        task_ranks=dict(zip(tasks, ranking.task_ranks[index], strict=True)),
+        q_interval=None if interval is None else (round(interval[0], DIGITS), round(interval[1], DIGITS)),
+        rank_interval=luck.rank_intervals[index],
+        p_first=luck.p_first[index],
+        p_top3=luck.p_top3[index],
+        swap_with_next=None if last else float(luck.beats[index + 1, index]),
+        mean_rank=scores["mean_rank"],
+        borda=scores["borda"],
+        iqm=scores["iqm"],
+        rank_by={view.name: view.ranks[index] for view in assessment.views},
+    )
+
+
+def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[Contender]) -> FoldTable:
+    """Arrange the contenders' fold scores for the bootstrap.
+
+    Raises:
+        OrganizerError: If the numbers of folds differ where they must not.
+    """
+    columns = []
+    folds_of: dict[str, int] = {}
+    for task in tasks:
+        scores = [contender.entry.scores[task] for contender in contenders]
+        folds = folds_of.setdefault(phase.row_sets[task], len(scores[0]))
+        if any(len(row) != folds for row in scores):
+            raise OrganizerError(
+                f"Submissions of phase {phase.codename} were scored over different numbers of folds and cannot be compared.",
+                cure="Score the phase anew with `challenge rescore`.",
+                code="board.folds_differ",
+            )
+        columns.append(np.array(scores, np.float64))
+    return FoldTable(
+        row_sets=tuple(phase.row_sets[task] for task in tasks), folds=tuple(columns), seed=phase.codename
+    )
+
+
+def _ranked(
+    phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[Contender]
+) -> tuple[NDArray[np.float64], Ranking]:
+    epsilon = phase.rules.epsilon
+    quality = np.array(
+        [quality_scores(contender.entry, tasks, epsilon) for contender in contenders], np.float64
+    )
+    ranking = rank(
+        quality,
+        weighs=np.array([contender.weighs(phase.rules) for contender in contenders]),
+        numbered=np.array([contender.numbered for contender in contenders]),
+        ghost_task=phase.rules.ghost_task,
+        tie_breaks=[(contender.entry.submitted_at, contender.entry.submission) for contender in contenders],
+    )
+    return quality, ranking

@@ -1,0 +1,236 @@
+"""The next state of a phase's board, if there is one.
+
+A board is made only when something a reader can see has changed: a rank, a name, mean Q to the printed digit, a tie group, a count or date
+of public submissions, a flag, the order of rows. Private submissions, failures and re-sends change none of it. Movement compares with the
+board before and does not count as content: otherwise each change would be followed by another that takes the arrows off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from leaderboard.figures import SCHEMA as FIGURES_SCHEMA
+from leaderboard.figures import KeptRules, Private, from_document, to_document
+from leaderboard.ranking.assessment import Assessment, assess, figures
+from leaderboard.ranking.selection import Contender, counted
+from leaderboard.ranking.uncertainty import REPLICATES
+from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Standing
+
+SCHEMA = 1
+_FIELDS = tuple(field.name for field in fields(Standing))
+
+
+def next_board(
+    phase: PhaseSnapshot, history: Sequence[Board], *, at: datetime, replicates: int = REPLICATES
+) -> Board | None:
+    """Return the board that follows ``history``, or None if no public row changed.
+
+    Pure: equal arguments give equal boards, whatever the order of the entries. Cheap when nothing changed.
+
+    Args:
+        phase: Everything that decides the board now.
+        history: The phase's boards so far, oldest first; only the last one is read.
+        at: Time of making, aware.
+        replicates: Of the bootstrap that makes intervals and tie groups.
+
+    Raises:
+        OrganizerError: If the entries cannot be compared, see :func:`leaderboard.ranking.assessment.assess`.
+        ValueError: If ``at`` is naive.
+    """
+    if at.tzinfo is None:
+        raise ValueError("a board is made at an aware time")
+    before = history[-1] if history else None
+    content = fingerprint(phase, counted(phase), replicates)
+    if before is not None and before.private.fingerprint == content:
+        return None
+    assessment = assess(phase, replicates=replicates)
+    standings = () if assessment is None else _standings(assessment, before)
+    unchanged = () if before is None else _content(before.standings, phase.rules.decimals)
+    if _content(standings, phase.rules.decimals) == unchanged:
+        return None
+    known = set() if before is None else {standing.submission for standing in before.standings}
+    return Board(
+        phase=phase.codename,
+        sequence=1 if before is None else before.sequence + 1,
+        made_at=at,
+        triggers=tuple(sorted({standing.submission for standing in standings} - known)),
+        standings=standings,
+        private=Private(
+            fingerprint=content,
+            rules=KeptRules(
+                baselines_weigh=phase.rules.baselines_weigh,
+                decimals=phase.rules.decimals,
+                ghost_task=phase.rules.ghost_task,
+            ),
+            figures=None if assessment is None else figures(assessment),
+        ),
+    )
+
+
+def _standings(assessment: Assessment, before: Board | None) -> tuple[Standing, ...]:
+    old = {} if before is None else {standing.key: standing for standing in before.standings}
+    old_quality = {} if before is None else before.private.quality
+    standings = []
+    for index, contender in enumerate(assessment.contenders):
+        entry, ranking = contender.entry, assessment.ranking
+        team_key, method = contender.key
+        quality = dict(zip(assessment.tasks, assessment.quality[index].tolist(), strict=True))
+        rank = ranking.ranks[index]
+        move, kind = movement(
+            rank, entry.submission, quality, old.get(contender.key), old_quality.get(contender.key)
+        )
+        standings.append(
+            Standing(
+                rank=rank,
+                rank_by_mean=ranking.ranks_by_mean[index],
+                team_key=team_key,
+                team=contender.name,
+                submission=entry.submission,
+                q_mean=ranking.means[index],
+                baseline=entry.baseline,
+                eligible=entry.eligible,
+                group=assessment.groups[index],
+                submissions=contender.submissions,
+                last_submitted_at=contender.last_submitted_at,
+                move=move,
+                move_kind=kind,
+                method=method,
+            )
+        )
+    return tuple(standings)
+
+
+def movement(
+    rank: int,
+    submission: int,
+    quality: Mapping[str, float],
+    before: Standing | None,
+    quality_before: Mapping[str, float] | None,
+) -> tuple[int, MoveKind]:
+    """Say how far a row moved and why: own if its scores changed in a task that both boards know, else passive.
+
+    A team that sends the same embeddings again has not moved itself, and neither has one whose phase got another task.
+    """
+    if before is None:
+        return 0, MoveKind.NEW
+    if before.rank == rank:
+        return 0, MoveKind.NONE
+    if quality_before is None:
+        own = before.submission != submission
+    else:
+        own = any(quality_before.get(task, score) != score for task, score in quality.items())
+    return before.rank - rank, MoveKind.OWN if own else MoveKind.PASSIVE
+
+
+def _content(standings: Sequence[Standing], decimals: int) -> tuple[object, ...]:
+    """Return what a reader can see of the rows, without movement."""
+    return tuple(
+        (
+            standing.key,
+            standing.rank,
+            standing.rank_by_mean,
+            standing.team,
+            standing.submission,
+            round(standing.q_mean, decimals),
+            standing.baseline,
+            standing.eligible,
+            standing.group,
+            standing.submissions,
+            standing.last_submitted_at,
+        )
+        for standing in standings
+    )
+
+
+def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replicates: int) -> str:
+    """Hash everything that decides a board, so that an unchanged phase is recognised without being ranked again."""
+    digest = hashlib.sha256()
+
+    def add(*values: object) -> None:
+        text = repr(values).encode("utf-8", "backslashreplace")
+        digest.update(len(text).to_bytes(8, "big") + text)
+
+    rules = phase.rules
+    add(
+        FIGURES_SCHEMA,
+        phase.codename,
+        replicates,
+        rules.epsilon,
+        rules.baselines_weigh,
+        rules.ghost_task,
+        rules.decimals,
+    )
+    add(sorted(phase.row_sets.items()))
+    for contender in contenders:
+        entry = contender.entry
+        add(contender.key, contender.name, entry.submission, entry.baseline, entry.eligible)
+        add(contender.submissions, contender.last_submitted_at.timestamp(), entry.submitted_at.timestamp())
+        for task in sorted(phase.row_sets):
+            folds = entry.scores[task]
+            digest.update(struct.pack(f"<q{len(folds)}d", len(folds), *folds))
+    return digest.hexdigest()
+
+
+def to_json(board: Board) -> str:
+    """Write a board as one line of JSON with sorted keys; floats come back exactly."""
+    document = {
+        "schema": SCHEMA,
+        "phase": board.phase,
+        "sequence": board.sequence,
+        "made_at": board.made_at.isoformat(),
+        "triggers": list(board.triggers),
+        "standings": [_standing_to_json(standing) for standing in board.standings],
+        "private": to_document(board.private),
+    }
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> Board:
+    """Read what :func:`to_json` wrote.
+
+    Raises:
+        ValueError: If the text is not JSON or has another schema version.
+    """
+    document = json.loads(text)
+    if document.get("schema") != SCHEMA:
+        raise ValueError(f"board schema {document.get('schema')} is not {SCHEMA}")
+    return Board(
+        phase=document["phase"],
+        sequence=document["sequence"],
+        made_at=datetime.fromisoformat(document["made_at"]),
+        triggers=tuple(document["triggers"]),
+        standings=tuple(_standing_from_json(standing) for standing in document["standings"]),
+        private=from_document(document["private"]),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _standing_to_json(standing: Standing) -> dict[str, Any]:
+    return {
+        **{name: getattr(standing, name) for name in _FIELDS},
+        "last_submitted_at": standing.last_submitted_at.isoformat(),
+        "move_kind": standing.move_kind.value,
+    }
+
+
+def _standing_from_json(document: Mapping[str, Any]) -> Standing:
+    return Standing(
+        **{
+            **document,
+            "team": sys.intern(document["team"]),  # many boards hold the same names and moments
+            "last_submitted_at": _moment(document["last_submitted_at"]),
+            "move_kind": MoveKind(document["move_kind"]),
+        }
+    )

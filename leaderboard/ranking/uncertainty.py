@@ -1,0 +1,336 @@
+"""How much of a board is luck of the splits: one seeded bootstrap over folds.
+
+Fold indices are resampled once per row set. Its tasks and all entries share them, because they share the splits; different row sets are
+resampled independently. A failed fold travels with its index: wherever it is drawn, that cell goes without it. Each replicate recomputes
+quality scores, weights and ranks with the code of the official ranking.
+
+What it covers: the random splits (and the training noise within them). What it does not: the K training sets overlap, so the real spread
+over fresh data is wider than any resampling of folds can show, and picking the best of several submissions favours lucky ones.
+
+The interval of mean Q is studentised (bootstrap-t). The plain percentile interval is not honest here: the population standard deviation
+in Q is biased low in every resample once more, and in simulations with known truth it covered 82-90 % instead of 95 % at K = 200 and next
+to nothing at K = 4. Dividing each replicate's error by its own standard error (from Q's influence function) repairs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaderboard.ranking.dynamic_rank import final_ranks, task_ranks, task_weights, weighted_ranks
+from scoring.quality import quality_of_moments
+
+Floats = NDArray[np.float64]
+
+REPLICATES = 2000
+CHUNK = 100  # replicates at a time, at most: 100 teams x 20 tasks x 200 folds then stay below 200 MB
+# OpenBLAS multiplies on several threads from here on. Boards are made while scoring keeps every core busy, and waiting for a thread that
+# gets no core cost ten times what it saved, so products are cut to stay below.
+SERIAL_PRODUCT = 2**18  # multiply-adds
+BLOCK = 8  # columns of a product
+GROUP = 10  # entries whose influences are in memory at a time: with 50 replicates of 200 folds they stay in a core's own cache
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldTable:
+    """Fold scores of P entries in T tasks.
+
+    Attributes:
+        row_sets: T row-set hashes; tasks with equal ones share splits.
+        folds: T arrays of P x K scores, NaN where a fold failed; K is the same within a row set.
+        seed: Text that decides the resampling together with the row-set hash. It names the phase, not the contents, so that two boards of
+            a phase are compared on the same replicates and an untouched pair of teams keeps its figures as far as the weights allow.
+    """
+
+    row_sets: tuple[str, ...]
+    folds: tuple[Floats, ...]
+    seed: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uncertainty:
+    """What the replicates say, entries in the order of the table.
+
+    Attributes:
+        replicates: Their number.
+        q_intervals: 95 % interval of mean Q; None where there are too few folds to tell.
+        rank_intervals: Smallest and largest rank after cutting 2.5 % of the replicates off each end.
+        p_first: Share of replicates in which the entry has rank 1 (ties count for each).
+        p_top3: The same for ranks 1 to 3.
+        beats: P x P shares of replicates in which the row's entry has the strictly better weighted rank than the column's.
+    """
+
+    replicates: int
+    q_intervals: tuple[tuple[float, float] | None, ...]
+    rank_intervals: tuple[tuple[int, int], ...]
+    p_first: tuple[float, ...]
+    p_top3: tuple[float, ...]
+    beats: Floats
+
+
+def bootstrap(
+    table: FoldTable,
+    *,
+    epsilon: float,
+    weighs: NDArray[np.bool_],
+    numbered: NDArray[np.bool_],
+    ghost_task: float = 0.0,
+    replicates: int = REPLICATES,
+) -> Uncertainty:
+    """Resample folds and rank every replicate.
+
+    Raises:
+        ValueError: If there is no task, tasks on one row set have different numbers of folds, or a cell has no finite score.
+    """
+    row_sets = _row_sets(table)
+    entries, tasks = len(weighs), len(table.folds)
+    observed = _evaluate(row_sets, None, epsilon, tasks)
+    errors = np.empty((replicates, entries))
+    ranks = np.empty((replicates, entries), np.int32)
+    beats = np.zeros((entries, entries))
+    drawn = [row_set.draw(table.seed, replicates) for row_set in row_sets]
+    for part in _chunks(replicates, row_sets):
+        quality, squared_error = _evaluate(row_sets, [counts[part] for counts in drawn], epsilon, tasks)
+        weights = task_weights(quality, weighs, ghost_task)
+        weighted = weighted_ranks(task_ranks(quality, weighs), weights)
+        ranks[part] = final_ranks(weighted, numbered)
+        beats += (weighted[:, :, None] < weighted[:, None, :]).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors[part] = (quality.mean(axis=-1) - observed[0].mean(axis=-1)) / np.sqrt(squared_error)
+    low, high = np.quantile(
+        ranks, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0, method="inverted_cdf"
+    )
+    return Uncertainty(
+        replicates=replicates,
+        q_intervals=tuple(
+            _interval(
+                float(mean), float(variance), errors[:, index], min(row_set.fewest for row_set in row_sets)
+            )
+            for index, (mean, variance) in enumerate(
+                zip(observed[0][0].mean(axis=-1), observed[1][0], strict=True)
+            )
+        ),
+        rank_intervals=tuple(zip(low.astype(int).tolist(), high.astype(int).tolist(), strict=True)),
+        p_first=tuple((ranks <= 1).mean(axis=0).tolist()),
+        p_top3=tuple((ranks <= 3).mean(axis=0).tolist()),
+        beats=beats / replicates,
+    )
+
+
+def standard_errors(table: FoldTable, epsilon: float) -> Floats:
+    """Return the standard error of each cell's quality score over the splits, P x T, from Q's influence function."""
+    columns = []
+    for name, folds in zip(table.row_sets, table.folds, strict=True):
+        alone = _row_sets(FoldTable(row_sets=(name,), folds=(folds,), seed=table.seed))
+        columns.append(np.sqrt(_evaluate(alone, None, epsilon, 1)[1][0]))
+    return np.stack(columns, axis=1)
+
+
+def tie_groups(order: Sequence[int], numbered: Sequence[bool], beats: Floats) -> dict[int, int]:
+    """Put neighbours that cannot be told apart into groups.
+
+    Going down the board an entry joins the group above unless the group's first beats it in at least 95 % of the replicates. Entries
+    without a number open no group that a team could join: such a one belongs to the group above it, or, if that is clearly better, to
+    what comes below.
+
+    Args:
+        order: Entry indices from the top of the board.
+        numbered: Per entry index, whether it competes.
+        beats: From :class:`Uncertainty`.
+
+    Returns:
+        Entry index to 1-based group.
+    """
+    groups: dict[int, int] = {}
+    group, first = 0, -1
+    for index in order:
+        apart = first < 0 or beats[first, index] >= CONFIDENCE
+        if apart and numbered[index]:
+            group, first = group + 1, index
+            apart = False
+        groups[index] = group + 1 if apart else group
+    return groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RowSet:
+    """The scores of one row set's tasks centred and cut to a grid on which sums are exact.
+
+    Sums of grid values times small counts need no rounding, so replicates come out equal to the last bit whatever the order in which a
+    linear-algebra library adds, and two entries with equal fold scores tie in every replicate.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    centre: Floats  # P x T
+    scores: Floats  # P x T x K, 0 where failed
+    finite: Floats  # P x T x K, 1 or 0
+    first: Floats  # blocks of the scores
+    second: Floats  # blocks of their squares
+    present: Floats  # blocks of finite
+    powers: Floats  # P x 3T x K: squared scores, scores, finite
+
+    @property
+    def folds(self) -> int:
+        return int(self.scores.shape[-1])
+
+    @property
+    def fewest(self) -> int:
+        """The least number of finite folds in a cell."""
+        return int(self.finite.sum(axis=-1).min())
+
+    def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
+        """Return how often each fold is drawn in each replicate: R x K counts."""
+        digest = hashlib.sha256(f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}".encode()).digest()
+        # RandomState, because its stream is frozen; Generator's may change with NumPy.
+        random = np.random.RandomState(np.frombuffer(digest, np.uint32))
+        index = random.randint(0, self.folds, size=(replicates, self.folds))
+        index += self.folds * np.arange(replicates)[:, None]
+        counts = np.bincount(index.ravel(), minlength=replicates * self.folds)
+        return counts.reshape(replicates, self.folds).astype(np.uint16)
+
+
+def _row_sets(table: FoldTable) -> list[_RowSet]:
+    if not table.folds:
+        raise ValueError("a bootstrap needs at least one task")
+    columns: dict[str, list[int]] = {}
+    for column, name in enumerate(table.row_sets):
+        columns.setdefault(name, []).append(column)
+    return [
+        _row_set(name, of, [table.folds[column] for column in of]) for name, of in sorted(columns.items())
+    ]
+
+
+def _row_set(name: str, columns: Sequence[int], folds: Sequence[Floats]) -> _RowSet:
+    if len({scores.shape for scores in folds}) != 1:
+        raise ValueError("tasks on one row set have the same number of folds")
+    scores = np.stack(folds, axis=1)  # P x T x K
+    finite = np.isfinite(scores)
+    number = finite.sum(axis=-1)
+    if not number.all():
+        raise ValueError("a cell has no finite fold score")
+    centre = np.where(finite, scores, 0.0).sum(axis=-1) / number
+    centred = np.where(finite, scores - centre[..., None], 0.0)
+    first = _on_grid(centred)
+    return _RowSet(
+        name=name,
+        columns=tuple(columns),
+        centre=centre,
+        scores=first,
+        finite=finite.astype(np.float64),
+        first=_blocks(first),
+        second=_blocks(_on_grid(first**2)),
+        present=_blocks(finite.astype(np.float64)),
+        powers=np.concatenate([first**2, first, finite], axis=1),
+    )
+
+
+def _on_grid(values: Floats) -> Floats:
+    """Round to multiples of a power of two so coarse that K counted summands fit into a double's 53 bits."""
+    largest = np.abs(values).max(axis=-1, keepdims=True) * values.shape[-1]
+    _, exponent = np.frexp(largest)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(values, 52 - exponent)), exponent - 52))
+
+
+def _blocks(values: Floats) -> Floats:
+    """Lay P x T x K values out as B blocks of K x BLOCK, the last one filled up with zeros."""
+    rows = values.reshape(-1, values.shape[-1])
+    filled = np.pad(rows, ((0, -len(rows) % BLOCK), (0, 0)))
+    return np.ascontiguousarray(filled.reshape(-1, BLOCK, rows.shape[1]).transpose(0, 2, 1))
+
+
+def _totals(counts: Floats, blocks: Floats, shape: tuple[int, ...]) -> Floats:
+    """Sum values over folds as often as they were drawn: R x K counts and blocks to R x P x T."""
+    products = np.matmul(counts, blocks).transpose(1, 0, 2).reshape(len(counts), -1)
+    return np.asarray(products[:, : math.prod(shape)].reshape(len(counts), *shape))
+
+
+def _evaluate(
+    row_sets: Sequence[_RowSet], drawn: Sequence[NDArray[np.uint16]] | None, epsilon: float, tasks: int
+) -> tuple[Floats, Floats]:
+    """Return quality scores R x P x T and squared standard errors of mean Q, R x P; without ``drawn`` those observed (R = 1)."""
+    entries = len(row_sets[0].centre)
+    replicates = 1 if drawn is None else len(drawn[0])
+    quality, squared_error = np.empty((replicates, entries, tasks)), np.zeros((replicates, entries))
+    for position, row_set in enumerate(row_sets):
+        counts = np.ones((1, row_set.folds)) if drawn is None else drawn[position].astype(np.float64)
+        moments = _moments(row_set, counts)
+        mean, std = row_set.centre + moments.shift, np.sqrt(moments.variance)
+        quality[..., list(row_set.columns)] = quality_of_moments(mean, std, epsilon)
+        squared_error += _squared_error(row_set, counts, moments, epsilon) / tasks**2
+    return quality, squared_error
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Moments:
+    """Of each cell's drawn finite folds, R x P x T: their number, mean (of centred scores) and population variance."""
+
+    number: Floats
+    shift: Floats
+    variance: Floats
+
+
+def _moments(row_set: _RowSet, counts: Floats) -> _Moments:
+    """Average over drawn folds; a cell of which every drawn fold had failed keeps its observed mean and spread in that replicate."""
+    shape = row_set.centre.shape
+    number = _totals(counts, row_set.present, shape)
+    lost = number == 0
+    number[lost] = 1
+    shift = _totals(counts, row_set.first, shape) / number
+    variance = np.maximum(_totals(counts, row_set.second, shape) / number - shift**2, 0.0)
+    if lost.any():
+        observed = (row_set.scores**2).sum(axis=-1) / row_set.finite.sum(axis=-1)
+        variance = np.where(lost, observed, variance)
+    return _Moments(number=number, shift=shift, variance=variance)
+
+
+def _squared_error(row_set: _RowSet, counts: Floats, moments: _Moments, epsilon: float) -> Floats:
+    """Return the squared standard error of the row set's sum of Q, R x P, from Q's influence function.
+
+    With x a fold's score less the mean, v the variance and s its root, a fold moves Q by slope * x - bend * (x**2 - v), where
+    slope = 100 e / (s + e) and bend = 50 e * mean / (s (s + e)**2). Tasks on one row set are summed within each fold first, so that
+    their correlation counts.
+    """
+    number, shift, variance = moments.number, moments.shift, moments.variance
+    mean, std = row_set.centre + shift, np.sqrt(variance)
+    slope = 100.0 * epsilon / (std + epsilon)
+    bend = np.divide(50.0 * epsilon * mean, std * (std + epsilon) ** 2, out=np.zeros_like(std), where=std > 0)
+    # As a polynomial of the centred scores: bent * x**2 + sloped * x + constant, each over the number of folds.
+    bent = -bend / number
+    sloped = (slope + 2.0 * bend * shift) / number
+    constant = (-slope * shift - bend * shift**2 + bend * variance) / number
+    coefficients = np.concatenate([bent, sloped, constant], axis=-1).transpose(1, 0, 2)  # P x R x 3T
+    roots = np.sqrt(counts)
+    entries = len(row_set.centre)
+    errors = np.empty((len(counts), entries))
+    for start in range(0, entries, GROUP):
+        some = slice(start, start + GROUP)
+        influence = np.matmul(coefficients[some], row_set.powers[some])  # P x R x K
+        influence *= roots
+        errors[:, some] = np.vecdot(influence, influence).T
+    return errors
+
+
+def _interval(mean: float, variance: float, errors: Floats, fewest: int) -> tuple[float, float] | None:
+    if fewest < 2:
+        return None
+    usable = errors[np.isfinite(errors)]
+    if variance == 0.0:
+        return (mean, mean)
+    if len(usable) * 2 < len(errors):
+        return None
+    low, high = np.quantile(usable, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return (float(mean - high * np.sqrt(variance)), float(mean - low * np.sqrt(variance)))
+
+
+def _chunks(replicates: int, row_sets: Sequence[_RowSet]) -> Iterator[slice]:
+    widest = max(row_set.folds * max(BLOCK, 3 * len(row_set.columns)) for row_set in row_sets)
+    size = min(CHUNK, max(10, SERIAL_PRODUCT // widest))
+    for start in range(0, replicates, size):
+        yield slice(start, min(start + size, replicates))

@@ -1,0 +1,28 @@
+"""Everything that is published: a site in, the bytes of its files out."""
+
+from leaderboard.rendering.assets import templates
+from leaderboard.rendering.commit_message import commit_message, plain
+from leaderboard.rendering.files import render
+from leaderboard.rendering.history import unrecorded, update_history
+from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
+from leaderboard.rendering.readme import BEGIN, END
+from leaderboard.rendering.rows import Row, public_rows
+from leaderboard.rendering.shown import file_stems
+
+__all__ = [
+    "BEGIN",
+    "END",
+    "Row",
+    "commit_message",
+    "csv_cell",
+    "csv_text",
+    "display_name",
+    "file_stems",
+    "markdown",
+    "plain",
+    "public_rows",
+    "render",
+    "templates",
+    "unrecorded",
+    "update_history",
+]

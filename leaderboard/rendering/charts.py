@@ -1,0 +1,294 @@
+"""The two figures below every board: how the ranks came about, and when submissions arrived.
+
+They are written as SVG by a template instead of through Vega: they are redrawn with every publication, where starting a chart engine
+would cost a second each time; the same shapes serve README.md (two files with fixed colours) and the page (one figure that follows the
+reader's colour scheme and can be reached by keyboard); and their bytes depend on nothing but the boards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import pairwise
+from unicodedata import east_asian_width
+
+from leaderboard.rendering.assets import templates
+from leaderboard.rendering.rows import Row
+from leaderboard.snapshot import Board, MoveKind, RowKey
+
+LANES = 20  # entries drawn; more lines cannot be told apart
+COLUMNS = 90  # states drawn; a longer history is thinned, and its moves kept
+# Entries from the top that have a colour of their own; the others are grey, and every line is labelled.
+COLOURS = 7
+LABEL = 23  # half-width characters of a name next to its line
+
+# Whole numbers: short paths, figures that compress well.
+_WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 34, 226, 27, 26
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """One entry's way through the ranks, as SVG path data.
+
+    Attributes:
+        number: The entry's place on the newest board, from 0; links the line to its table row.
+        colour: Index of its colour, or -1 for grey.
+        run: Stretches without a move.
+        own: Moves with a new submission of its own.
+        passive: Moves that others caused.
+        dots: Own submissions.
+    """
+
+    number: int
+    colour: int
+    team: str
+    label: str
+    rank: int | None
+    baseline: bool
+    y: int
+    run: str
+    own: str
+    passive: str
+    dots: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evolution:
+    """The bump chart of one phase."""
+
+    width: int
+    height: int
+    right: int
+    lanes: tuple[Lane, ...]
+    ticks: tuple[tuple[float, str], ...]
+    shown: int
+    total: int
+    updates: int
+
+    @property
+    def summary(self) -> str:
+        """What the figure says, for those who do not see it."""
+        top = ", ".join(f"{lane.rank} {lane.team}" for lane in self.lanes if lane.rank)
+        kept = "" if self.shown == self.total else f", the first {self.shown} of {self.total} entries"
+        return f"Rank of the entries after each of {self.updates} updates of the board{kept}. Newest order: {top}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """Submissions that came to count in one span of days."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    count: int
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submissions:
+    """The bar chart of one phase."""
+
+    width: float
+    height: float
+    bars: tuple[Bar, ...]
+    ticks: tuple[tuple[float, str], ...]
+    most: int
+    total: int
+    span: str
+
+
+def evolution_figures(title: str, chart: Evolution) -> tuple[bytes, bytes]:
+    """Return a phase's bump chart for README.md in light and in dark colours."""
+    template = templates().get_template("evolution.svg.j2")
+    light, dark = (template.render(chart=chart, dark=dark, title=title).encode() for dark in (False, True))
+    return light, dark
+
+
+def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
+    """Return the bump chart of a phase's boards, the last of which has these rows.
+
+    Lanes are places on the board, so entries that share a rank do not hide each other.
+    """
+    columns = _thinned(history)
+    width = _WIDTH - _LEFT - _RIGHT
+    xs = [_LEFT + round(width * place / max(len(columns) - 1, 1)) for place in range(len(columns))]
+    deepest = max(column.places.get(row.key, 1) for column in columns for row in rows[:LANES])
+    lowest = min(deepest, LANES + 1)  # who came from further down rises from the last lane
+    competing = [number for number, row in enumerate(rows[:LANES]) if not row.baseline][:COLOURS]
+    lanes = tuple(
+        _lane(
+            number,
+            row,
+            columns,
+            xs,
+            lowest=lowest,
+            colour=competing.index(number) if number in competing else -1,
+        )
+        for number, row in enumerate(rows[:LANES])
+    )
+    days = [(x, column.board.made_at.date()) for x, column in zip(xs, columns, strict=True)]
+    return Evolution(
+        width=_WIDTH,
+        height=_TOP + lowest * _STEP_Y + 24,
+        right=_WIDTH - _RIGHT,
+        lanes=lanes,
+        ticks=_day_ticks(days),
+        shown=len(lanes),
+        total=len(rows),
+        updates=len(history),
+    )
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A drawn state: the last board of a stretch, with what happened in the whole stretch."""
+
+    board: Board
+    places: dict[RowKey, int]
+    moves: dict[RowKey, MoveKind]
+    submitted: frozenset[RowKey]
+
+
+def _thinned(history: Sequence[Board]) -> list[_Column]:
+    stretch = -(-len(history) // COLUMNS)
+    first = len(history) % stretch or stretch  # the newest stretch is whole
+    ends = range(first, len(history) + 1, stretch)
+    columns, start = [], 0
+    for end in ends:
+        moves: dict[RowKey, MoveKind] = {}
+        submitted: set[RowKey] = set()
+        for board in history[start:end]:
+            triggers = frozenset(board.triggers)
+            for standing in board.standings:
+                if standing.submission in triggers:
+                    submitted.add(standing.key)
+                if standing.move_kind is MoveKind.OWN or (
+                    standing.move_kind is MoveKind.PASSIVE and standing.key not in moves
+                ):
+                    moves[standing.key] = standing.move_kind
+        places = {standing.key: place for place, standing in enumerate(history[end - 1].standings, 1)}
+        columns.append(_Column(history[end - 1], places, moves, frozenset(submitted)))
+        start = end
+    return columns
+
+
+def _lane(
+    number: int, row: Row, columns: Sequence[_Column], xs: list[int], *, lowest: int, colour: int
+) -> Lane:
+    """Draw one row's way; places below the lowest lane are drawn on it."""
+    track = [min(column.places[row.key], lowest) if row.key in column.places else None for column in columns]
+    run: list[str] = []
+    own: list[str] = []
+    passive: list[str] = []
+    dots: list[str] = []
+    start: int | None = None  # column where the stretch without a move began
+    for place, here in enumerate(track):
+        if here is None:
+            start = None
+            continue
+        if row.key in columns[place].submitted or (place and track[place - 1] is None):
+            dots.append(f"M{xs[place]} {_y(here)}h0")
+        before = track[place - 1] if place else None
+        if before is not None and before != here:
+            if start is not None and start < place - 1:
+                run.append(f"M{xs[start]} {_y(before)}h{xs[place - 1] - xs[start]}")
+            across, down = xs[place] - xs[place - 1], _y(here) - _y(before)
+            bend = f"M{xs[place - 1]} {_y(before)}c{across // 2} 0 {across // 2} {down} {across} {down}"
+            (own if columns[place].moves.get(row.key) is MoveKind.OWN else passive).append(bend)
+            start = place
+        elif start is None:
+            start = place
+    last = track[-1] or 1
+    if start is not None:
+        run.append(f"M{xs[start]} {_y(last)}H{_WIDTH - _RIGHT + 8}")
+    return Lane(
+        number=number,
+        colour=colour,
+        team=row.team,
+        label=_label(row.team),
+        rank=row.rank,
+        baseline=row.baseline,
+        y=_y(last),
+        run="".join(run),
+        own="".join(own),
+        passive="".join(passive),
+        dots="".join(dots),
+    )
+
+
+def _label(name: str) -> str:
+    """Cut a name to the room next to its line; wide characters take the room of two."""
+    room, shown = LABEL, ""
+    for char in name:
+        room -= 2 if east_asian_width(char) in "WF" else 1
+        if room < 0:
+            return shown[:-1].rstrip() + "…"
+        shown += char
+    return name
+
+
+def _y(place: int) -> int:
+    return _TOP + place * _STEP_Y - _STEP_Y // 2
+
+
+def _day_ticks(days: Sequence[tuple[float, date]]) -> tuple[tuple[float, str], ...]:
+    """Return the positions where a day begins, as many as can be read side by side."""
+    starts = [days[0]] + [after for before, after in pairwise(days) if after[1] != before[1]]
+    ticks: list[tuple[float, str]] = []
+    for x, day in starts:
+        if not ticks or x - ticks[-1][0] >= 64:
+            ticks.append((round(x, 1), f"{day.day} {day:%b}"))
+    return tuple(ticks)
+
+
+def submissions(history: Sequence[Board]) -> Submissions | None:
+    """Return how many scored public submissions each day (or week) brought; None if the boards say nothing about it."""
+    per_day: Counter[date] = Counter()
+    known: dict[RowKey, int] = {}
+    for board in history:
+        for standing in board.standings:
+            more = standing.submissions - known.get(standing.key, 0)
+            if more > 0:
+                # Several may have come between two boards; the last one's date is the best that is public.
+                per_day[min(standing.last_submitted_at, board.made_at).date()] += more
+            known[standing.key] = standing.submissions
+    if not per_day:
+        return None
+    first, last = min(per_day), max(per_day)
+    days = (last - first).days + 1
+    size = 1 if days <= 70 else 7 if days <= 490 else 28
+    bins = Counter(dict.fromkeys(range(-(-days // size)), 0))
+    for day, count in per_day.items():
+        bins[(day - first).days // size] += count
+    width, height, top, bottom, left = _WIDTH, 150.0, 18.0, 24.0, 34.0
+    step = min((width - left) / len(bins), 36.0)
+    most = max(bins.values())
+    starts = [(number, first + timedelta(days=number * size)) for number in sorted(bins)]
+    bars = []
+    for number, day in starts:
+        tall = (height - top - bottom) * bins[number] / most
+        label = f"{day.day} {day:%b %Y}" if size == 1 else f"{size} days from {day.day} {day:%b %Y}"
+        bars.append(
+            Bar(
+                x=round(left + number * step, 1),
+                y=round(height - bottom - tall, 1),
+                width=round(max(step - 3, 1), 1),
+                height=round(tall, 1),
+                count=bins[number],
+                label=label,
+            )
+        )
+    ticks = _day_ticks([(left + number * step, day) for number, day in starts])
+    span = {1: "day", 7: "week", 28: "four weeks"}[size]
+    return Submissions(
+        width=width,
+        height=height,
+        bars=tuple(bars),
+        ticks=ticks,
+        most=most,
+        total=sum(bins.values()),
+        span=span,
+    )

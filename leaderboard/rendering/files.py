@@ -1,0 +1,122 @@
+"""Everything that is published, as one pure function: a site in, the bytes of its files out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from leaderboard.rendering.assets import SCHEMA_NAME, SCHEMA_VERSION, schema_bytes
+from leaderboard.rendering.charts import evolution_figures
+from leaderboard.rendering.history import update_history
+from leaderboard.rendering.names import csv_cell, csv_text, display_name
+from leaderboard.rendering.page import render_page
+from leaderboard.rendering.readme import update_readme
+from leaderboard.rendering.rows import Row, minute, stamp
+from leaderboard.rendering.shown import ShownPhase, shown_phases
+from leaderboard.rendering.unlocked import unlocked_json
+from leaderboard.snapshot import Site
+
+# Of the CSV: the entries of the JSON, two under other names.
+CSV_COLUMNS = (
+    "position", "rank", "rank_by_mean", "team", "mean_q", "reliable", "group", "movement", "move_kind", "baseline", "eligible",
+    "submission", "submissions", "last_submission",
+)  # fmt: skip
+
+
+def render(site: Site, *, readme: bytes | None, history: bytes | None = None) -> dict[str, bytes]:
+    """Return path → content of every published file, paths relative to the root of the branch.
+
+    Pure and byte-stable: equal values give equal bytes, in any process. Before the reveal nothing in them depends on how many hidden
+    tasks there are; what ``site.publish`` or a revealed phase unlocks is added to ``index.html`` and the phase's JSON.
+
+    Args:
+        site: What to show.
+        readme: README.md as it is in the branch, so that the text around our block stays; None if there is none.
+        history: leaderboard/history.jsonl as it is in the branch, so that it is only appended to; None starts a new one.
+    """
+    phases = shown_phases(site)
+    files = {
+        "README.md": update_readme(readme, site.title, phases),
+        "index.html": render_page(site, phases),
+        "leaderboard/history.jsonl": update_history(history, site),
+        "leaderboard/badge.json": _badge(phases),
+        f"leaderboard/schema/{SCHEMA_NAME}": schema_bytes(),
+    }
+    for phase in phases:
+        files[f"leaderboard/{phase.stem}.json"] = _json(site, phase)
+        files[f"leaderboard/{phase.stem}.csv"] = _csv(phase.rows)
+        if phase.evolution:
+            light, dark = evolution_figures(phase.site.title, phase.evolution)
+            files[f"leaderboard/{phase.stem}-evolution-light.svg"] = light
+            files[f"leaderboard/{phase.stem}-evolution-dark.svg"] = dark
+    return dict(sorted(files.items()))
+
+
+def _json(site: Site, phase: ShownPhase) -> bytes:
+    board, rules, frozen_at = phase.board, phase.site.rules, phase.site.frozen_at
+    document: dict[str, object] = {
+        "$schema": f"schema/{SCHEMA_NAME}",
+        "version": SCHEMA_VERSION,
+        "challenge": site.title,
+        "link": site.link,
+        "phase": phase.stem,
+        "title": phase.site.title,
+        "frozen_at": stamp(frozen_at) if frozen_at else None,
+        "made_at": stamp(board.made_at) if board else None,
+        "sequence": board.sequence if board else 0,
+        "triggers": list(board.triggers) if board else [],
+        "rules": {
+            "ranking": "dynamic",
+            "selection": rules.selection.value,
+            "visibility": rules.visibility,
+            "baselines_weigh": rules.baselines_weigh,
+            "decimals": rules.decimals,
+            "eligible_if_scored_in": rules.eligible_if_scored_in,
+        },
+        "entries": [_entry(row) for row in phase.rows],
+    }
+    document |= unlocked_json(phase.unlocked)
+    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _entry(row: Row) -> dict[str, object]:
+    return {
+        "position": row.position,
+        "rank": row.rank,
+        "rank_by_mean": row.rank_by_mean,
+        "team": row.team,
+        "q_mean": float(row.q_text),
+        "reliable": row.reliable,
+        "group": row.group,
+        "move": row.move,
+        "move_kind": row.kind.value,
+        "baseline": row.baseline,
+        "eligible": row.eligible,
+        "submission": row.submission,
+        "submissions": row.submissions,
+        "last_submission": stamp(row.last_submitted_at),
+    }
+
+
+def _csv(rows: tuple[Row, ...]) -> bytes:
+    entries = (_entry(row) | {"team": csv_cell(row.team), "q_mean": row.q_text} for row in rows)
+    return csv_text(
+        CSV_COLUMNS,
+        ([str(v).lower() if isinstance(v, bool) else v for v in entry.values()] for entry in entries),
+    ).encode()
+
+
+def _badge(phases: Sequence[ShownPhase]) -> bytes:
+    """Return what shields.io's endpoint badge reads: who leads the last phase that has begun."""
+    message, colour = "no entries yet", "lightgrey"
+    for phase in phases:
+        if phase.board is None:
+            continue
+        title = display_name(phase.site.title)
+        competing = [row for row in phase.rows if row.rank is not None]
+        colour = "inactive" if phase.site.frozen_at else "blue"
+        message = f"{title}: {len(phase.rows)} entries, {minute(phase.board.made_at)[:10]}"
+        if competing:
+            message = f"{title}: {competing[0].team[:32]} {competing[0].q_text}"
+    badge = {"schemaVersion": 1, "label": "leaderboard", "message": message, "color": colour}
+    return (json.dumps(badge, ensure_ascii=False, indent=1) + "\n").encode()

@@ -1,0 +1,100 @@
+"""``leaderboard/history.jsonl``: one line per board, only ever appended to.
+
+A line holds the rows that changed since the board before it (all rows on the first), so the file grows with what happened and not with
+the number of teams; replaying the lines of a phase in order, with the team's name as the key, gives every board that was ever shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from leaderboard.rendering.rows import Row, public_rows, stamp
+from leaderboard.rendering.shown import file_stems
+from leaderboard.snapshot import Board, PhaseSite, Rules, Site
+
+VERSION = 1
+_OURS = re.compile(
+    rb'^\{"version":\d+,"phase":"([\w-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.MULTILINE | re.ASCII
+)
+
+
+def update_history(existing: bytes | None, site: Site) -> bytes:
+    """Return the history with the lines of new boards appended.
+
+    What is in the file is kept byte for byte; a board is known by phase, sequence and time, so a worker that starts with a new
+    database goes on below the old lines.
+    """
+    kept = existing or b""
+    if kept and not kept.endswith(b"\n"):
+        kept += b"\n"
+    known = _known(kept)
+    stems = file_stems(site)
+    fresh = sorted(
+        (stamp(board.made_at), place, board.sequence, line)
+        for place, phase in enumerate(site.phases)
+        for board, line in _lines(phase, stems[phase.codename], known)
+    )
+    return kept + b"".join(line + b"\n" for *_, line in fresh)
+
+
+def unrecorded(existing: bytes | None, site: Site) -> tuple[Board, ...]:
+    """Return the boards of a site that a history does not have yet: those that the next push publishes."""
+    known, stems = _known(existing or b""), file_stems(site)
+    return tuple(
+        board
+        for phase in site.phases
+        for board in phase.history
+        if (stems[phase.codename], board.sequence, stamp(board.made_at)) not in known
+    )
+
+
+def _known(history: bytes) -> set[tuple[str, int, str]]:
+    return {
+        (phase.decode(), int(sequence), made_at.decode())
+        for phase, sequence, made_at in _OURS.findall(history)
+    }
+
+
+def _lines(phase: PhaseSite, stem: str, known: set[tuple[str, int, str]]) -> Iterator[tuple[Board, bytes]]:
+    for place, board in enumerate(phase.history):
+        if (stem, board.sequence, stamp(board.made_at)) in known:
+            continue
+        rules = board.rules_then(phase.rules)
+        before = _table(phase.history[place - 1], rules) if place else {}
+        now = _table(board, rules)
+        line = {
+            "version": VERSION,
+            "phase": stem,
+            "sequence": board.sequence,
+            "made_at": stamp(board.made_at),
+            "triggers": list(board.triggers),
+            "changed": [facts for team, facts in now.items() if before.get(team) != facts],
+            "left": [team for team in before if team not in now],
+        }
+        yield board, json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _table(board: Board, rules: Rules) -> dict[str, dict[str, object]]:
+    return {row.team: _facts(row) for row in public_rows(board, rules)}
+
+
+def _facts(row: Row) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "submission": row.submission,
+        "team": row.team,
+        "position": row.position,
+        "rank": row.rank,
+        "rank_by_mean": row.rank_by_mean,
+        "q_mean": float(row.q_text),
+        "group": row.group,
+        "submissions": row.submissions,
+    }
+    if row.move:
+        facts |= {"move": row.move, "kind": row.kind.value}
+    if row.baseline:
+        facts["baseline"] = True
+    if not row.eligible:
+        facts["eligible"] = False
+    return facts

@@ -1,0 +1,122 @@
+"""The block of README.md that belongs to us, and nothing around it.
+
+The text between the two markers is rewritten; every other byte of the file stays as its authors left it. The block is plain
+GitHub-flavoured Markdown, with a ``<picture>`` for the light and the dark figure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from leaderboard.rendering.names import markdown
+from leaderboard.rendering.rows import Row, minute, movement
+from leaderboard.rendering.shown import ShownPhase
+
+BEGIN = "<!-- neuco-worker:begin -->"
+END = "<!-- neuco-worker:end -->"
+HEADER = (
+    "Rank",
+    "Movement",
+    "Team",
+    "Mean Q",
+    "By mean Q",
+    "Group",
+    "Submissions",
+    "Last submission",
+    "Notes",
+)
+ALIGNMENT = ("---:", ":---", ":---", "---:", "---:", "---:", "---:", ":---", ":---")
+
+_MARKER = re.compile(rb"^[ \t]*<!-- neuco-worker:(begin|end) -->[ \t]*\r?$", re.MULTILINE)
+
+
+def update_readme(existing: bytes | None, title: str, phases: Sequence[ShownPhase]) -> bytes:
+    """Return README.md with our block in its place.
+
+    Without a file one is made with the challenge's title; without markers the block is appended; the first closed pair of markers is
+    ours. A marker counts only on a line of its own, and an opening one without its end is left alone.
+    """
+    block = render_block(phases)
+    if existing is None or not existing.strip():
+        return f"# {markdown(title)}\n\n{block}\n".encode()
+    newline = "\r\n" if b"\r\n" in existing.split(b"\n", 1)[0] + b"\n" else "\n"
+    ours = block.replace("\n", newline).encode()
+    start = None
+    for match in _MARKER.finditer(existing):
+        if match.group(1) == b"begin":
+            start = match.start()
+        elif start is not None:
+            end = match.end() - (1 if match.group().endswith(b"\r") else 0)
+            return existing[:start] + ours + existing[end:]
+    gap = newline if existing.endswith(b"\n") else newline * 2
+    return existing + gap.encode() + ours + newline.encode()
+
+
+def render_block(phases: Sequence[ShownPhase]) -> str:
+    """Return the block with its markers, without a final newline."""
+    parts = [BEGIN]
+    shared = {phase.rules for phase in phases}
+    for phase in phases:
+        parts += ["", *_phase(phase)]
+        if len(shared) > 1:
+            parts += ["", f"**How the board of {markdown(phase.site.title)} is made**", "", *_rules(phase)]
+    if len(shared) == 1:
+        parts += ["", "**How this board is made**", "", *_rules(phases[0])]
+    page = "The same with search, history and the reason of every move: [index.html](index.html)."
+    parts += ["", page, "", END]
+    return "\n".join(parts)
+
+
+def _rules(phase: ShownPhase) -> list[str]:
+    return [f"- {line}" for line in phase.rules]
+
+
+def _phase(phase: ShownPhase) -> list[str]:
+    site, stem, board, rows = phase.site, phase.stem, phase.board, phase.rows
+    title = markdown(site.title)
+    heading = f"## {title}" if site.title == site.codename else f"## {title} (`{stem}`)"
+    closed = (
+        f"This phase is closed since {minute(site.frozen_at)}; its board is final." if site.frozen_at else ""
+    )
+    if board is None:
+        return [
+            heading,
+            "",
+            " ".join(filter(None, ("No submission has been scored in this phase yet.", closed))),
+        ]
+    said = f"{len(rows)} {'entry' if len(rows) == 1 else 'entries'}, last change {minute(board.made_at)}."
+    files = f"Data: [JSON](leaderboard/{stem}.json), [CSV](leaderboard/{stem}.csv), [history](leaderboard/history.jsonl)."
+    lines = [heading, "", " ".join(filter(None, (said, closed, files))), ""]
+    lines += [_line(HEADER), _line(ALIGNMENT), *(_line(_cells(row)) for row in rows)]
+    figure = f"leaderboard/{stem}-evolution"
+    lines += [
+        "",
+        "<picture>",
+        f'  <source media="(prefers-color-scheme: dark)" srcset="{figure}-dark.svg">',
+        f'  <img alt="Rank of every entry after each update of the board" src="{figure}-light.svg" width="100%">',
+        "</picture>",
+    ]
+    return lines
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        _number(row.rank),
+        movement(row),
+        markdown(row.team),
+        row.q_text,
+        _number(row.rank_by_mean),
+        str(row.group),
+        str(row.submissions),
+        minute(row.last_submitted_at),
+        ", ".join(row.notes),
+    )
+
+
+def _number(rank: int | None) -> str:
+    return "–" if rank is None else str(rank)
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,130 @@
+"""What may be shown of a board: the allow-list between a Board and every renderer.
+
+Renderers see rows, never standings: what is not in a :class:`Row` cannot reach a file by accident. A board's ``private`` figures are not
+read here at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from leaderboard.rendering.names import distinct_names
+from leaderboard.snapshot import Board, MoveKind, RowKey, Rules
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of a board as everybody may see it.
+
+    Attributes:
+        team: Display name, not yet escaped.
+        position: Line on the board, from 1.
+        rank: Rank number; None for baselines and entries out of competition, which keep their position and take no number away.
+        rank_by_mean: The same for the standing by mean Q.
+        q_text: Mean Q rounded to the phase's decimals.
+        reliable: False for a negative mean Q (paper, Section 3).
+        why: Why the rank moved, one sentence of plain text; empty if it did not.
+    """
+
+    position: int
+    rank: int | None
+    rank_by_mean: int | None
+    team: str
+    key: RowKey  # tells rows apart between boards; never printed
+    q_text: str
+    reliable: bool
+    group: int
+    submission: int
+    submissions: int
+    last_submitted_at: datetime
+    move: int
+    kind: MoveKind
+    baseline: bool
+    eligible: bool
+    why: str
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know to read the line right."""
+        notes = []
+        if self.baseline:
+            notes.append("baseline")
+        if not self.eligible:
+            notes.append("out of competition")
+        if not self.reliable:
+            notes.append("unreliable: mean Q below zero")
+        return tuple(notes)
+
+
+def rounded(q_mean: float, decimals: int) -> str:
+    """Return mean Q as it is printed everywhere; a rounded zero has no sign."""
+    text = f"{q_mean:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text
+
+
+def public_rows(board: Board, rules: Rules) -> tuple[Row, ...]:
+    """Return a board's rows in its order."""
+    names = distinct_names((standing.key, standing.team) for standing in board.standings)
+    triggers = frozenset(board.triggers)
+    causes = [names[standing.key] for standing in board.standings if standing.submission in triggers]
+    rows = []
+    for position, standing in enumerate(board.standings, 1):
+        text = rounded(standing.q_mean, rules.decimals)
+        rows.append(
+            Row(
+                position=position,
+                rank=standing.rank if standing.numbered else None,
+                rank_by_mean=standing.rank_by_mean if standing.numbered else None,
+                team=names[standing.key],
+                key=standing.key,
+                q_text=text,
+                reliable=not text.startswith("-"),
+                group=standing.group,
+                submission=standing.submission,
+                submissions=standing.submissions,
+                last_submitted_at=standing.last_submitted_at.astimezone(UTC),
+                move=standing.move,
+                kind=standing.move_kind,
+                baseline=standing.baseline,
+                eligible=standing.eligible,
+                why=_why(standing.move, standing.move_kind, causes),
+            )
+        )
+    return tuple(rows)
+
+
+def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
+    """Say in one sentence why an entry is where it is now."""
+    if kind is MoveKind.NEW:
+        return "New on the board."
+    if move == 0:
+        return ""
+    places = f"{abs(move)} place{'s' if abs(move) != 1 else ''} {'up' if move > 0 else 'down'}"
+    if kind is MoveKind.OWN:
+        return f"Moved {places} with its own new submission."
+    if not causes:
+        return f"Moved {places} because a rule or a listing changed; its own scores did not."
+    shown = ", ".join(f"“{name}”" for name in causes[:3]) + (
+        f" and {len(causes) - 3} more" if len(causes) > 3 else ""
+    )
+    return f"Moved {places} because of the submission{'s' if len(causes) > 1 else ''} of {shown}; its own scores did not change."
+
+
+def minute(moment: datetime) -> str:
+    """Return a moment for people: UTC, to the minute."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment for machines: RFC 3339, UTC, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def movement(row: Row) -> str:
+    """Return a row's movement in a few characters and one word."""
+    if row.kind is MoveKind.NEW:
+        return "new"
+    if row.move == 0:
+        return "–"
+    return f"{'▲' if row.move > 0 else '▼'} {abs(row.move)} {row.kind.value}"

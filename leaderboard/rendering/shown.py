@@ -1,0 +1,113 @@
+"""The phases of a site as every renderer sees them: made once, then rendered as Markdown, HTML, SVG, JSON and CSV."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from leaderboard.rendering.charts import Evolution, evolution
+from leaderboard.rendering.rows import Row, public_rows
+from leaderboard.rendering.unlocked import Unlocked, unlocked
+from leaderboard.snapshot import Board, PhaseSite, Selection, Site
+
+# Files of the folder that belong to no phase.
+RESERVED_STEMS = frozenset({"badge", "history", "schema", "index"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownPhase:
+    """One phase.
+
+    Attributes:
+        stem: Of its files' names.
+        board: The newest one; None if nobody is on it.
+        rows: Of that board.
+        rules: Five sentences that say how boards are made.
+        evolution: The bump chart; None without a board.
+        unlocked: What may be shown beyond the board.
+    """
+
+    site: PhaseSite
+    stem: str
+    board: Board | None
+    rows: tuple[Row, ...]
+    rules: tuple[str, ...]
+    evolution: Evolution | None
+    unlocked: Unlocked
+
+
+def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
+    """Return everything that renderers show of a site's phases."""
+    stems = file_stems(site)
+    return tuple(_shown(phase, stems[phase.codename], site.publish) for phase in site.phases)
+
+
+def _shown(phase: PhaseSite, stem: str, publish: frozenset[str]) -> ShownPhase:
+    board = phase.history[-1] if phase.history and phase.history[-1].standings else None
+    rows = public_rows(board, phase.rules) if board else ()
+    return ShownPhase(
+        site=phase,
+        stem=stem,
+        board=board,
+        rows=rows,
+        rules=rule_lines(phase),
+        evolution=evolution(phase.history, rows) if board else None,
+        unlocked=unlocked(phase, board, rows, publish) if board else Unlocked(),
+    )
+
+
+def file_stems(site: Site) -> dict[str, str]:
+    """Return phase codename → the stem of its file names, all different even where case does not count."""
+    stems: dict[str, str] = {}
+    taken: set[str] = set()
+    for phase in site.phases:
+        stem = re.sub(r"[^0-9A-Za-z_-]+", "-", phase.codename).strip("-") or "phase"
+        candidate, number = stem, 1
+        while candidate.lower() in taken | RESERVED_STEMS:
+            number += 1
+            candidate = f"{stem}-{number}"
+        taken.add(candidate.lower())
+        stems[phase.codename] = candidate
+    return stems
+
+
+def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
+    """Return the five sentences that say how this phase's board is made; plain text, without names."""
+    rules = phase.rules
+    counted = {
+        Selection.LAST: "A team's last scored public submission counts",
+        Selection.BEST: "A team's scored public submission with the highest mean Q counts",
+        Selection.CHOSEN: "For each team the scored public submission named by the organizers counts",
+    }[rules.selection]
+    visible = {
+        "at_submission": "whether it is public is what its author chose when submitting",
+        "current": "whether it is public is what its author chooses now",
+    }.get(rules.visibility, "the organizers decide which ones are public")
+    elsewhere = rules.eligible_if_scored_in
+    eligible = (
+        f" Teams without a score in the phase {elsewhere} are shown out of competition." if elsewhere else ""
+    )
+    weigh = (
+        "take part in the task ranks and weights"
+        if rules.baselines_weigh
+        else "change neither ranks nor weights"
+    )
+    shown = (
+        "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
+        if phase.revealed
+        else "Until the organizers reveal the hidden tasks, only what this table shows is published; "
+        "the tasks, their weights and the scores on them follow at the end."
+    )
+    return (
+        "The dynamic rank decides (column Rank), not mean Q; the standing by mean Q (column By mean Q) stands beside it.",
+        (
+            "On every hidden task the entries are ranked by their quality score Q; the board orders them by the weighted mean of these "
+            f"ranks, and a task weighs more the more the entries differ on it. Baselines {weigh}."
+        ),
+        f"{counted}; {visible}.{eligible}",
+        (
+            "An own move follows a team's new submission; a passive move comes from other teams' submissions, which change task ranks and "
+            "weights. Entries of one group cannot be told apart with confidence. A mean Q below zero is unreliable."
+        ),
+        shown,
+    )

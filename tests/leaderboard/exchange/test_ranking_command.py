@@ -1,0 +1,120 @@
+"""``neuco-worker rank``: its JSON, its table and its faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from leaderboard.exchange.table import rank_table, read_table, table_document
+from leaderboard.ranking.dynamic_rank import rank as ranked
+from scoring.errors import OrganizerError
+from worker.commands.rank import rank
+
+DATA = Path(__file__).parents[1] / "data"
+APP = typer.Typer()
+APP.command()(rank)
+
+
+def run(*arguments: str, text: str | None = None) -> str:
+    """Run the command and return what it printed."""
+    result = CliRunner().invoke(APP, list(arguments), input=text, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_json_has_exactly_the_documented_form() -> None:
+    """Weights by task in column order and entries from the top, four keys each."""
+    printed = json.loads(run("-", "--json", text="name,t1,t2\nx,1,10\ny,3,20\n"))
+    assert printed == {
+        "weights": {"t1": pytest.approx(1 / 6), "t2": pytest.approx(5 / 6)},
+        "entries": [
+            {"entry": "y", "rank": 1, "weighted_rank": 1.0, "mean": 11.5},
+            {"entry": "x", "rank": 2, "weighted_rank": 2.0, "mean": 5.5},
+        ],
+    }
+
+
+def test_the_real_table_prints() -> None:
+    """The paper's table is ranked with names and weights for people."""
+    printed = run(str(DATA / "neuco_bench_table4_r2.csv"))
+    assert "TerraMind (Post-Enc)" in printed
+    assert "heatisland_mean" in printed
+
+
+def test_baselines_and_ghost_task() -> None:
+    """A named baseline takes no number away, may be kept out of the weights, and the ghost task dilutes them."""
+    text = "name,t\na,3\nb,2\nc,1\n"
+    entries = json.loads(run("-", "--json", "--baselines", "b", text=text))["entries"]
+    assert [(entry["entry"], entry["rank"]) for entry in entries] == [("a", 1), ("b", 2), ("c", 2)]
+    out = json.loads(run("-", "--json", "--baselines", "b", "--no-baselines-weigh", text=text))["entries"]
+    assert {entry["entry"]: entry["weighted_rank"] for entry in out} == {"a": 1.0, "b": 2.0, "c": 2.0}
+    assert json.loads(run("-", "--json", "--ghost-task", "1", text="n,t\na,1\nb,3\n"))["weights"] == {
+        "t": 0.5
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "rank.empty"),
+        ("name\nx\n", "rank.no_tasks"),
+        ("name;t\nx;1\n", "rank.no_tasks"),
+        ("name,t\n", "rank.no_entries"),
+        ("name,\nx,1\n", "rank.unnamed_task"),
+        ("name,t,t\nx,1,2\n", "rank.repeated_task"),
+        ("name,t\nx,1\nx,2\n", "rank.repeated_entry"),
+        ("name,t\n ,1\n", "rank.unnamed_entry"),
+        ("name,t\nx,1,2\n", "rank.ragged"),
+        ("name,t\nx\n", "rank.ragged"),
+        ("name,t\nx,\n", "rank.bad_score"),
+        ("name,t\nx,nan\n", "rank.bad_score"),
+        ("name,t\nx,inf\n", "rank.bad_score"),
+        ("name,t\nx,1_0\n", "rank.bad_score"),
+        ("name,t\nx,good\n", "rank.bad_score"),
+        ("name,t\nx,1e200\ny,2\n", "rank.too_large"),
+        ("name,t\nx,1\ny,-1.1e100\n", "rank.too_large"),
+        ('name,t\nx,"' + "1" * 200_000 + "\n", "rank.no_csv"),
+    ],
+)
+def test_a_bad_table_is_refused_with_its_cure(text: str, code: str) -> None:
+    """Every fault of a table has a code, a sentence and a cure, and counts as wrong usage."""
+    with pytest.raises(OrganizerError) as caught:
+        read_table(text)
+    assert caught.value.code == code
+    assert caught.value.cure
+    assert caught.value.exit_code == 2
+
+
+def test_the_largest_scores_still_give_numbers() -> None:
+    """Nothing overflows up to the limit, whichever way tasks and entries pull."""
+    text = "name,t1,t2\na,1e100,-1e100\nb,-1e100,1e100\nc,1e100,1\n"
+    for options in ((), ("--ghost-task", "1e308")):
+        printed = json.loads(run("-", "--json", *options, text=text), parse_constant=pytest.fail)
+        assert len(printed["entries"]) == 3
+    with pytest.raises(ValueError, match="finite scores"):
+        ranked(np.array([[1e200], [2.0]]))
+
+
+def test_bad_options_and_files_are_refused(tmp_path: Path) -> None:
+    """Unknown baselines, negative ghosts, missing files and other encodings are wrong usage too."""
+    table = read_table("name,t\nx,1\n")
+    for facts in ({"baselines": ["z"]}, {"ghost_task": -1.0}, {"ghost_task": float("nan")}):
+        with pytest.raises(OrganizerError):
+            rank_table(table, **facts)  # type: ignore[arg-type]
+    (tmp_path / "latin.csv").write_bytes("näme,t\nx,1\n".encode("latin-1"))
+    for path in (tmp_path / "missing.csv", tmp_path, tmp_path / "latin.csv"):
+        with pytest.raises(OrganizerError):
+            rank(path)
+
+
+def test_spreadsheet_exports_read_the_same() -> None:
+    """A byte-order mark, CRLF, quotes, spaces around numbers and blank lines change nothing."""
+    plain = read_table("name,t\nx,1\ny,2\n")
+    exported = read_table('\ufeffname,"t"\r\n"x", 1 \r\n\r\ny,2\r\n')
+    assert plain == exported
+    assert table_document(plain, rank_table(plain)) == table_document(exported, rank_table(exported))

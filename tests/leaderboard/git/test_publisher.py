@@ -1,0 +1,696 @@
+"""Publishing reaches any git repository, harms nothing in it, forces nothing and shows no secret."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from leaderboard.git.publisher import Publisher, PublisherSettings
+from leaderboard.git.remote import folder_fault
+from leaderboard.rendering.commit_message import commit_message
+from leaderboard.rendering.files import render
+from leaderboard.snapshot import MoveKind, Site
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
+from tests.leaderboard.harness.git_server import GitServer, add_file, bare, blob, commit_tree, git, serve
+from tests.leaderboard.harness.site_fixtures import board, moving_site, phase_site, simple_site, standing
+
+TOKEN = "tok-5f3a-secret"
+NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
+
+Render = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+
+
+def of(site: Site) -> Render:
+    """Return the render function that the worker hands in."""
+    return lambda existing: render(
+        site, readme=existing.get("README.md"), history=existing.get("leaderboard/history.jsonl")
+    )
+
+
+def publisher(repository: object, tmp_path: Path, **facts: object) -> Publisher:
+    """Return a publisher with its state under the test's folder."""
+    settings = PublisherSettings(repository=str(repository), state_dir=tmp_path / "state", **facts)  # type: ignore[arg-type]
+    return Publisher(settings, clock=lambda: NOW)
+
+
+def paths(repository: Path, branch: str = "main") -> list[str]:
+    """Return the files of a branch."""
+    return git("ls-tree", "-r", "--name-only", branch, at=repository).splitlines()
+
+
+def commits(repository: Path, branch: str = "main") -> list[str]:
+    """Return the subjects of a branch, newest first."""
+    return git("log", "--format=%s", branch, at=repository).splitlines()
+
+
+def show(repository: Path, path: str, branch: str = "main") -> str:
+    """Return a file's content."""
+    return git("show", f"{branch}:{path}", at=repository)
+
+
+def test_first_publication_makes_the_branch(tmp_path: Path) -> None:
+    """An empty repository gets the branch, every file, and a commit by the configured author; nothing stays checked out."""
+    remote = bare(tmp_path / "remote.git")
+    site = simple_site()
+    done = publisher(remote, tmp_path, branch="board/v1", author_name="Board").publish(of(site), "Begin\n")
+    assert done.changed
+    assert git("rev-parse", "board/v1", at=remote) == done.commit
+    assert paths(remote, "board/v1") == sorted(render(site, readme=None))
+    assert (
+        git("log", "--format=%an|%cn|%cI|%B", "board/v1", at=remote)
+        == "Board|Board|2026-03-05T12:00:00+00:00|Begin"
+    )
+    assert not [path for path in (tmp_path / "state").rglob("*") if path.name in ("README.md", "index.html")]
+    git("fsck", "--strict", at=remote)
+
+
+def test_no_change_no_commit(tmp_path: Path) -> None:
+    """The same content again makes no commit, from the same clone and from a new one."""
+    remote = bare(tmp_path / "remote.git")
+    first = publisher(remote, tmp_path).publish(of(simple_site()), "One\n")
+    for _ in range(2):
+        assert publisher(remote, tmp_path).publish(of(simple_site()), "Two\n") == replace(
+            first, changed=False
+        )
+        shutil.rmtree(tmp_path / "state")
+    assert commits(remote) == ["One"]
+
+
+def test_what_others_wrote_stays(tmp_path: Path) -> None:
+    """Files, folders, submodules, executables and names that are no UTF-8 stay; the README keeps its own text."""
+    remote = bare(tmp_path / "remote.git")
+    script = blob(remote, b"#!/bin/sh\n")
+    sub = git("mktree", at=remote, stdin=f"100755 blob {script}\trun.sh\n".encode())
+    folder = git("mktree", at=remote, stdin=f"100644 blob {script}\tnotes.txt\n".encode())
+    commit = commit_tree(remote, "")
+    commit_tree(
+        remote,
+        f"100644 blob {blob(remote, b'# Mine' + bytes([10]))}\tREADME.md\n040000 tree {sub}\ttools\n040000 tree {folder}\tleaderboard\n"
+        f"160000 commit {commit}\tmodule\n120000 blob {script}\tlink\n",
+    )
+    raw = git(
+        "mktree",
+        "-z",
+        at=remote,
+        stdin=git("ls-tree", "-z", "main", at=remote).encode()
+        + f"100644 blob {script}\t".encode()
+        + b"caf\xe9\0",
+    )
+    git(
+        "update-ref",
+        "refs/heads/main",
+        git("commit-tree", raw, "-p", "main", "-m", "odd", at=remote),
+        at=remote,
+    )
+    publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n")
+    kept = git("ls-tree", "-r", "main", at=remote)
+    for line in (
+        "100755 blob",
+        "160000 commit",
+        "120000 blob",
+        "leaderboard/notes.txt",
+        '"caf\\351"',
+        "leaderboard/dev.json",
+    ):
+        assert line in kept
+    assert show(remote, "README.md").startswith("# Mine\n\n<!-- neuco-worker:begin -->")
+    git("fsck", "--strict", at=remote)
+
+
+def test_planted_links_are_replaced_and_never_followed(tmp_path: Path) -> None:
+    """Symbolic links in our places lead nowhere: they become files and folders, and what they point to is not read or written."""
+    remote = bare(tmp_path / "remote.git")
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "README.md").write_text("private words")
+    link, readme = blob(remote, str(victim).encode()), blob(remote, str(victim / "README.md").encode())
+    commit_tree(
+        remote,
+        f"120000 blob {link}\tleaderboard\n120000 blob {readme}\tREADME.md\n120000 blob {link}\tindex.html\n",
+    )
+    seen: list[Mapping[str, bytes]] = []
+    site = simple_site()
+
+    def watching(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        seen.append(existing)
+        return of(site)(existing)
+
+    publisher(remote, tmp_path).publish(watching, "Publish\n")
+    assert seen == [{}]
+    assert [path.name for path in victim.iterdir()] == ["README.md"]
+    assert (victim / "README.md").read_text() == "private words"
+    assert "120000" not in git("ls-tree", "-r", "main", at=remote)
+    assert paths(remote) == sorted(render(site, readme=None))
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "/x", "leaderboard/../../x", ".git/config", "leaderboard/.GIT/x", "a//b", ""]
+)
+def test_paths_that_leave_the_tree_are_refused(tmp_path: Path, path: str) -> None:
+    """A render that names such a path is a fault of the program, and nothing is pushed."""
+    remote = bare(tmp_path / "remote.git")
+    with pytest.raises(ValueError):
+        publisher(remote, tmp_path).publish(lambda _: {path: b"x"}, "No\n")
+    assert git("for-each-ref", at=remote) == ""
+
+
+def test_a_moving_tip_is_followed(tmp_path: Path) -> None:
+    """If others push between reading and pushing, the files are rendered again on the new tip, and both commits stay."""
+    remote = bare(tmp_path / "remote.git")
+    add_file(remote, "README.md", b"# First\n")
+    titles: list[bytes] = []
+
+    def racing(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        titles.append(existing["README.md"].splitlines()[0])
+        if len(titles) < 3:
+            add_file(remote, "README.md", f"# Edited {len(titles)}\n".encode())
+        return of(simple_site())(existing)
+
+    assert publisher(remote, tmp_path).publish(racing, "Publish\n").changed
+    assert titles == [b"# First", b"# Edited 1", b"# Edited 2"]
+    assert commits(remote) == ["Publish", *["By somebody else"] * 3]
+    assert show(remote, "README.md").startswith("# Edited 2\n")
+
+
+def test_a_tip_that_never_rests(tmp_path: Path) -> None:
+    """A branch that moves at every attempt ends in an infrastructure error and is never overwritten."""
+    remote = bare(tmp_path / "remote.git")
+    add_file(remote, "x", b"0")
+
+    def racing(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        add_file(remote, "x", os.urandom(4))
+        return of(simple_site())(existing)
+
+    with pytest.raises(InfrastructureError) as caught:
+        publisher(remote, tmp_path).publish(racing, "Publish\n")
+    assert caught.value.code == "leaderboard.busy"
+    assert set(commits(remote)) == {"By somebody else"}
+
+
+def test_a_rewritten_branch_is_followed(tmp_path: Path) -> None:
+    """If the organizer rewrites the branch, the next publication builds on what is there now."""
+    remote = bare(tmp_path / "remote.git")
+    publisher(remote, tmp_path).publish(of(simple_site()), "One\n")
+    git("update-ref", "-d", "refs/heads/main", at=remote)
+    add_file(remote, "x", b"anew")
+    publisher(remote, tmp_path).publish(of(simple_site()), "Two\n")
+    assert commits(remote) == ["Two", "By somebody else"]
+
+
+def damage_objects(clone: Path) -> None:
+    """Empty every object, as a power cut may."""
+    for path in [*clone.glob("objects/??/*"), *clone.glob("objects/pack/*")]:
+        path.chmod(0o600)
+        path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        damage_objects,
+        lambda clone: shutil.rmtree(clone / "objects"),
+        lambda clone: (clone / "HEAD").unlink(),
+        lambda clone: (clone / "HEAD").write_text("nonsense"),
+        lambda clone: (clone / "config").write_text("[broken"),
+        lambda clone: (shutil.rmtree(clone), clone.write_text("a file")),
+        lambda clone: ((clone / "shallow.lock").touch(), (clone / "refs/neuco/tip.lock").touch()),
+    ],
+    ids=["objects", "no-objects", "no-head", "bad-head", "bad-config", "file", "locks"],
+)
+def test_a_damaged_clone_is_made_anew(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    """Whatever happened to the clone, the next publication succeeds."""
+    remote = bare(tmp_path / "remote.git")
+    add_file(remote, "x", b"0")
+    publisher(remote, tmp_path).publish(of(simple_site()), "One\n")
+    add_file(remote, "y", b"1")
+    (clone,) = (tmp_path / "state").glob("*.git")
+    damage(clone)
+    assert publisher(remote, tmp_path).publish(of(moving_site()), "Two\n").changed
+    assert commits(remote)[0] == "Two"
+    git("fsck", "--strict", at=remote)
+
+
+def test_nothing_of_the_surroundings_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Global configuration, hooks and git's environment variables of the process change nothing, and no identity is needed."""
+    remote = bare(tmp_path / "remote.git")
+    home = tmp_path / "home"
+    hooks = home / "hooks"
+    hooks.mkdir(parents=True)
+    for name in ("pre-push", "reference-transaction", "post-commit"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\nexit 1\n")
+        (hooks / name).chmod(0o755)
+    (home / ".gitconfig").write_text(
+        "[user]\n\tuseConfigOnly = true\n[commit]\n\tgpgSign = true\n"
+        f'[core]\n\thooksPath = {hooks}\n[url "/nowhere/"]\n\tinsteadOf = {tmp_path}\n'
+    )
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_TRACE"):
+        monkeypatch.setenv(name, str(tmp_path / "wrong"))
+    publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n")
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_TRACE"):
+        monkeypatch.delenv(name)
+    assert commits(remote) == ["Publish"]
+    assert not (tmp_path / "hooked").exists()
+    assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_local_repository_of_another_account(tmp_path: Path) -> None:
+    """A repository that belongs to another account, as a mounted folder may, receives pushes."""
+    remote = bare(tmp_path / "remote.git")
+    for path in (remote, *remote.rglob("*")):
+        os.chown(path, 12345, 12345)
+    assert publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n").changed
+    assert not publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n").changed
+
+
+def seen_in_processes(secret: str) -> bool:
+    """Say whether any process shows the secret in its arguments."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if secret.encode() in path.read_bytes():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def test_smart_http_with_a_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Over authenticated HTTP pushes arrive while another client commits in between, and the token shows nowhere."""
+    remote = bare(tmp_path / "root" / "team" / "board.git")
+    add_file(remote, "README.md", b"# Mine\n")
+    leaks: list[bool] = []
+    times: list[int] = []
+
+    def racing(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        times.append(1)
+        if len(times) == 1:
+            add_file(remote, "other.txt", b"meanwhile")
+        return of(simple_site())(existing)
+
+    with caplog.at_level("DEBUG"), serve(tmp_path / "root", TOKEN) as server:
+        server.on_request = lambda: leaks.append(seen_in_processes(TOKEN))
+        ours = publisher(f"{server.url}/team/board.git", tmp_path, token=TOKEN)
+        ours.check()
+        assert commits(remote) == ["By somebody else"]
+        assert ours.publish(racing, "Publish\n").changed
+        again = publisher(server.url.replace("://", "://robot@") + "/team/board.git", tmp_path, token=TOKEN)
+        assert not again.publish(of(simple_site()), "Again\n").changed
+    assert commits(remote) == ["Publish", "By somebody else", "By somebody else"]
+    assert len(times) == 2
+    assert leaks
+    assert not any(leaks)
+    assert TOKEN not in "".join(server.paths) + caplog.text + repr(ours._settings)
+    for path in (tmp_path / "state").rglob("*"):
+        assert not path.is_file() or TOKEN.encode() not in path.read_bytes()
+
+
+def fails(ours: Publisher, code: str, kind: type[NeucoError]) -> None:
+    """Check that a publication and a check both fail with an error of the tree that shows no secret."""
+    for attempt in (lambda: ours.publish(of(simple_site()), "No\n"), ours.check):
+        with pytest.raises(kind) as caught:
+            attempt()
+        assert caught.value.code == code
+        assert caught.value.cure
+        assert TOKEN not in caught.value.message
+
+
+@pytest.fixture
+def http(tmp_path: Path) -> GitServer:
+    """Return a running server with one empty repository."""
+    bare(tmp_path / "root" / "board.git")
+    with serve(tmp_path / "root", TOKEN) as server:
+        yield server  # type: ignore[misc]
+
+
+def test_wrong_token_is_the_organizers(tmp_path: Path, http: GitServer) -> None:
+    """A refused or missing token is an organizer error, at a publication and at a check."""
+    for token in ("wrong", None):
+        fails(
+            publisher(f"{http.url}/board.git", tmp_path, token=token),
+            "leaderboard.auth_refused",
+            OrganizerError,
+        )
+
+
+def test_missing_repository_is_the_organizers(tmp_path: Path, http: GitServer) -> None:
+    """A repository that is not there is an organizer error, over HTTP and on disk."""
+    fails(
+        publisher(f"{http.url}/none.git", tmp_path, token=TOKEN),
+        "leaderboard.repository_not_found",
+        OrganizerError,
+    )
+    fails(publisher(tmp_path / "none.git", tmp_path), "leaderboard.repository_not_found", OrganizerError)
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A repository on a file system that cannot be written to, as a service of systemd sees a folder that its unit does not name."""
+    place = bare(tmp_path / "remote.git")
+    steps = [["--bind", str(place), str(place)], ["-o", "remount,ro,bind", str(place)]]
+    for step in steps:
+        made = subprocess.run(["mount", *step], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            subprocess.run(["umount", "--quiet", str(place)], check=False)
+            pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_read_only_file_system_is_named(tmp_path: Path, read_only: Path) -> None:
+    """Git's own words are the same as for a dozen other faults, and its trial push succeeds; neither is taken for an answer."""
+    for address in (read_only, f"file://{read_only}"):
+        ours = publisher(address, tmp_path)
+        fails(ours, "leaderboard.read_only", OrganizerError)
+        with pytest.raises(OrganizerError, match=f"{read_only} is on a file system that is read-only"):
+            ours.check()
+
+
+def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
+    """A repository of another user and one in a closed folder are told apart; where nothing is wrong nothing is said."""
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to strangers
+        folder = Path(name)
+        folder.chmod(0o755)
+        place = bare(folder / "remote.git")
+        assert folder_fault(place) is None
+        assert folder_fault(folder) is None  # no repository: git says it
+        (place / "objects").chmod(0o555)
+        assert fault_of_a_stranger(place) == "leaderboard.not_writable"
+        folder.chmod(0o600)
+        assert fault_of_a_stranger(place) == "leaderboard.repository_not_found"
+        folder.chmod(0o700)
+
+
+def fault_of_a_stranger(place: Path) -> str:
+    """Ask what keeps a user without rights from pushing to a folder; one who has none already asks as they are."""
+    if os.getuid() != 0:
+        found = folder_fault(place)
+        return "" if found is None else found.code
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.setresuid(65534, 65534, 65534)
+            found = folder_fault(place)
+            os.write(writer, b"" if found is None else found.code.encode())
+        finally:
+            os._exit(0)  # whatever happens, nothing of the test goes on here
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader) as said:
+        return said.read()
+
+
+def test_a_full_disk_of_the_repository_is_named(tmp_path: Path) -> None:
+    """The push fails for want of room there, which is not the network's fault, and succeeds when there is room."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "neuco-test", str(disk)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
+    try:
+        ours = publisher(bare(disk / "remote.git"), tmp_path)
+        (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free))
+        fails(ours, "leaderboard.disk_full", InfrastructureError)
+        (disk / "filler").unlink()
+        assert ours.publish(of(simple_site()), "Yes\n").changed
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_unreachable_server_is_infrastructure(tmp_path: Path) -> None:
+    """A server that refuses connections is an infrastructure error, and a later publication succeeds."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        fails(
+            publisher(f"http://127.0.0.1:{port}/x.git", tmp_path, token=TOKEN),
+            "leaderboard.unreachable",
+            InfrastructureError,
+        )
+
+
+def test_a_hook_that_declines_is_the_organizers(tmp_path: Path) -> None:
+    """A protected branch is an organizer error."""
+    remote = bare(tmp_path / "remote.git")
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho GH006: Protected branch update failed >&2\nexit 1\n")
+    hook.chmod(hook.stat().st_mode | stat.S_IXUSR)
+    with pytest.raises(OrganizerError) as caught:
+        publisher(remote, tmp_path).publish(of(simple_site()), "No\n")
+    assert caught.value.code == "leaderboard.push_refused"
+
+
+@pytest.fixture
+def silent() -> str:
+    """Return the address of a server that accepts connections and never answers."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(5)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/x.git"  # type: ignore[misc]
+
+
+def git_processes(url: str) -> list[str]:
+    """Return the command lines of processes that talk to an address."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if url in line and line.startswith("git"):
+            found.append(line)
+    return found
+
+
+def until_gone(url: str) -> None:
+    """Wait until no process talks to an address: those that were killed need a moment to die."""
+    ends = time.monotonic() + 60
+    while found := git_processes(url):
+        assert time.monotonic() < ends, found
+        threading.Event().wait(0.01)
+
+
+def test_a_silent_server_times_out(tmp_path: Path, silent: str) -> None:
+    """A server that says nothing costs the time limit and leaves no process behind."""
+    with pytest.raises(InfrastructureError) as caught:
+        publisher(silent, tmp_path, timeout_s=0.4).publish(of(simple_site()), "No\n")
+    assert caught.value.code == "leaderboard.timeout"
+    until_gone(silent)
+
+
+def test_stop_ends_a_running_publication(tmp_path: Path, silent: str) -> None:
+    """Another thread can stop a publication at once, and nothing is left running."""
+    ours = publisher(silent, tmp_path, timeout_s=100)
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            ours.publish(of(simple_site()), "No\n")
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not git_processes(silent) and thread.is_alive():
+        threading.Event().wait(0.01)
+    ours.stop()
+    thread.join(200)
+    assert [type(error) for error in ended] == [Cancelled]
+    until_gone(silent)
+
+
+def test_two_publishers_do_not_share_a_clone(tmp_path: Path) -> None:
+    """While one publisher works, a second one on the same state waits a little, and gives up."""
+    remote = bare(tmp_path / "remote.git")
+
+    def meanwhile(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        with pytest.raises(InfrastructureError) as caught:
+            publisher(remote, tmp_path, lock_wait_s=0.1).publish(of(simple_site()), "Second\n")
+        assert caught.value.code == "leaderboard.locked"
+        return of(simple_site())(existing)
+
+    assert publisher(remote, tmp_path).publish(meanwhile, "First\n").changed
+
+
+def test_a_second_publisher_takes_its_turn(tmp_path: Path) -> None:
+    """A push takes seconds; whoever comes meanwhile follows it."""
+    remote = bare(tmp_path / "remote.git")
+    published: list[bool] = []
+    second = threading.Thread(
+        target=lambda: published.append(
+            publisher(remote, tmp_path, lock_wait_s=60.0).publish(of(simple_site()), "Second\n").changed
+        )
+    )
+
+    def meanwhile(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        second.start()
+        return of(simple_site())(existing)
+
+    assert publisher(remote, tmp_path).publish(meanwhile, "First\n").changed
+    second.join()
+    assert published == [False]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org/x.git",
+        "https://user:password@example.org/x.git",
+        "ext::sh -c touch% /tmp/x",
+        "fd::3",
+        "git://example.org/x.git",
+        "ftp://example.org/x.git",
+        "--upload-pack=touch x",
+        "",
+        "https://example.org/\nx.git",
+    ],
+)
+def test_addresses_that_are_refused(tmp_path: Path, url: str) -> None:
+    """Open HTTP, passwords in addresses, helpers, other protocols and options are refused before git sees them."""
+    with pytest.raises(OrganizerError) as caught:
+        publisher(url, tmp_path)
+    assert caught.value.code == "leaderboard.bad_repository"
+    assert "password@" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "branch", ["", "-f", "a..b", "a b", "a:b", "x.lock", "/x", "x/", "refs/heads/*", "a@{1}"]
+)
+def test_branches_that_are_refused(tmp_path: Path, branch: str) -> None:
+    """What is no plain branch name is refused."""
+    with pytest.raises(OrganizerError):
+        publisher(tmp_path / "remote.git", tmp_path, branch=branch)
+
+
+def test_ssh_with_pinned_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over ssh only the given key is offered, only pinned hosts are trusted, nothing is asked; a wrong host key is the organizer's."""
+    remote = bare(tmp_path / "remote.git")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    ssh = tools / "ssh"
+    ssh.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >> {tmp_path}/said\nfor last; do :; done\nexec sh -c "$last"\n'
+    )
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    key, known = tmp_path / "a key", tmp_path / "known hosts"
+    ours = publisher(f"ssh://git@board.example{remote}", tmp_path, ssh_key=key, known_hosts=known)
+    assert ours.publish(of(simple_site()), "Publish\n").changed
+    said = (tmp_path / "said").read_text().splitlines()
+    for option in (
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes",
+        "IdentitiesOnly=yes",
+        f"UserKnownHostsFile={known}",
+        str(key),
+        "git@board.example",
+    ):
+        assert option in said
+    ssh.write_text("#!/bin/sh\necho Host key verification failed. >&2\nexit 255\n")
+    fails(ours, "leaderboard.host_key", OrganizerError)
+    ssh.write_text("#!/bin/sh\necho 'git@board.example: Permission denied (publickey).' >&2\nexit 255\n")
+    fails(ours, "leaderboard.auth_refused", OrganizerError)
+    ssh.write_text("#!/bin/sh\necho 'ssh: Could not resolve hostname board.example' >&2\nexit 255\n")
+    fails(ours, "leaderboard.unreachable", InfrastructureError)
+
+
+def test_check_sends_nothing(tmp_path: Path) -> None:
+    """A check of an empty and of a filled repository leaves both as they were."""
+    remote = bare(tmp_path / "remote.git")
+    publisher(remote, tmp_path).check()
+    assert git("for-each-ref", at=remote) == ""
+    tip = add_file(remote, "x", b"0")
+    publisher(remote, tmp_path).check()
+    assert git("rev-parse", "main", at=remote) == tip
+
+
+def test_five_hundred_updates_stay_small(tmp_path: Path) -> None:
+    """500 updates of a 14-team board leave less than 20 MB, even in a remote that packs nothing."""
+    remote = bare(tmp_path / "remote.git")
+    site = moving_site(500, 14)
+    history = site.phases[0].history
+    stream: list[bytes] = []
+    kept: dict[str, bytes] = {}
+    for last in range(1, len(history) + 1):
+        grown = replace(site, phases=(replace(site.phases[0], history=history[:last]), site.phases[1]))
+        files = dict(of(grown)(kept))
+        stream.append(b"commit refs/heads/main\ncommitter a <b> %d +0000\ndata 0\n" % last)
+        stream += [
+            b"M 100644 inline %b\ndata %d\n%b\n" % (path.encode(), len(content), content)
+            for path, content in files.items()
+            if kept.get(path) != content
+        ]
+        kept = files
+    # One process instead of thousands; every object is stored on its own, as a server does with small pushes.
+    git("-c", "fastimport.unpackLimit=1000000", "fast-import", "--quiet", at=remote, stdin=b"".join(stream))
+    assert git("rev-list", "--count", "main", at=remote) == "500"
+    assert list(remote.glob("objects/pack/*.pack")) == []
+    assert sum(path.stat().st_size for path in remote.rglob("*") if path.is_file()) < 20_000_000
+    assert not publisher(remote, tmp_path).publish(of(site), "Nothing new\n").changed
+
+
+def test_the_clone_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clone packs its objects when they get many, and goes on."""
+    monkeypatch.setattr("leaderboard.git.clone.LOOSE_OBJECTS", -300)
+    remote = bare(tmp_path / "remote.git")
+    for updates in (1, 2, 3):
+        publisher(remote, tmp_path).publish(of(moving_site(updates)), "Update\n")
+    (clone,) = (tmp_path / "state").glob("*.git")
+    assert len(commits(remote)) == 3
+    assert len(list(clone.glob("objects/??/*"))) < 40
+
+
+def test_commit_messages_tell_what_happened() -> None:
+    """A message counts submissions and moves and names public submissions; nothing a participant wrote is in it."""
+    rows = [
+        standing(1, "Evil\n\nSubmission: 1", move=1, move_kind=MoveKind.OWN),
+        standing(2, "$(rm -rf)", move=-1, move_kind=MoveKind.PASSIVE),
+        standing(3, "@all", move_kind=MoveKind.NEW),
+    ]
+    first, second = board(rows, triggers=(1001, 1003)), board(rows, sequence=2)
+    site = Site(title="T", phases=(phase_site(first, second), phase_site(codename="eval")))
+    assert commit_message(site, [first]) == (
+        "dev: 2 submissions counted, 1 new entry, 1 own move, 1 passive move\n\nSubmission: 1001\nSubmission: 1003\n"
+    )
+    assert "Submission" not in commit_message(site, [second])
+    assert "a rule or a listing changed" in commit_message(site, [second])
+    other = board([standing(1)], phase="eval", triggers=(1001,))
+    assert commit_message(site, [other, second, first]) == (
+        "Update the leaderboard: dev, eval\n\ndev: 2 submissions counted, 2 new entries, 2 own moves, 2 passive moves\n"
+        "eval: 1 submission counted\n\nSubmission: 1001\nSubmission: 1003\n"
+    )
+    assert commit_message(site, []) == "Update the page\n"
+    assert (
+        commit_message(site, [], promises=["Publish batch 2 of receipts"]) == "Publish batch 2 of receipts\n"
+    )
+    assert commit_message(
+        site, [first], decisions=["Reveal phase dev"], promises=["Publish batch 2 of receipts"]
+    ) == (
+        "Reveal phase dev\n\ndev: 2 submissions counted, 1 new entry, 1 own move, 1 passive move\n"
+        "Publish batch 2 of receipts\n\nSubmission: 1001\nSubmission: 1003\n"
+    )
+    for boards in ([first], [second], [first, second]):
+        text = commit_message(site, boards)
+        assert not re.search("Evil|rm -rf|@all", text)
+        assert all(len(line) <= 100 for line in text.splitlines())

@@ -1,0 +1,201 @@
+"""Sites for the tests of what is published: small ones made by hand, and the real boards of 2025."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from leaderboard.figures import Figures, Private
+from leaderboard.snapshot import Board, MoveKind, PhaseSite, Rules, Site, Standing
+
+DATA = Path(__file__).parents[1] / "data"
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+SECRET = Figures(
+    tasks=("secret_task",), weights={"secret_task": 0.25}, replicates=7, rows=(), tau={}, leave_one_out=()
+)
+
+
+def standing(rank: int, team: str | None = None, **facts: object) -> Standing:
+    """Return one row with plain facts, each of which can be set."""
+    values: dict[str, object] = {
+        "rank": rank,
+        "rank_by_mean": rank,
+        "team_key": 100 + rank,
+        "team": f"Team {rank}" if team is None else team,
+        "submission": 1000 + rank,
+        "q_mean": 30.0 - 3.25 * rank,
+        "baseline": False,
+        "eligible": True,
+        "group": (rank + 1) // 2,
+        "submissions": rank,
+        "last_submitted_at": START - timedelta(hours=rank),
+    }
+    return Standing(**(values | facts))  # type: ignore[arg-type]
+
+
+def board(
+    standings: Sequence[Standing], *, phase: str = "dev", sequence: int = 1, triggers: tuple[int, ...] = ()
+) -> Board:
+    """Return a board made one hour after the one before it."""
+    return Board(
+        phase=phase,
+        sequence=sequence,
+        made_at=START + timedelta(hours=sequence),
+        triggers=triggers,
+        standings=tuple(standings),
+        private=Private(figures=SECRET),
+    )
+
+
+def phase_site(
+    *boards: Board, codename: str = "dev", title: str = "Development phase", **facts: object
+) -> PhaseSite:
+    """Return a phase with the given boards as its history."""
+    values: dict[str, object] = {
+        "codename": codename,
+        "title": title,
+        "rules": Rules(),
+        "history": tuple(boards),
+    }
+    return PhaseSite(**(values | facts))  # type: ignore[arg-type]
+
+
+def simple_site(names: Sequence[str] = ("Alpha", "Beta", "Gamma", "Delta"), **facts: object) -> Site:
+    """Return a site with one phase, one board and the given names."""
+    rows = [standing(rank, name) for rank, name in enumerate(names, 1)]
+    return Site(title="Test challenge", phases=(phase_site(board(rows)),), **facts)  # type: ignore[arg-type]
+
+
+def moving_site(updates: int = 12, teams: int = 6) -> Site:
+    """Return a site whose teams overtake each other, with own and passive moves, a baseline and a negative score."""
+    names = ["Bit Pressers", "Team_Crumels", "GeoEmbedders", "Onepack", "7ry5ot21", "Degas"] + [
+        f"Late {n}" for n in range(teams)
+    ]
+    quality = {key: 14.0 - 2.9 * key for key in range(teams)}
+    counts: Counter[int] = Counter()
+    boards: list[Board] = []
+    ranks: dict[int, int] = {}
+    last_sent: dict[int, int] = {}
+    for update in range(updates):
+        mover = (update * 5) % teams
+        quality[mover] += 1.7 + (update % 3)
+        counts[mover] += 1
+        last_sent[mover] = update
+        present = [key for key in range(teams) if key <= update or counts[key]]
+        order = sorted(present, key=lambda key: -quality[key] - (0.9 if (key + update) % 4 == 0 else 0))
+        by_mean = sorted(present, key=lambda key: -quality[key])
+        base = teams - 2
+        rows = []
+        for key in order:
+            rank = 1 + sum(other != base for other in order[: order.index(key)])
+            before = ranks.get(key + 1)
+            kind = MoveKind.NEW if before is None else MoveKind.NONE
+            if before is not None and before != rank:
+                kind = MoveKind.OWN if key == mover else MoveKind.PASSIVE
+            rows.append(
+                standing(
+                    rank,
+                    names[key],
+                    rank_by_mean=1 + sum(other != base for other in by_mean[: by_mean.index(key)]),
+                    team_key=key + 1,
+                    submission=2000 + 50 * key + counts[key],
+                    q_mean=quality[key],
+                    baseline=key == base,
+                    group=(rank + 1) // 2,
+                    submissions=max(counts[key], 1),
+                    last_submitted_at=START + timedelta(hours=7 * last_sent.get(key, 0)),
+                    move=(before or rank) - rank,
+                    move_kind=kind,
+                )
+            )
+        ranks = {row.team_key: row.rank for row in rows}
+        made = board(rows, sequence=update + 1, triggers=(2000 + 50 * mover + counts[mover],))
+        boards.append(replace(made, made_at=START + timedelta(hours=7 * update, minutes=11)))
+    return Site(
+        title="Test challenge",
+        phases=(phase_site(*boards), phase_site(codename="eval", title="Evaluation phase")),
+        link="https://eval.ai/web/challenges/challenge-page/2465/overview",
+    )
+
+
+def embed2scale_site() -> Site:
+    """Return the published history of the 2025 Embed2Scale board.
+
+    Only rank, team and mean Q were public; a change of a team's mean Q is taken for its own submission, which is all a reader of that
+    board could know. Submission numbers are made up from the order of these changes.
+    """
+    tables: dict[tuple[str, str], list[tuple[int, str, float]]] = {}
+    with (DATA / "embed2scale_leaderboard_history.csv").open(newline="", encoding="utf-8") as lines:
+        for line in csv.DictReader(lines):
+            row = (int(line["rank"]), line["team"], float(line["mean_q"]))
+            tables.setdefault((line["phase"], line["updated_utc"]), []).append(row)
+    keys: dict[str, int] = {}
+    for rows in tables.values():
+        for _, team, _ in rows:
+            keys.setdefault(team, len(keys) + 1)
+    return Site(
+        title="Embed2Scale 2025",
+        link="https://eval.ai/web/challenges/challenge-page/2465/overview",
+        phases=tuple(
+            PhaseSite(codename=phase, title=title, rules=Rules(), history=_boards_2025(phase, tables, keys))
+            for phase, title in (("dev", "Development phase"), ("test", "Test phase"))
+        ),
+    )
+
+
+def _boards_2025(
+    phase: str, tables: dict[tuple[str, str], list[tuple[int, str, float]]], keys: dict[str, int]
+) -> tuple[Board, ...]:
+    boards: list[Board] = []
+    before: dict[str, Standing] = {}
+    number = 5000
+    shown: list[tuple[int, str, float]] = []
+    for (codename, updated), rows in tables.items():
+        if codename != phase or rows == shown:
+            continue
+        shown = rows
+        made_at = datetime.fromisoformat(updated).replace(tzinfo=UTC)
+        standings, triggers = [], []
+        for rank, team, q_mean in rows:
+            old = before.get(team)
+            own = old is None or old.q_mean != q_mean
+            if own:
+                number += 1
+                triggers.append(number)
+            numbered = [(place, q) for place, name, q in rows if not name.startswith("Baseline")]
+            new_rank = 1 + sum(place < rank for place, _ in numbered)
+            kind = MoveKind.NEW if old is None else MoveKind.NONE
+            if old is not None and old.rank != new_rank:
+                kind = MoveKind.OWN if own else MoveKind.PASSIVE
+            standings.append(
+                Standing(
+                    rank=new_rank,
+                    rank_by_mean=1 + sum(q > q_mean for _, q in numbered),
+                    team_key=keys[team],
+                    team=team,
+                    submission=number if own else (old or standings[0]).submission,
+                    q_mean=q_mean,
+                    baseline=team.startswith("Baseline"),
+                    eligible=True,
+                    group=rank,
+                    submissions=(old.submissions if old else 0) + own,
+                    last_submitted_at=made_at if own or old is None else old.last_submitted_at,
+                    move=old.rank - new_rank if old else 0,
+                    move_kind=kind,
+                )
+            )
+        before = {row.team: row for row in standings}
+        boards.append(
+            Board(
+                phase=phase,
+                sequence=len(boards) + 1,
+                made_at=made_at,
+                triggers=tuple(triggers),
+                standings=tuple(standings),
+            )
+        )
+    return tuple(boards)

@@ -1,0 +1,267 @@
+"""The bootstrap: what its figures mean, and that they may be trusted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from leaderboard.ranking.dynamic_rank import rank
+from leaderboard.ranking.uncertainty import (
+    FoldTable,
+    _evaluate,
+    _on_grid,
+    _row_sets,
+    bootstrap,
+    standard_errors,
+    tie_groups,
+)
+
+EPSILON = 0.02
+
+
+def table(*tasks: np.ndarray, row_sets: tuple[str, ...] | None = None, seed: str = "dev") -> FoldTable:
+    """Return a table, each task on its own row set unless told."""
+    names = row_sets or tuple(f"rows {index}" for index in range(len(tasks)))
+    return FoldTable(row_sets=names, folds=tasks, seed=seed)
+
+
+def run(of: FoldTable, **facts: object) -> object:
+    """Bootstrap with everybody weighing and numbered unless told."""
+    entries = len(of.folds[0])
+    values = {"weighs": np.ones(entries, bool), "numbered": np.ones(entries, bool), "replicates": 200}
+    return bootstrap(of, epsilon=EPSILON, **(values | facts))  # type: ignore[arg-type]
+
+
+def noisy(
+    random: np.random.Generator, means: list[float], folds: int = 40, noise: float = 0.03
+) -> np.ndarray:
+    """Return entries x folds scores around the given means."""
+    return np.asarray(means)[:, None] + noise * random.standard_normal((len(means), folds))
+
+
+def naive(of: FoldTable, replicates: int) -> tuple[list[list[int]], np.ndarray]:
+    """Rank every replicate alone, from resampled arrays: ranks per replicate, and mean Q per replicate and entry."""
+    counts = {row_set.name: row_set.draw(of.seed, replicates) for row_set in _row_sets(of)}
+    ranks, means = [], []
+    for replicate in range(replicates):
+        columns = []
+        for name, folds in zip(of.row_sets, of.folds, strict=True):
+            drawn = np.repeat(folds, counts[name][replicate], axis=1)
+            mean, std = np.nanmean(drawn, axis=1), np.nanstd(drawn, axis=1)
+            columns.append(100 * EPSILON * mean / (std + EPSILON))
+        quality = np.stack(columns, axis=1)
+        ranks.append(list(rank(quality).ranks))
+        means.append(quality.mean(axis=1))
+    return ranks, np.array(means)
+
+
+def test_agrees_with_ranking_each_replicate_alone() -> None:
+    """Matrix sums over counts give the ranks that resampled arrays give, with shared row sets and failed folds."""
+    random = np.random.default_rng(3)
+    tasks = [noisy(random, [0.5, 0.52, 0.55, 0.3], 12) for _ in range(3)]
+    tasks[1][2, 5] = np.nan
+    of = table(*tasks, row_sets=("x", "x", "y"))
+    luck = run(of)
+    ranks, _ = naive(of, 200)
+    assert luck.p_first == tuple(np.mean(np.array(ranks) == 1, axis=0))  # type: ignore[attr-defined]
+    assert luck.p_top3 == tuple(np.mean(np.array(ranks) <= 3, axis=0))  # type: ignore[attr-defined]
+    low, high = np.quantile(ranks, [0.025, 0.975], axis=0, method="inverted_cdf")
+    assert luck.rank_intervals == tuple(zip(low, high, strict=True))  # type: ignore[attr-defined]
+
+
+def test_tasks_on_one_row_set_share_their_folds() -> None:
+    """A task counted twice on one row set is as uncertain as once; on two row sets its luck would average out."""
+    scores = noisy(np.random.default_rng(1), [0.5], 30)
+
+    def width(*row_sets: str) -> float:
+        ((low, high),) = run(table(*[scores] * len(row_sets), row_sets=row_sets)).q_intervals  # type: ignore[attr-defined]
+        return float(high - low)
+
+    assert width("x", "x") == pytest.approx(width("x"))
+    assert width("x", "y") < 0.85 * width("x")
+
+
+def test_equal_entries_tie_in_every_replicate() -> None:
+    """Two entries with the same fold scores never beat each other, however the sums are made."""
+    random = np.random.default_rng(2)
+    tasks = [noisy(random, [0.4, 0.5, 0.5, 0.6, 0.3, 0.45, 0.2], 23) for _ in range(3)]
+    for scores in tasks:
+        scores[5] = scores[1]
+    luck = run(table(*tasks))
+    assert luck.beats[1, 5] == luck.beats[5, 1] == 0.0  # type: ignore[attr-defined]
+    assert luck.q_intervals[1] == luck.q_intervals[5]  # type: ignore[attr-defined]
+    assert luck.rank_intervals[1] == luck.rank_intervals[5]  # type: ignore[attr-defined]
+
+
+def test_the_same_seed_gives_the_same_figures_and_another_does_not() -> None:
+    """Figures are a function of the table and its seed text."""
+    random = np.random.default_rng(4)
+    scores = noisy(random, [0.5, 0.51])
+    first, again, other = (run(table(scores, seed=seed)) for seed in ("dev", "dev", "eval"))
+    assert first.q_intervals == again.q_intervals  # type: ignore[attr-defined]
+    assert (first.beats == again.beats).all()  # type: ignore[attr-defined]
+    assert first.q_intervals != other.q_intervals  # type: ignore[attr-defined]
+
+
+def test_the_resampling_is_frozen() -> None:
+    """The stream of fold indices is part of what makes boards byte-stable: a change here changes every published group."""
+    (row_set,) = _row_sets(table(np.array([[0.1, 0.2, 0.3, 0.4]])))
+    assert row_set.draw("dev", 3).tolist() == [[0, 2, 1, 1], [1, 0, 2, 1], [1, 0, 3, 0]]
+
+
+def test_chunks_do_not_show() -> None:
+    """Replicates are worked off in chunks; the first ones do not depend on how many follow."""
+    random = np.random.default_rng(6)
+    of = table(noisy(random, [0.5, 0.505, 0.51], 9))
+    short, long = naive(of, 30)[0], naive(of, 250)[0]
+    assert long[:30] == short
+    luck = run(of, replicates=250)
+    assert luck.p_first == tuple(np.mean(np.array(long) == 1, axis=0))  # type: ignore[attr-defined]
+
+
+def test_few_folds_work() -> None:
+    """Four folds, some failed, give finite intervals around mean Q, or none where one fold is left."""
+    random = np.random.default_rng(7)
+    tasks = [noisy(random, [0.5, 0.6, 0.4], 4) for _ in range(3)]
+    tasks[0][1, 0] = np.nan
+    luck = run(table(*tasks))
+    assert all(low < high for low, high in luck.q_intervals)  # type: ignore[attr-defined]
+    assert np.isfinite(luck.q_intervals).all()  # type: ignore[attr-defined]
+    tasks[0][2, 1:] = np.nan
+    assert run(table(*tasks)).q_intervals[2] is None  # type: ignore[attr-defined]
+    single = run(table(np.array([[0.5], [0.4]])))
+    assert single.q_intervals == (None, None)  # type: ignore[attr-defined]
+    assert single.p_first == (1.0, 0.0)  # type: ignore[attr-defined]
+
+
+def test_scores_without_scatter_have_no_interval_to_speak_of() -> None:
+    """If every fold gives the same score the interval is that score's quality."""
+    luck = run(table(np.full((1, 8), 0.25)))
+    assert luck.q_intervals == ((25.0, 25.0),)  # type: ignore[attr-defined]
+
+
+def test_outsiders_change_no_figure() -> None:
+    """A baseline outside weights and numbers leaves the others' figures as they are."""
+    random = np.random.default_rng(8)
+    tasks = [noisy(random, [0.5, 0.51, 0.52, 0.1], 15) for _ in range(2)]
+    inside = np.array([True, True, True, False])
+    with_it = run(table(*tasks), weighs=inside, numbered=inside)
+    without = run(table(*[scores[:3] for scores in tasks]))
+    assert with_it.q_intervals[:3] == without.q_intervals  # type: ignore[attr-defined]
+    assert with_it.p_first[:3] == without.p_first  # type: ignore[attr-defined]
+    assert (with_it.beats[:3, :3] == without.beats).all()  # type: ignore[attr-defined]
+
+
+def test_mismatched_folds_are_refused() -> None:
+    """Tasks on one row set have one number of folds; a cell without any finite fold cannot be resampled."""
+    with pytest.raises(ValueError, match="number of folds"):
+        run(table(np.zeros((1, 3)), np.zeros((1, 4)), row_sets=("x", "x")))
+    with pytest.raises(ValueError, match="finite"):
+        run(table(np.full((1, 3), np.nan)))
+    with pytest.raises(ValueError, match="at least one task"):
+        bootstrap(table(), epsilon=EPSILON, weighs=np.ones(1, bool), numbered=np.ones(1, bool))
+
+
+def coverage(folds: int, tasks: int, noise: float, runs: int = 500, replicates: int = 300) -> float:
+    """Return the share of simulated runs whose interval covers the true mean Q.
+
+    One run is one entry: a single bootstrap holds them all, for they share nothing but the fold indices.
+    """
+    random = np.random.default_rng(folds * 1000 + tasks)
+    means = random.uniform(0.2, 0.9, (tasks, runs, 1))
+    spreads = noise * random.uniform(0.5, 1.5, (tasks, runs, 1))
+    truth = (100 * EPSILON * means / (spreads + EPSILON))[..., 0].mean(axis=0)
+    covered = 0
+    # A few runs per bootstrap, with a seed of their own: shared indices would tie the runs' luck together.
+    size = 10
+    for start in range(0, runs, size):
+        part = slice(start, start + size)
+        scores = [
+            mean[part] + spread[part] * random.standard_normal((size, folds))
+            for mean, spread in zip(means, spreads, strict=True)
+        ]
+        luck = run(table(*scores, seed=f"run {start}"), replicates=replicates)
+        covered += sum(
+            low <= true <= high
+            for (low, high), true in zip(luck.q_intervals, truth[part], strict=True)  # type: ignore[attr-defined]
+        )
+    return covered / runs
+
+
+@pytest.mark.parametrize(("folds", "tasks", "noise"), [(200, 9, 0.03), (200, 3, 0.1), (40, 5, 0.02)])
+def test_the_interval_covers_the_truth(folds: int, tasks: int, noise: float) -> None:
+    """On independent folds with known truth the 95 % interval of mean Q covers it in 93-97 % of 500 runs."""
+    assert 0.93 <= coverage(folds, tasks, noise) <= 0.97
+
+
+def test_the_standard_error_is_the_scatter_of_repeated_draws() -> None:
+    """The influence function gives the standard deviation that Q has over fresh independent folds."""
+    random = np.random.default_rng(11)
+    scores = noisy(random, [0.6] * 2000, 100, 0.05)
+    quality = 100 * EPSILON * scores.mean(axis=1) / (scores.std(axis=1) + EPSILON)
+    errors = standard_errors(table(scores), EPSILON)[:, 0]
+    assert np.median(errors) == pytest.approx(quality.std(), rel=0.1)
+
+
+def test_a_replicates_error_is_that_of_its_own_folds() -> None:
+    """The polynomial over counts gives what the influence function gives on the resampled array itself."""
+    random = np.random.default_rng(12)
+    scores = noisy(random, [0.6, -0.3], 15, 0.1)
+    scores[1, 3] = np.nan
+    (row_set,) = row_sets = _row_sets(table(scores))
+    counts = row_set.draw("dev", 20)
+    quality, squared = _evaluate(row_sets, [counts], EPSILON, 1)
+    for replicate in range(20):
+        drawn = np.repeat(scores, counts[replicate], axis=1)
+        expected = standard_errors(table(drawn), EPSILON)[:, 0]
+        assert np.sqrt(squared[replicate]) == pytest.approx(expected, rel=1e-6)
+        mean, std = np.nanmean(drawn, axis=1), np.nanstd(drawn, axis=1)
+        assert quality[replicate, :, 0] == pytest.approx(100 * EPSILON * mean / (std + EPSILON), rel=1e-9)
+
+
+def test_a_cell_that_lost_every_drawn_fold_keeps_what_was_observed() -> None:
+    """Where only failed folds are drawn, quality is that of the finite ones: neither NaN nor a score without scatter."""
+    scores = np.array([[0.4, 0.6, np.nan, np.nan, np.nan]])
+    row_sets = _row_sets(table(scores))
+    counts = np.array([[0, 0, 2, 3, 0], [2, 0, 1, 1, 1]], np.uint16)
+    quality, squared = _evaluate(row_sets, [counts], EPSILON, 1)
+    assert quality[0, 0, 0] == pytest.approx(100 * EPSILON * 0.5 / (0.1 + EPSILON))
+    assert quality[1, 0, 0] == pytest.approx(40.0, rel=1e-4)
+    assert np.isfinite(squared).all()
+
+
+@given(
+    npst.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e3, 1e3, allow_subnormal=False)),
+    st.randoms(use_true_random=False),
+)
+def test_sums_on_the_grid_are_exact(values: np.ndarray, random: object) -> None:
+    """Whatever the order in which a library adds counted grid values, nothing is rounded, and little was lost on the way there."""
+    grid = _on_grid(values[None])[0]
+    picked = [random.randrange(len(grid)) for _ in grid]  # type: ignore[attr-defined]
+    counts = np.bincount(picked, minlength=len(grid))
+    exact = math.fsum(grid[picked])
+    order = list(range(len(grid)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    assert float(counts @ grid) == sum((counts * grid)[order].tolist()) == exact
+    assert np.abs(grid - values).max() <= np.abs(values).max() * len(values) * 2.0**-52
+
+
+def test_tie_groups_by_hand() -> None:
+    """An entry joins the group above unless the group's first, not its neighbour, beats it in 95 %."""
+    beats = np.zeros((5, 5))
+    beats[0] = [0, 0.6, 0.949, 0.95, 1.0]
+    beats[3] = [0, 0, 0, 0, 0.8]
+    assert tie_groups(range(5), [True] * 5, beats) == {0: 1, 1: 1, 2: 1, 3: 2, 4: 2}
+
+
+def test_unnumbered_entries_open_no_group_for_teams() -> None:
+    """A baseline between two teams leaves the teams' groups as they are without it."""
+    beats = np.zeros((4, 4))
+    beats[0] = [0, 0.99, 0.5, 0.99]
+    assert tie_groups(range(4), [True, False, True, True], beats) == {0: 1, 1: 2, 2: 1, 3: 2}
+    assert tie_groups([1, 0], [True, False], np.zeros((2, 2))) == {1: 1, 0: 1}

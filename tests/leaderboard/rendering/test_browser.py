@@ -1,0 +1,400 @@
+"""The page works in a real browser, from a file and over HTTP, with and without JavaScript, for eyes, keyboards and screen readers."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import threading
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page
+
+from leaderboard.rendering.files import render
+from leaderboard.rendering.names import display_name
+from leaderboard.report.private_report import report
+from leaderboard.snapshot import Site
+from tests.leaderboard.harness.browser import chromium, program
+from tests.leaderboard.harness.revealed import BEGIN, crowd_site, revealed_site
+from tests.leaderboard.harness.site_fixtures import embed2scale_site, moving_site, simple_site
+from tests.leaderboard.rendering.test_files import world
+from tests.leaderboard.rendering.test_names import HOSTILE
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(program() is None, reason="no Chromium; `make test` installs it"),
+]
+
+AXE = Path(__file__).parents[1] / "vendor" / "axe.min.js"
+SITES = {
+    "embed2scale": embed2scale_site,
+    "moving": moving_site,
+    "revealed": lambda: world(5, revealed=True),
+    "hostile": lambda: simple_site(HOSTILE),
+}
+WIDTHS = (320, 360, 390, 600, 737, 759, 761, 768, 834, 1024, 1032, 1055, 1057, 1180, 1400, 2000)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return one browser for all tests."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write every site's files."""
+    root = tmp_path_factory.mktemp("pages")
+    for name, make in SITES.items():
+        for path, content in render(make(), readme=None).items():
+            target = root / name / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    return root
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Return a tab that fails the test if the page complains, fetches anything foreign or throws."""
+    tab = browser.new_page(viewport={"width": 1180, "height": 860}, color_scheme="light")
+    tab.set_default_timeout(60_000)
+    said: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("requestfailed", lambda request: said.append(request.url))
+    yield tab
+    tab.close()
+    assert said == []
+
+
+def teams(page: Page) -> list[str]:
+    """Return the visible names of the shown table, from top to bottom."""
+    return page.locator("section:not([hidden]) table.board tbody tr:not([hidden]) th bdi").all_inner_texts()
+
+
+def column(page: Page, css: str) -> list[str]:
+    """Return the visible cells of a column."""
+    return page.locator(
+        f"section:not([hidden]) table.board tbody tr:not([hidden]) td.{css}"
+    ).all_inner_texts()
+
+
+def names_of(site: Site, phase: int) -> list[str]:
+    """Return the names of a phase's newest board."""
+    return [display_name(row.team) for row in site.phases[phase].history[-1].standings]
+
+
+@pytest.fixture
+def server(pages: Path) -> Iterator[str]:
+    """Serve the files over HTTP on loopback."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(pages))
+    ) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{httpd.server_address[1]}"
+        httpd.shutdown()
+        thread.join()
+
+
+def test_sort_filter_and_toggle(page: Page, server: str) -> None:
+    """Over HTTP: headers sort both ways and say so, the search filters and counts, the toggle shows the mean-Q standing."""
+    page.goto(f"{server}/embed2scale/index.html#dev")
+    site = embed2scale_site()
+    by_rank = names_of(site, 0)
+    assert teams(page) == by_rank
+    shown = page.locator("section:not([hidden])")
+    head = shown.get_by_role("columnheader", name="Team")
+    head.get_by_role("button").click()
+    assert teams(page) == sorted(by_rank, key=str.casefold)
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.get_by_role("button").press("Enter")
+    assert teams(page) == sorted(by_rank, key=str.casefold, reverse=True)
+    assert shown.locator("th[aria-sort]").count() == 1
+
+    shown.get_by_role("radio", name="Mean Q").check()
+    numbers = [float(text.split("\n")[0].replace("−", "-")) for text in column(page, "q")]
+    assert numbers == sorted(numbers, reverse=True)
+    assert column(page, "mean")[:4] == ["1", "2", "3", "4"]
+    shown.get_by_role("radio", name="Dynamic rank").check()
+    assert teams(page) == by_rank
+
+    shown.get_by_role("searchbox").fill("BASELINE")
+    assert teams(page) == ["Baseline mean embeddings", "Baseline random embeddings"]
+    assert shown.get_by_role("status").inner_text() == f"2 of {len(by_rank)} entries"
+    shown.get_by_role("searchbox").fill("")
+    assert teams(page) == by_rank
+
+
+def test_phases_moves_and_figure(page: Page, pages: Path) -> None:
+    """From a file: phases switch, a move explains itself, a row lights up its line, older updates unfold."""
+    page.goto((pages / "embed2scale" / "index.html").as_uri())
+    site = embed2scale_site()
+    assert teams(page) == names_of(site, 1)
+    page.get_by_role("link", name="Development phase").click()
+    assert teams(page) == names_of(site, 0)
+    assert page.get_by_role("link", name="Development phase").get_attribute("aria-current") == "true"
+
+    shown = page.locator("section#dev")
+    why = shown.locator("details.why").first
+    why.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert why.locator("p").is_visible()
+    assert "Moved" in why.locator("p").inner_text()
+    page.keyboard.press("Escape")
+    assert not why.locator("p").is_visible()
+
+    assert shown.locator("svg.evolution .lane").count() == len(names_of(site, 0))
+    shown.locator("tbody tr").nth(2).hover()
+    assert shown.locator("svg.evolution .lane.lit title").text_content() == "3 TeamGrelous"
+    assert shown.locator("svg.evolution path.own").count() > 3
+    assert shown.locator("svg.evolution path.passive").count() > 3
+
+    before = shown.locator(".changes > li:visible").count()
+    shown.get_by_role("button", name="Show 10 older updates").click()
+    assert shown.locator(".changes > li:visible").count() == before + 10
+
+
+def test_hostile_names_in_a_real_browser(page: Page, pages: Path) -> None:
+    """Every hostile name is shown as its display name, and none of them became markup or ran."""
+    page.goto((pages / "hostile" / "index.html").as_uri())
+    shown = page.locator("table.board tbody th bdi").all_text_contents()
+    assert [name for name in shown if not name.startswith("(unnamed")] == [
+        name for name in dict.fromkeys(map(display_name, HOSTILE)) if not name.startswith("(unnamed")
+    ]
+    assert page.locator("script").count() == 1
+    assert page.locator("img, iframe, object, embed, form, link[rel=stylesheet]").count() == 0
+    page.goto((pages / "hostile" / "leaderboard" / "dev-evolution-light.svg").as_uri())
+    assert page.locator("svg .lane").count() == 20
+    assert page.locator("svg script, svg img").count() == 0
+
+
+@pytest.mark.parametrize("name", SITES)
+@pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (360, "dark")])
+def test_looks_and_accessibility(
+    page: Page, pages: Path, tmp_path: Path, name: str, width: int, scheme: str
+) -> None:
+    """At phone and desktop width, in both colour schemes: no sideways scrolling, no serious finding of axe-core, a screenshot."""
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto((pages / name / "index.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        (violation["id"], [node["html"][:200] for node in violation["nodes"]][:3])
+        for violation in found["violations"]
+        if violation["impact"] in ("serious", "critical", "moderate")
+    ]
+    assert serious == []
+    shot = page.screenshot(path=tmp_path / "page.png")
+    assert shot.startswith(b"\x89PNG")
+    assert len(shot) > 10_000
+
+
+def test_without_javascript(browser: Browser, pages: Path) -> None:
+    """Without JavaScript all phases, all rows, reasons and figures are there, and no control that does nothing."""
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto((pages / "embed2scale" / "index.html").as_uri())
+        site = embed2scale_site()
+        assert page.locator("table.board tbody th bdi").all_inner_texts() == [
+            *names_of(site, 0),
+            *names_of(site, 1),
+        ]
+        assert page.locator("svg.evolution:visible").count() == 2
+        assert page.locator("button:visible, input:visible").count() == 0
+        page.locator("details.why summary").first.click()
+        assert page.locator("details.why p").first.is_visible()
+
+
+def test_reveal_shows_tasks(page: Page, pages: Path) -> None:
+    """After the reveal the heat map, intervals and stable views stand on the page with the tasks' real names."""
+    page.goto((pages / "revealed" / "index.html").as_uri())
+    heads = page.locator("table.heat thead th.task").all_inner_texts()
+    assert sorted(heads) == [f"secret_task_{number}" for number in range(5)]
+    assert page.locator("table.heat tbody tr").count() == 4
+    assert page.locator("table.sure tbody tr").count() == 4
+    assert page.locator("table.views tbody tr").count() == 4
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write what needs room: the page of 100 teams, before and after the reveal, and private reports."""
+    root = tmp_path_factory.mktemp("wide")
+    few, crowd = revealed_site(), crowd_site()
+    hidden = replace(crowd, phases=(replace(crowd.phases[0], revealed=False),))
+    for name, site in (("few", few), ("crowd", crowd), ("hidden", hidden)):
+        (root / f"{name}.html").write_bytes(render(site, readme=None)["index.html"])
+    for name, site in (("few", few), ("crowd", crowd)):
+        (phase,) = site.phases
+        assert phase.snapshot is not None
+        made = report(phase.snapshot, phase.history, made_at=BEGIN, replicates=20)
+        (root / f"{name}-report.html").write_text(made.html, encoding="utf-8")
+    return root
+
+
+def overhanging(page: Page) -> list[str]:
+    """Return what hangs over the right edge of the window: the page itself, or a table in no box that scrolls."""
+    return list(
+        page.evaluate("""() => [
+            ...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []),
+            ...[...document.querySelectorAll("table")].filter((table) => !table.closest(".scroll")).map((table) => table.className),
+        ]""")
+    )
+
+
+def fits(box: Locator) -> bool:
+    """Return whether nothing in a box that could scroll is out of sight."""
+    return bool(box.evaluate("box => box.scrollWidth <= box.clientWidth"))
+
+
+def hints(page: Page, box: Locator) -> str:
+    """Return the edges of a box, left and right, that are drawn unlike its middle, within its padding, where nothing else is."""
+    box.scroll_into_view_if_needed()
+    area = box.bounding_box()
+    assert area is not None
+
+    def strip(at: float) -> bytes:
+        return page.screenshot(clip={"x": round(at), "y": round(area["y"]) + 2, "width": 4, "height": 2})
+
+    left, right = area["x"] + 9, area["x"] + area["width"] - 13  # inside rounded corners
+    plain = strip((left + right) / 2)
+    return " ".join(name for name, at in (("left", left), ("right", right)) if strip(at) != plain)
+
+
+@pytest.mark.parametrize("name", ["few", "crowd", "hidden"])
+def test_every_width_shows_the_whole_board(page: Page, wide: Path, name: str) -> None:
+    """From phone to wall, nothing hangs over the edge and the standings fit; so do the reasons of moves, which the table does not cut."""
+    page.goto((wide / f"{name}.html").as_uri())
+    board = page.locator(".scroll:has(table.board)")
+    moved = page.locator("details.why").all()[-1:]
+    assert moved or name == "few"
+    for why in moved:
+        why.locator("summary").click()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert overhanging(page) == [], width
+        assert fits(board), width
+        for why in moved:
+            why.scroll_into_view_if_needed()
+            assert why.locator("p").evaluate(
+                """text => {
+                    const area = text.getBoundingClientRect();
+                    return document.elementFromPoint(area.right - 9, area.bottom - 9) === text;
+                }"""
+            ), width
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_small_boards_fit_at_every_width(page: Page, pages: Path, name: str) -> None:
+    """The boards of a few teams, real and hostile, by mean Q and sorted by the last column, fit from phone to wall."""
+    page.goto((pages / name / "index.html").as_uri())
+    page.locator("section:not([hidden]) input[value=mean]").check()
+    page.locator("section:not([hidden]) th[data-sort=last] button").click()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert overhanging(page) == [], width
+        assert all(fits(box) for box in page.locator(".scroll:has(table.board):visible").all()), width
+
+
+def test_what_scrolls_says_so(page: Page, wide: Path) -> None:
+    """On a phone the rank chart opens at its names, and each box shows at its edges where there is more."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto((wide / "few.html").as_uri())
+    chart = page.locator(".scroll:has(svg.evolution)")
+    assert hints(page, chart) == "left"
+    for name in chart.locator("text.team").all():
+        area = name.bounding_box()
+        assert area is not None
+        assert 0 <= area["x"] <= area["x"] + area["width"] <= 390
+    for css in ("table.heat", "table.sure"):
+        box = page.locator(f".scroll:has({css})")
+        seen = []
+        for at in (0, 60, 9999):
+            box.evaluate("(box, at) => { box.scrollLeft = at; }", at)
+            seen.append(hints(page, box))
+        assert seen == ["right", "left right", "left"], css
+    page.set_viewport_size({"width": 1400, "height": 844})
+    assert [hints(page, box) for box in page.locator(".scroll").all()] == [""] * 6
+
+
+def printed_fills(page: Page) -> set[tuple[int, ...]]:
+    """Print to PDF without background graphics, as browsers do unless told otherwise, and return the colours that areas are filled with."""
+    document = page.pdf(format="A4", print_background=False)
+    fills: set[tuple[int, ...]] = set()
+    for stream in re.findall(rb"stream\r?\n(.*?)endstream", document, re.DOTALL):
+        try:
+            drawn = zlib.decompress(stream)
+        except zlib.error:
+            continue
+        for colour in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg\b", drawn):
+            fills.add(tuple(round(255 * float(part)) for part in colour))
+    return fills
+
+
+def on_paper(page: Page) -> tuple[str, int, bool]:
+    """Return, from a dark screen to A4 within usual margins, the ink's colour, the widest table, and whether any is cut."""
+    page.set_viewport_size({"width": 718, "height": 1000})
+    page.emulate_media(media="print", color_scheme="dark")
+    ink, widest, cut = page.evaluate(
+        """() => [
+            getComputedStyle(document.body).color,
+            Math.max(...[...document.querySelectorAll("table")].map((table) => table.offsetWidth)),
+            [...document.querySelectorAll(".scroll")].some((box) => getComputedStyle(box).overflowX !== "visible"),
+        ]"""
+    )
+    return ink, widest, cut
+
+
+def test_paper_keeps_the_colours(page: Page, wide: Path) -> None:
+    """In print, from a dark screen too, the heat map has its scale, intervals and Q have their bars, and no table is cut."""
+    page.emulate_media(color_scheme="dark")
+    page.goto((wide / "few.html").as_uri())
+    scale = {(11, 74, 143), (40, 120, 184), (171, 207, 232)}  # --h5, --h4 and --h2
+    assert scale <= printed_fills(page)
+    page.emulate_media(media="print")
+    assert page.locator("td.q, .weights td, .whisker i, .whisker b").evaluate_all(
+        "bars => bars.length > 30 && bars.every((bar) => getComputedStyle(bar).printColorAdjust === 'exact')"
+    )
+    for name in ("few", "crowd"):
+        page.goto((wide / f"{name}.html").as_uri())
+        ink, widest, cut = on_paper(page)
+        assert (ink, cut) == ("rgb(27, 36, 46)", False)
+        assert widest <= 718
+
+
+@pytest.mark.parametrize("name", ["few", "crowd"])
+def test_private_report_at_every_width(page: Page, wide: Path, name: str) -> None:
+    """The report never hangs over the edge; its standings fit a laptop whole, and say on less that there is more."""
+    page.goto((wide / f"{name}-report.html").as_uri())
+    standings = page.get_by_role("region", name="Standings")
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert overhanging(page) == [], width
+        assert fits(standings) or width < 1180, width
+    page.set_viewport_size({"width": 768, "height": 800})
+    assert hints(page, standings) == "right"
+    standings.evaluate("box => { box.scrollLeft = 9999; }")
+    assert hints(page, standings) == "left"
+
+
+def test_private_report_on_paper(page: Page, wide: Path) -> None:
+    """Printed from a dark screen, the report's tables are whole and its heat map and box plots keep their colours."""
+    page.emulate_media(color_scheme="dark")
+    page.goto((wide / "few-report.html").as_uri())
+    shades = {fill for fill in printed_fills(page) if fill[2] - fill[0] > 40}
+    assert len(shades) > 20
+    ink, widest, cut = on_paper(page)
+    assert (ink, cut) == ("rgb(29, 33, 38)", False)
+    assert widest <= 1000  # a browser shrinks what is a little too wide

@@ -1,0 +1,144 @@
+"""The figures say what the boards say, stay readable with any number of entries and updates, and are well-formed SVG."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from datetime import timedelta
+from unicodedata import east_asian_width
+
+import pytest
+
+from leaderboard.rendering.charts import (
+    COLUMNS,
+    LABEL,
+    LANES,
+    Evolution,
+    evolution,
+    evolution_figures,
+    submissions,
+)
+from leaderboard.rendering.rows import public_rows
+from leaderboard.snapshot import MoveKind, PhaseSite
+from tests.leaderboard.harness.site_fixtures import (
+    START,
+    board,
+    embed2scale_site,
+    moving_site,
+    phase_site,
+    simple_site,
+    standing,
+)
+from tests.leaderboard.rendering.test_names import HOSTILE
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(phase: PhaseSite) -> Evolution:
+    """Return the bump chart of a phase."""
+    return evolution(phase.history, public_rows(phase.history[-1], phase.rules))
+
+
+def moves(path: str) -> int:
+    """Return how many curves a path has."""
+    return path.count("c")
+
+
+def test_moves_are_drawn_as_their_kind() -> None:
+    """An own move is drawn as own, a passive one as passive, and a submission without a move as a dot."""
+    first = board(
+        [standing(1, "A", team_key=1, submission=1), standing(2, "B", team_key=2, submission=2)],
+        triggers=(1, 2),
+    )
+    rows = [
+        standing(1, "B", team_key=2, submission=3, move=1, move_kind=MoveKind.OWN),
+        standing(2, "A", team_key=1, submission=1, move=-1, move_kind=MoveKind.PASSIVE),
+    ]
+    chart = drawn(phase_site(first, board(rows, sequence=2, triggers=(3,))))
+    assert [
+        (lane.team, moves(lane.own), moves(lane.passive), lane.dots.count("M")) for lane in chart.lanes
+    ] == [
+        ("B", 1, 0, 2),
+        ("A", 0, 1, 1),
+    ]
+
+
+def test_every_move_of_2025_is_drawn() -> None:
+    """With fewer updates than columns, the curves are exactly the changes of place between boards, own and passive."""
+    phase = embed2scale_site().phases[0]
+    assert len(phase.history) < COLUMNS
+    chart = drawn(phase)
+    for lane, row in zip(chart.lanes, phase.history[-1].standings, strict=True):
+        own = passive = 0
+        places = [[s.key for s in made.standings] for made in phase.history]
+        for before, after, made in zip(places, places[1:], phase.history[1:], strict=False):
+            if row.key in before and row.key in after and before.index(row.key) != after.index(row.key):
+                kind = next(s.move_kind for s in made.standings if s.key == row.key)
+                own, passive = own + (kind is MoveKind.OWN), passive + (kind is not MoveKind.OWN)
+        assert (moves(lane.own), moves(lane.passive)) == (own, passive)
+
+
+@pytest.mark.parametrize("updates", [1, 2, COLUMNS - 1, COLUMNS, COLUMNS + 1, 3 * COLUMNS + 7])
+def test_long_histories_are_thinned(updates: int) -> None:
+    """At most ``COLUMNS`` states are drawn, the newest among them, inside the figure."""
+    phase = moving_site(updates).phases[0]
+    chart = drawn(phase)
+    assert chart.updates == updates
+    assert [lane.team for lane in chart.lanes] == [row.team for row in phase.history[-1].standings]
+    xs = {
+        int(x)
+        for lane in chart.lanes
+        for x in re.findall(r"M(\d+) ", lane.dots + lane.own + lane.passive + lane.run)
+    }
+    assert len(xs) <= COLUMNS
+    assert max(xs) <= chart.right
+    assert all(0 < lane.y < chart.height for lane in chart.lanes)
+
+
+def test_many_entries() -> None:
+    """Of 1,000 entries the first are drawn, and the figure says so."""
+    rows = [standing(rank, q_mean=-0.001 * rank) for rank in range(1, 1001)]
+    phase = phase_site(board(rows), board(rows[::-1], sequence=2), board(rows, sequence=3))
+    chart = drawn(phase)
+    assert (chart.shown, chart.total) == (LANES, 1000)
+    assert f"the first {LANES} of 1000 entries" in chart.summary
+    assert chart.height < 700
+
+
+def test_figures_are_well_formed() -> None:
+    """Hostile names leave a well-formed SVG without any outside reference; light and dark differ in colours only."""
+    for phase in (*embed2scale_site().phases, simple_site(HOSTILE).phases[0]):
+        light, dark = evolution_figures(phase.title, drawn(phase))
+        assert re.sub(rb"#[0-9a-f]{6}", b"", light) == re.sub(rb"#[0-9a-f]{6}", b"", dark)
+        assert light != dark
+        root = ET.fromstring(light)
+        tags = {element.tag.removeprefix(SVG) for element in root.iter()}
+        assert tags == {"svg", "title", "desc", "style", "path", "text", "g"}
+        assert b"href" not in light
+        assert b"url(" not in light
+        for text in root.iterfind(f".//{SVG}text[@class='team']"):
+            assert sum(2 if east_asian_width(char) in "WF" else 1 for char in text.text or "") <= LABEL
+
+
+def test_submissions_are_counted_once() -> None:
+    """The bars add up to the submissions that the boards report, on the days they were made."""
+    phase = embed2scale_site().phases[0]
+    chart = submissions(phase.history)
+    assert chart is not None
+    last: dict[object, int] = {}
+    for made in phase.history:
+        last |= {row.key: row.submissions for row in made.standings}
+    assert chart.total == sum(bar.count for bar in chart.bars) == sum(last.values())
+    assert chart.bars[0].label == "7 Mar 2025"
+    assert max(bar.count for bar in chart.bars) == chart.most
+
+
+def test_long_challenges_are_counted_by_week() -> None:
+    """Months are shown in weeks, so that bars stay apart."""
+    early = board([standing(1, submissions=1, last_submitted_at=START)])
+    late = board([standing(1, submissions=3, last_submitted_at=START + timedelta(days=200))], sequence=2)
+    chart = submissions((early, replace(late, made_at=START + timedelta(days=201))))
+    assert chart is not None
+    assert (chart.span, chart.total, len(chart.bars)) == ("week", 3, 29)
+    assert submissions(()) is None

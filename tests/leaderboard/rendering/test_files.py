@@ -1,0 +1,428 @@
+"""What is published is a pure, byte-stable function of the site, and tells nothing that is hidden."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from leaderboard.figures import Private
+from leaderboard.ranking.board import next_board
+from leaderboard.rendering.files import CSV_COLUMNS, render
+from leaderboard.rendering.names import display_name
+from leaderboard.rendering.readme import BEGIN, END, HEADER
+from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSite, PhaseSnapshot, Rules, Selection, Site
+from tests.leaderboard.harness.site_fixtures import (
+    START,
+    board,
+    embed2scale_site,
+    moving_site,
+    phase_site,
+    simple_site,
+    standing,
+)
+from tests.leaderboard.rendering.test_names import HOSTILE, names, read_html
+
+PUBLIC = (
+    "README.md",
+    "index.html",
+    "leaderboard/badge.json",
+    "leaderboard/dev-evolution-dark.svg",
+    "leaderboard/dev-evolution-light.svg",
+    "leaderboard/dev.csv",
+    "leaderboard/dev.json",
+    "leaderboard/history.jsonl",
+    "leaderboard/schema/phase-v1.json",
+)
+
+
+def table(readme: bytes, number: int = 0) -> list[list[str]]:
+    """Return the cells of a README's table as GitHub would show them."""
+    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(readme.decode())
+    found = re.findall(r"<table>.*?</table>", html, re.DOTALL)[number]
+    return [
+        ["".join(read_html(cell).text) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
+        for row in re.findall(r"<tr>(.*?)</tr>", found, re.DOTALL)
+    ]
+
+
+def test_files_of_a_site() -> None:
+    """Every phase has its table, data and figures; the common files stand beside them."""
+    assert tuple(render(simple_site(), readme=None)) == PUBLIC
+
+
+def test_readme_table_tells_the_board() -> None:
+    """The README's table says rank, movement, team, mean Q, both standings, group, counts and dates."""
+    rows = [
+        standing(1, "Alpha", rank_by_mean=2, q_mean=14.8742, move=1, move_kind=MoveKind.PASSIVE),
+        standing(2, "Beta", rank_by_mean=1, q_mean=15.2249, move=-1, move_kind=MoveKind.OWN),
+        standing(3, "Mean baseline", q_mean=-0.78351, baseline=True),
+        standing(3, "Late", eligible=False, move_kind=MoveKind.NEW, team_key=9),
+        standing(3, "Gamma", q_mean=-0.00004, team_key=10),
+    ]
+    site = Site(title="T", phases=(phase_site(board(rows)),))
+    cells = table(render(site, readme=None)["README.md"])
+    assert cells[0] == list(HEADER)
+    assert [row[:5] for row in cells[1:]] == [
+        ["1", "▲ 1 passive", "Alpha", "14.874", "2"],
+        ["2", "▼ 1 own", "Beta", "15.225", "1"],
+        ["–", "–", "Mean baseline", "-0.784", "–"],
+        ["–", "new", "Late", "20.250", "–"],
+        ["3", "–", "Gamma", "0.000", "3"],
+    ]
+    assert cells[1][5:] == ["1", "1", "2026-03-02 08:00 UTC", ""]
+    assert [row[8] for row in cells[3:]] == [
+        "baseline, unreliable: mean Q below zero",
+        "out of competition",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("existing", "before", "after"),
+    [
+        (b"# Mine\r\n\r\nText.\r\n", b"# Mine\r\n\r\nText.\r\n", b""),
+        (b"no newline", b"no newline", b""),
+        (f"top\n{BEGIN}\nold\n{END}\nbottom".encode(), b"top\n", b"\nbottom"),
+        (
+            f"\xff\xfe top\n  {BEGIN}  \nold\n{END}\t\n\nbottom \xe9\n".encode("latin-1"),
+            b"\xff\xfe top\n",
+            b"\n\nbottom \xe9\n",
+        ),
+        (
+            f"{BEGIN}\nnot closed\n{BEGIN}\nold\n{END}\nend\n".encode(),
+            f"{BEGIN}\nnot closed\n".encode(),
+            b"\nend\n",
+        ),
+        (f"Write `{BEGIN}` inline.\n".encode(), f"Write `{BEGIN}` inline.\n".encode(), b""),
+        (f"{END}\nwrong way\n{BEGIN}\n".encode(), f"{END}\nwrong way\n{BEGIN}\n".encode(), b""),
+        (f"a\r\n{BEGIN}\r\nold\r\n{END}\r\nb\r\n".encode(), b"a\r\n", b"\r\nb\r\n"),
+    ],
+)
+def test_readme_keeps_what_others_wrote(existing: bytes, before: bytes, after: bytes) -> None:
+    """Every byte outside our block stays, whatever encoding and line ends it has, and a second run changes nothing."""
+    readme = render(simple_site(), readme=existing)["README.md"]
+    assert readme.startswith(before)
+    assert readme.endswith(after)
+    assert len(table(readme.decode("latin-1").replace("\r\n", "\n").encode())) == 5
+    assert b"\nold\n" not in readme
+    assert render(simple_site(), readme=readme)["README.md"] == readme
+
+
+@given(st.binary(max_size=200))
+def test_readme_settles(existing: bytes) -> None:
+    """Any README is settled after one publication."""
+    readme = render(simple_site(), readme=existing)["README.md"]
+    assert render(simple_site(), readme=readme)["README.md"] == readme
+    assert existing.strip() == b"" or readme.startswith(existing)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(names, min_size=1, max_size=5))
+def test_hostile_names_mean_the_same_everywhere(teams: list[str]) -> None:
+    """README, CSV, JSON, history, page and figure all show the same name for the same row, in the same table."""
+    site = simple_site(teams)
+    files = render(site, readme=None)
+    shown = [entry["team"] for entry in json.loads(files["leaderboard/dev.json"])["entries"]]
+    assert [display_name(team) for team in teams][:1] == shown[:1]
+    assert len(set(shown)) == len(teams)
+    assert [row[2] for row in table(files["README.md"])[1:]] == shown
+    assert files["README.md"].decode().count(END) == 1
+    lines = list(csv.DictReader(io.StringIO(files["leaderboard/dev.csv"].decode(), newline="")))
+    assert [line["team"].removeprefix("'") for line in lines] == shown
+    (line,) = files["leaderboard/history.jsonl"].splitlines()
+    assert [row["team"] for row in json.loads(line)["changed"]] == shown
+    page = files["index.html"].decode()
+    body = page.split("<tbody>", 1)[1].split("</tbody>", 1)[0]
+    assert ["".join(read_html(name).text) for name in re.findall(r"<bdi>(.*?)</bdi>", body)] == shown
+    assert read_html(page).tags.count("script") == 1
+    figure = files["leaderboard/dev-evolution-light.svg"].decode()
+    assert sorted(
+        "".join(read_html(t).text) for t in re.findall(r"<g[^>]*><title>(.*?)</title>", figure)
+    ) == sorted(f"{rank} {team}" for rank, team in enumerate(shown, 1))
+
+
+def test_markers_in_names_do_not_move_the_block() -> None:
+    """A team that is called like our marker cannot end the block, not even over several publications."""
+    site = simple_site((END, BEGIN, f"x\n{END}\ny"))
+    readme = render(site, readme=b"top\n")["README.md"] + b"bottom\n"
+    assert render(site, readme=readme)["README.md"] == readme
+
+
+@pytest.mark.parametrize(
+    "site", [simple_site(), moving_site(), embed2scale_site(), simple_site(HOSTILE)], ids=str.__class__
+)
+def test_json_follows_its_schema(site: Site) -> None:
+    """Every phase's JSON validates against the schema that is published beside it."""
+    files = render(site, readme=None)
+    schema = json.loads(files["leaderboard/schema/phase-v1.json"])
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for phase in site.phases:
+        document = json.loads(files[f"leaderboard/{phase.codename}.json"])
+        jsonschema.Draft202012Validator(schema).validate(document)
+        assert document["$schema"] == "schema/phase-v1.json"
+
+
+def test_csv_tells_the_board() -> None:
+    """The CSV has one typed line per row."""
+    first, *_ = csv.DictReader(
+        io.StringIO(render(moving_site(), readme=None)["leaderboard/dev.csv"].decode())
+    )
+    assert tuple(first) == CSV_COLUMNS
+    assert (first["position"], first["rank"], first["baseline"], first["eligible"]) == (
+        "1",
+        "1",
+        "false",
+        "true",
+    )
+    assert float(first["mean_q"]) > 0
+
+
+def test_bytes_do_not_depend_on_the_process() -> None:
+    """Another process with another hash seed and time zone renders the same bytes."""
+    code = (
+        "import hashlib; from leaderboard.rendering.files import render; from tests.leaderboard.harness.site_fixtures import moving_site; "
+        "print(hashlib.sha256(repr(render(moving_site(), readme=None)).encode()).hexdigest())"
+    )
+    root = Path(__file__).parents[3]
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=root,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(root), "PYTHONHASHSEED": seed, "TZ": zone},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo"))
+    }
+    assert len(said) == 1
+
+
+def test_history_is_only_appended_to() -> None:
+    """A new board adds a line; what stands in the file stays byte for byte, even what a hand wrote or an older worker left."""
+    site = moving_site(6)
+    grown = replace(
+        site, phases=(replace(site.phases[0], history=moving_site(7).phases[0].history), site.phases[1])
+    )
+    first = render(site, readme=None)["leaderboard/history.jsonl"]
+    assert render(site, readme=None, history=first)["leaderboard/history.jsonl"] == first
+    for kept in (first, b"by hand\n" + first, first + b'{"phase": 1}'):
+        later = render(grown, readme=None, history=kept)["leaderboard/history.jsonl"]
+        assert later.startswith(kept)
+        assert len(later.splitlines()) == len(kept.splitlines()) + 1
+    anew = replace(site, phases=(replace(site.phases[0], history=(board([standing(1)]),)),))
+    assert len(render(anew, readme=None, history=first)["leaderboard/history.jsonl"].splitlines()) == 7
+
+
+def test_history_replays_every_board() -> None:
+    """Applying the lines in order, by team name, gives the ranks and scores of every board of 2025."""
+    site = embed2scale_site()
+    boards: dict[str, dict[str, dict[str, object]]] = {}
+    seen = {(phase.codename, made.sequence): made for phase in site.phases for made in phase.history}
+    lines = render(site, readme=None)["leaderboard/history.jsonl"].splitlines()
+    assert len(lines) == len(seen) > 80
+    for text in lines:
+        line = json.loads(text)
+        rows = boards.setdefault(line["phase"], {})
+        for team in line["left"]:
+            del rows[team]
+        rows.update({row["team"]: row for row in line["changed"]})
+        made = seen[line["phase"], line["sequence"]]
+        expected = [(row.team, round(row.q_mean, 3)) for row in made.standings]
+        assert [
+            (row["team"], row["q_mean"]) for row in sorted(rows.values(), key=lambda row: row["position"])
+        ] == expected  # type: ignore[arg-type, return-value]
+
+
+def test_empty_frozen_and_odd_phases() -> None:
+    """A phase without a board says so, a closed one says since when, and odd codenames get files of their own."""
+    site = Site(
+        title="T",
+        phases=(
+            phase_site(codename="badge", title="One"),
+            phase_site(
+                board([standing(1)], phase="../x"),
+                codename="../x",
+                title="Two",
+                frozen_at=START + timedelta(days=3),
+            ),
+            phase_site(codename="X", title="Three"),
+        ),
+    )
+    files = render(site, readme=None)
+    assert {"leaderboard/badge-2.json", "leaderboard/x.json", "leaderboard/X-2.json"} <= set(files)
+    text = files["README.md"].decode()
+    assert text.count("No submission has been scored in this phase yet.") == 2
+    assert "This phase is closed since 2026-03-05 09:00 UTC; its board is final." in text
+    assert "Closed since 2026-03-05 09:00 UTC" in files["index.html"].decode()
+    assert json.loads(files["leaderboard/x.json"])["frozen_at"] == "2026-03-05T09:00:00Z"
+    assert json.loads(files["leaderboard/badge.json"])["color"] == "inactive"
+
+
+def test_rules_are_printed_with_the_settings() -> None:
+    """The five lines say which submission counts, what public means and what baselines do."""
+    rules = Rules(
+        selection=Selection.BEST, visibility="current", baselines_weigh=False, eligible_if_scored_in="dev"
+    )
+    site = simple_site()
+    readme = render(replace(site, phases=(replace(site.phases[0], rules=rules),)), readme=None)[
+        "README.md"
+    ].decode()
+    assert len(re.findall(r"^- ", readme, re.MULTILINE)) == 5
+    for said in (
+        "highest mean Q counts",
+        "chooses now",
+        "change neither ranks nor weights",
+        "the phase dev are shown out of competition",
+    ):
+        assert said in readme
+    assert "dynamic rank decides" in readme
+
+
+def test_site_without_phases() -> None:
+    """A site without phases renders."""
+    files = render(Site(title="T", phases=()), readme=None)
+    assert files["README.md"].startswith(b"# T\n")
+
+
+# What must not be learnt.
+
+
+def world(tasks: int, *, revealed: bool = False, publish: frozenset[str] = frozenset()) -> Site:
+    """Return a site whose boards come from a phase with this many hidden tasks."""
+    identifiers = [f"secret_task_{number}" for number in range(tasks)]
+    entries: list[Entry] = []
+    boards: list[Board] = []
+    for step in range(8):
+        team = step % 4
+        scores = {
+            task: tuple(
+                0.2 + 0.1 * team + 0.01 * step + 0.002 * ((fold * 7 + place) % 5) for fold in range(6)
+            )
+            for place, task in enumerate(identifiers)
+        }
+        at = START + timedelta(hours=5 * step)
+        name = ("Alpha", "Beta", "Gamma", "Base")[team]
+        entries.append(
+            Entry(
+                submission=4000 + step,
+                team_key=team,
+                team=name,
+                method="m",
+                submitted_at=at,
+                public=True,
+                baseline=team == 3,
+                scores=scores,
+            )
+        )
+        snapshot = PhaseSnapshot(
+            codename="dev",
+            title="Development phase",
+            rules=Rules(),
+            row_sets=dict.fromkeys(identifiers, "r"),
+            entries=tuple(entries),
+        )
+        made = next_board(snapshot, boards, at=at + timedelta(minutes=3), replicates=50)
+        if made is not None:
+            boards.append(made)
+    phase = PhaseSite(
+        codename="dev",
+        title="Development phase",
+        rules=Rules(),
+        history=tuple(boards),
+        snapshot=snapshot,
+        revealed=revealed,
+    )
+    return Site(title="Two worlds", phases=(phase,), publish=publish)
+
+
+def test_number_of_tasks_does_not_show() -> None:
+    """Worlds with 3 and with 12 hidden tasks publish the same files up to numbers of mean Q."""
+    few, many = (render(world(tasks), readme=None) for tasks in (3, 12))
+    assert few.keys() == many.keys()
+    for path in few:
+        # Wherever mean Q is printed or stored it has decimals; ranks are equal in these worlds, so figures are equal to the byte.
+        number = re.compile(rb"(?!)" if path.endswith(".svg") else rb"-?\d+\.\d{1,3}\b")
+        few_text, many_text = (number.sub(b"Q", files[path]) for files in (few, many))
+        assert few_text == many_text, path
+
+
+def test_nothing_private_shows_before_the_reveal() -> None:
+    """No task name, weight, weighted rank or interval is in any byte, although boards and snapshot carry them all."""
+    site = world(5)
+    figures = site.phases[0].history[-1].private.figures
+    assert figures is not None
+    weighted = figures.rows[0].weighted_rank
+    everything = b"".join(
+        content for path, content in render(site, readme=None).items() if "schema" not in path
+    )
+    for secret in (
+        "secret_task",
+        "weighted_rank",
+        "p_first",
+        "q_interval",
+        "fingerprint",
+        "kendall",
+        "tau",
+        'heat"',
+        "% interval",
+    ):
+        assert secret.encode() not in everything.lower(), secret
+    assert f"{weighted:.3f}".encode() not in everything or weighted == round(weighted)
+
+
+def test_early_release_opens_only_what_is_named() -> None:
+    """``publish`` shows intervals or ranks of stable views, never tasks, weights or figures that count tasks."""
+    files = render(world(5, publish=frozenset({"intervals"})), readme=None)
+    document = json.loads(files["leaderboard/dev.json"])
+    assert set(document) >= {"intervals"}
+    assert not set(document) & {"stable_views", "tasks", "weighted_ranks"}
+    files = render(world(5, publish=frozenset({"stable_views"})), readme=None)
+    document = json.loads(files["leaderboard/dev.json"])
+    assert not set(document) & {"intervals", "tasks", "weighted_ranks"}
+    assert all("scores" not in view for view in document["stable_views"]["views"])
+    assert b"secret_task" not in b"".join(files.values())
+    assert b"Mean rank" in files["index.html"]
+
+
+def test_reveal_opens_everything() -> None:
+    """After the reveal page and JSON show the tasks with their real names, weights that sum to one, and follow the schema."""
+    files = render(world(5, revealed=True), readme=None)
+    document = json.loads(files["leaderboard/dev.json"])
+    jsonschema.Draft202012Validator(json.loads(files["leaderboard/schema/phase-v1.json"])).validate(document)
+    assert {task["name"] for task in document["tasks"]} == {f"secret_task_{number}" for number in range(5)}
+    assert sum(task["weight"] for task in document["tasks"]) == pytest.approx(1)
+    for place, entry in enumerate(document["entries"]):
+        mean = sum(task["quality"][place] for task in document["tasks"]) / 5
+        assert entry["q_mean"] == pytest.approx(mean, abs=0.0005)
+        low, high = document["intervals"]["entries"][place]["q_mean"]
+        assert low - 0.0005 <= entry["q_mean"] <= high + 0.0005
+    assert len(document["weighted_ranks"]) == len(document["entries"])
+    assert "secret_<wbr>task_<wbr>4" in files["index.html"].decode()
+
+
+def test_boards_without_figures_are_figured_again() -> None:
+    """A board that was kept without figures gets them from the snapshot once revealed, and stays bare without one."""
+    site = world(3, revealed=True)
+    bare = replace(
+        site.phases[0], history=tuple(replace(made, private=Private()) for made in site.phases[0].history)
+    )
+    full = json.loads(render(site, readme=None)["leaderboard/dev.json"])
+    again = json.loads(render(replace(site, phases=(bare,)), readme=None)["leaderboard/dev.json"])
+    assert again["tasks"] == full["tasks"]
+    assert "tasks" not in json.loads(
+        render(replace(site, phases=(replace(bare, snapshot=None),)), readme=None)["leaderboard/dev.json"]
+    )

@@ -1,0 +1,195 @@
+"""Participants' text keeps its meaning, and only its meaning, in every renderer."""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import Environment
+from markdown_it import MarkdownIt
+
+from leaderboard.rendering.names import (
+    MARKS_LIMIT,
+    NAME_LIMIT,
+    UNNAMED,
+    csv_cell,
+    display_name,
+    distinct_names,
+    markdown,
+)
+
+HOSTILE = (
+    "__#bold team__|[e]",
+    "- team_<1>_\\",
+    "Team_Crumels",
+    "TerraBytes-OpenLab",
+    "a | b `code` **bold** ~~gone~~",
+    "[click](https://evil.example) ![x](http://evil.example/x.png)",
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "&lt;b&gt; &amp; &#42;",
+    "<!-- neuco-worker:end -->",
+    "@octocat mailto:a@b.example www.evil.example https://evil.example",
+    "fixes #12 GH-12 :tada: $x^2$ {{ site.secret }} {% raw %}",
+    '=HYPERLINK("http://evil.example","x")',
+    "+1", "-1", "@SUM(A1)", "'quoted", "＝1+1", "\t=1",
+    "1. list", "# heading", "> quote", "--- | ---", "    code",
+    "line\nbreak\r\nand\u2028more",
+    "\u202egnirts\u202c esrever\u200b\ufeff\u00ad",
+    "\x00\x07\x1b[31mred",
+    "فريق التضمين", "צוות", "嵌入压缩小组", "👩‍🔬🏳️‍🌈 1️⃣", "Z\u0341\u0342\u0343\u0344\u0345\u0346\u0347a",
+    "x" * 300, "é" * 300, "👩‍🔬" * 200, "", " \u3164\u2800 ", "\u0301start", "\ud800 lone", "\ufffe\U0001ffff",
+    "trailing backslash \\", "``", "|", "\\|", "\\\\|",
+)  # fmt: skip
+names = st.one_of(
+    st.sampled_from(HOSTILE), st.text(max_size=120), st.text("|\\`*_<>[]()!#@:&$~-+=.'\"w\n 1a", max_size=40)
+)
+
+
+class Text(HTMLParser):
+    """Collects the text of a page and the tags it met."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.text: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        """Note text."""
+        self.text.append(data)
+
+
+def read_html(html: str) -> Text:
+    """Parse a piece of HTML."""
+    parser = Text()
+    parser.feed(html)
+    parser.close()
+    return parser
+
+
+@given(names)
+def test_display_name_is_settled(text: str) -> None:
+    """A display name is one short visible line, and its own display name."""
+    name = display_name(text)
+    assert name == display_name(name)
+    assert 1 <= len(name) <= NAME_LIMIT
+    assert name == unicodedata.normalize("NFC", name)
+    assert name == name.strip()
+    kinds = {unicodedata.category(char) for char in name if char not in "\u200c\u200d"}
+    assert not kinds & {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+    name.encode()  # no surrogate survived
+    marks = 0
+    for char in name:
+        marks = marks + 1 if unicodedata.category(char) in ("Mn", "Mc", "Me") else 0
+        assert marks <= MARKS_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("  Two \n\t words ", "Two words"),
+        ("Alpha\u202e\u200b\ufeff", "Alpha"),
+        ("", UNNAMED),
+        ("\u3164\u2800", UNNAMED),
+        ("x" * 300, "x" * (NAME_LIMIT - 1) + "…"),
+        ("👩‍🔬", "👩‍🔬"),
+        ("می‌خواهم", "می‌خواهم"),
+        ("a\u200db", "ab"),
+        ("e\u0301", "é"),
+        ("\u0301x", "\u25cc\u0301x"),
+        ("\x1b[31mred", "[31mred"),
+        ("\ud800", "\ufffd"),
+    ],
+)
+def test_display_name_of(text: str, shown: str) -> None:
+    """The display form of a name is what a person would read."""
+    assert display_name(text) == shown
+
+
+def test_names_that_look_alike_are_told_apart() -> None:
+    """Of names that differ only in what is not shown, the first team keeps the plain one."""
+    names = distinct_names(
+        [((7, ""), "Alpha\u200b"), ((3, ""), "Alpha"), ((5, ""), "Beta"), ((9, ""), "Alpha (2)")]
+    )
+    assert names == {(3, ""): "Alpha", (5, ""): "Beta", (7, ""): "Alpha (2)", (9, ""): "Alpha (2) (2)"}
+
+
+@given(names)
+def test_markdown_cell_reads_back(text: str) -> None:
+    """A GitHub table with a hostile name keeps its cells, and its cell holds the display name and no markup."""
+    name = display_name(text)
+    html = (
+        MarkdownIt("commonmark")
+        .enable(["table", "strikethrough"])
+        .render(f"| A | B |\n| --- | --- |\n| {markdown(name)} | end |\n")
+    )
+    page = read_html(html)
+    assert set(page.tags) <= {"table", "thead", "tbody", "tr", "th", "td", "span"}
+    assert page.tags.count("td") == 2
+    cell = html.split("<td>", 1)[1].split("</td>", 1)[0]
+    assert "".join(read_html(cell).text) == name
+
+
+@given(names)
+def test_markdown_in_a_sentence_reads_back(text: str) -> None:
+    """The same escape holds outside tables, where names stand in the middle of a line."""
+    name = display_name(text)
+    page = read_html(
+        MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(f"By {markdown(name)} now")
+    )
+    assert "".join(page.text).strip() == f"By {name} now"
+    assert set(page.tags) <= {"p", "span"}
+
+
+@pytest.mark.parametrize(
+    "bait", ["@octocat", "a@b.example", "#12", ":tada:", "https://evil.example", "www.evil.example", "$x$"]
+)
+def test_what_github_rewrites_is_broken_up(bait: str) -> None:
+    """Mentions, references, emoji codes, formulas and bare links do not stand in one piece of text after rendering."""
+    page = read_html(MarkdownIt("commonmark").render(f"x {markdown(bait)} y"))
+    assert "".join(page.text).strip() == f"x {bait} y"
+    assert not any(bait in piece for piece in page.text)
+
+
+def test_ordinary_names_stay_readable() -> None:
+    """Names without markup stand in README.md as they are."""
+    for name in (
+        "Team_Crumels",
+        "TerraBytes-OpenLab",
+        "404 Embedding Not Found",
+        "AI4G (Intern) Squad!",
+        "嵌入压缩小组",
+    ):
+        assert markdown(name) == name
+
+
+@given(names)
+def test_csv_cell_reads_back(text: str) -> None:
+    """A CSV reader gets the name back, and a spreadsheet no formula."""
+    name = display_name(text)
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\n").writerow((1, csv_cell(name), 2))
+    ((_, cell, last),) = csv.reader(io.StringIO(out.getvalue(), newline=""))
+    assert last == "2"
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠"))
+    assert (cell[1:] if cell.startswith("'") else cell) == name
+
+
+@given(names)
+def test_html_reads_back(text: str) -> None:
+    """Autoescape carries the display name through HTML text and attributes."""
+    name = display_name(text)
+    html = (
+        Environment(autoescape=True).from_string('<bdi title="{{ name }}">{{ name }}</bdi>').render(name=name)
+    )
+    page = read_html(html)
+    assert (page.tags, "".join(page.text)) == (["bdi"], name)

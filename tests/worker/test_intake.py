@@ -191,6 +191,23 @@ def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(stage: Stage,
     assert "facts.phase_unconfigured" not in play.alerts()
 
 
+def test_a_phase_that_is_taken_out_when_its_scoring_is_to_begin_is_held(stage: Stage, play: Play) -> None:
+    """EvalAI shows the submission as running already; it is read again, and waits for a person."""
+    assert stage.command("challenge", "pause").returncode == 0
+    pk = stage.submit("A", embeddings(1), phase="eval")
+    play.drive(lambda: play.states().get(pk) == "fetched")
+    stage.configure({"phases": {"eval": None}})
+    stage.path.write_text(stage.path.read_text().replace("  eval: null\n", ""))
+    play.reload()
+    with play.store.write() as tx:
+        tx.move(pk, State.FETCHED, State.SCORING, running_at=play.clock.now())
+        tx.note(pk, remote_status="running", read_at=play.clock.now())
+    assert stage.command("challenge", "resume").returncode == 0
+    play.drive(lambda: play.known(pk).hold is not None)
+    assert play.known(pk).hold == "facts.phase_unconfigured"
+    assert play.outcomes(pk) == []
+
+
 @pytest.mark.parametrize("ending", ["cancel", "delete"])
 def test_what_was_ended_before_scoring_is_not_scored(stage: Stage, play: Play, ending: str) -> None:
     """A cancelled or deleted submission is neither run nor answered, and its message goes."""

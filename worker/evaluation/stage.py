@@ -80,7 +80,7 @@ class Evaluation:
             phase not in self._context.phases
         ):  # it was taken out of the configuration: the next reading holds it
             with self._context.store.write() as tx:
-                tx.move(known.pk, State.SCORING, State.FETCHED)
+                tx.move(known.pk, State.SCORING, State.FETCHED, read_at=None)
             return None
         try:
             return self._context.phases[phase]

@@ -14,7 +14,7 @@ from worker.intake import facts
 from worker.intake.calls import Call
 from worker.intake.session import Session
 from worker.state import Owed, Tracked, Transaction
-from worker.states import COUNTED, Errand, State
+from worker.states import Errand, State
 
 STUCK_TRIES = 3  # of one answer in vain, before a person is told
 
@@ -77,8 +77,6 @@ class PostAnswer(Call[None]):
             return
         if current.answer != known.answer:
             tx.note(known.pk, **told)
-            if current.state in COUNTED:  # by another worker, and now perhaps under the old answer
-                tx.move(known.pk, current.state, State.SCORED)
             tx.owe(Errand.POST, known.pk, now=now)
         elif current.state in (State.SCORED, State.REJECTED):
             tx.move(known.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **told)

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.worker.stage import LIMIT_S, NEW, ROOT, SECRET, Play, Stage, clean_environment, embeddings
+from tests.worker.stage import LIMIT_S, NEW, ROOT, SECRET, Play, Stage, clean_environment, embeddings, git
 from worker.daemon import Waiting, health
 from worker.daemon.once import reasons
 from worker.runtime import process_group
@@ -231,7 +231,7 @@ def test_once_ends_with_one_on_sigterm(live: Stage) -> None:
 
 
 def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Stage) -> None:
-    """A bad file is refused in the log and the old one kept; a good one changes what comes after."""
+    """A bad file is refused in the log and the old one kept; a good one changes what comes after, except what is on record."""
     daemon = live.run()
     live.until(lambda: "evalai.connected" in live.log)
     good = live.path.read_text()
@@ -241,13 +241,15 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Stage) ->
     pk = live.submit("A", embeddings(1))
     live.until(lambda: scored(live, pk))
     live.path.write_text(good)
-    live.configure({"leaderboard": {"decimals": 1}})
+    live.configure({"challenge": {"title": "Renamed"}, "leaderboard": {"decimals": 1}})
     daemon.send_signal(signal.SIGHUP)
     live.until(lambda: "reload.done" in live.log)
+    live.until(lambda: "phase.differs" in live.log)
     pk = live.submit("B", embeddings(2))
     live.until(lambda: scored(live, pk))
+    live.until(lambda: "Renamed" in git(live.board, "show", "main:index.html"))
     value = live.stdout(pk)["q_mean"]
-    assert value == round(value, 1)
+    assert value != round(value, 1)
     ended(daemon)
 
 

@@ -1,6 +1,5 @@
 """Pushing: an address that was checked, processes that can be stopped, a bare clone, and the publisher."""
 
-from leaderboard.git.file_lock import taken_within
 from leaderboard.git.publisher import Files, Published, Publisher, PublisherSettings
 
-__all__ = ["Files", "Published", "Publisher", "PublisherSettings", "taken_within"]
+__all__ = ["Files", "Published", "Publisher", "PublisherSettings"]

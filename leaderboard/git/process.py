@@ -131,11 +131,6 @@ class GitProcess:
             raise sort_fault(self._remote, arguments[0], said) if network else CloneDamaged(said)
         return out
 
-    @property
-    def stopped(self) -> bool:
-        """Whether nothing may be started any more."""
-        return self._stopped
-
     def stop(self) -> None:
         """Kill the running process and refuse new ones; callable from another thread."""
         with self._lock:

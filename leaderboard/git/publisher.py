@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from leaderboard.git.clone import Author, BareClone
 from leaderboard.git.faults import CloneDamaged, TipMoved
-from leaderboard.git.file_lock import taken_within
 from leaderboard.git.process import GitProcess
 from leaderboard.git.remote import Remote
 from scoring.errors import InfrastructureError, OrganizerError
@@ -45,7 +43,6 @@ class PublisherSettings:
         ssh_key: Private key file; only it is offered.
         known_hosts: Pinned host keys; without it the user's own file decides. Unknown hosts are always refused.
         timeout_s: For one git process; publishing takes two to four of them.
-        lock_wait_s: For another process that publishes from the same folder; a push takes a few seconds.
     """
 
     repository: str
@@ -57,7 +54,6 @@ class PublisherSettings:
     author_name: str = "neuco-worker"
     author_email: str = "neuco-worker@users.noreply.github.com"
     timeout_s: float = 120.0
-    lock_wait_s: float = 6.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +66,8 @@ class Published:
 
 class Publisher:
     """Keeps one branch of one repository in step with what is rendered.
+
+    Only who leads a challenge publishes, so nobody else is at work in the clone.
 
     Args:
         settings: Where and as whom to push.
@@ -115,18 +113,17 @@ class Publisher:
             InfrastructureError: Remote unreachable, too slow, or its branch moves faster than we can follow.
             Cancelled: :meth:`stop` was called.
         """
-        with self._locked():
-            renewed = False
-            for _ in range(ATTEMPTS):
-                try:
-                    return self._publish_once(render, message)
-                except TipMoved:
-                    continue
-                except CloneDamaged as error:
-                    if renewed:
-                        raise _clone_unusable() from error
-                    renewed = True
-                    self._clone.discard()
+        renewed = False
+        for _ in range(ATTEMPTS):
+            try:
+                return self._publish_once(render, message)
+            except TipMoved:
+                continue
+            except CloneDamaged as error:
+                if renewed:
+                    raise _clone_unusable() from error
+                renewed = True
+                self._clone.discard()
         raise InfrastructureError(
             "The leaderboard's branch moved at every attempt to push.",
             cure="The push is tried again.",
@@ -139,14 +136,13 @@ class Publisher:
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`. A protected branch shows only at a real push.
         """
-        with self._locked():
-            self._clone.discard()
-            try:
-                self._clone.push(self._commit(self._clone.fetch(), {}, "Check\n"), dry_run=True)
-            except CloneDamaged as error:
-                raise _clone_unusable() from error
-            except TipMoved:
-                pass  # somebody pushed between the two steps: the branch is there and takes pushes
+        self._clone.discard()
+        try:
+            self._clone.push(self._commit(self._clone.fetch(), {}, "Check\n"), dry_run=True)
+        except CloneDamaged as error:
+            raise _clone_unusable() from error
+        except TipMoved:
+            pass  # somebody pushed between the two steps: the branch is there and takes pushes
         if reason := self._remote.fault():
             raise reason
 
@@ -156,17 +152,16 @@ class Publisher:
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`.
         """
-        with self._locked():
-            try:
-                return self._clone.files(self._clone.fetch(), RELEVANT_FILES, RELEVANT_FOLDERS)
-            except CloneDamaged as error:
-                raise _clone_unusable() from error
-            except TipMoved as error:
-                raise InfrastructureError(
-                    "The leaderboard's branch moved while it was read.",
-                    cure="Try again.",
-                    code="leaderboard.busy",
-                ) from error
+        try:
+            return self._clone.files(self._clone.fetch(), RELEVANT_FILES, RELEVANT_FOLDERS)
+        except CloneDamaged as error:
+            raise _clone_unusable() from error
+        except TipMoved as error:
+            raise InfrastructureError(
+                "The leaderboard's branch moved while it was read.",
+                cure="Try again.",
+                code="leaderboard.busy",
+            ) from error
 
     def stop(self) -> None:
         """Kill the git process that runs, from another thread; :meth:`publish` then raises Cancelled."""
@@ -189,20 +184,6 @@ class Publisher:
     def _commit(self, parent: str | None, files: Mapping[str, bytes], message: str) -> str:
         author = Author(name=self._settings.author_name, email=self._settings.author_email)
         return self._clone.commit(parent, files, message=message, author=author, at=self._clock())
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep a second publisher (the daemon and a command) off the clone."""
-        self._settings.state_dir.mkdir(parents=True, exist_ok=True)
-        with (self._settings.state_dir / "publisher.lock").open("w") as handle:
-            wait_s = self._settings.lock_wait_s
-            if not taken_within(wait_s, handle.fileno(), given_up=lambda: self._git.stopped):
-                raise InfrastructureError(
-                    "Another process is publishing the leaderboard.",
-                    cure="The push is tried again.",
-                    code="leaderboard.locked",
-                )
-            yield
 
 
 def _clone_unusable() -> InfrastructureError:

@@ -2,6 +2,9 @@
 
 On SQLite it is the lock of a file in the state directory, which the kernel gives back with the process, however that ends; children do not
 inherit it. On PostgreSQL it is an advisory lock of a session of its own, which the server gives back with the connection.
+
+The package filelock does not do it: it can take a file's lock, but not share one for a moment, which is how a command asks who leads
+without keeping the leader from it. With a part of the locking of our own in any case, one loop around ``flock`` is less than a dependency.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from leaderboard.git import taken_within
 from scoring.errors import InfrastructureError
 from worker.state import servers
 from worker.state.leadership import Deposed
@@ -26,6 +28,7 @@ from worker.state.store import typed
 PATIENCE_S = (
     2.0  # a process that is just being started holds a file's lock until it has begun its own program
 )
+TRY_EVERY_S = 0.05
 LOOK_S = 1.0  # between two looks at a session that should still be there
 CONNECT_WITHIN_S = 15.0
 LONGEST_NAME = 63  # of a PostgreSQL session
@@ -110,7 +113,7 @@ class FileLock(LeaderLock):
             return True
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not taken_within(PATIENCE_S, handle):
+        if not _taken_within(PATIENCE_S, handle):
             os.close(handle)
             return False
         os.ftruncate(handle, 0)
@@ -144,6 +147,20 @@ class FileLock(LeaderLock):
         if handle is not None:
             with contextlib.suppress(OSError):
                 os.close(handle)
+
+
+def _taken_within(wait_s: float, handle: int) -> bool:
+    """Take the exclusive lock of an open file from a process that may soon let go of it; tell whether it became ours."""
+    ends = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= ends:
+                return False
+            time.sleep(TRY_EVERY_S)
+        else:
+            return True
 
 
 class SessionLock(LeaderLock):

@@ -520,38 +520,6 @@ def test_stop_ends_a_running_publication(tmp_path: Path, silent: str) -> None:
     until_gone(silent)
 
 
-def test_two_publishers_do_not_share_a_clone(tmp_path: Path) -> None:
-    """While one publisher works, a second one on the same state waits a little, and gives up."""
-    remote = bare(tmp_path / "remote.git")
-
-    def meanwhile(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        with pytest.raises(InfrastructureError) as caught:
-            publisher(remote, tmp_path, lock_wait_s=0.1).publish(of(simple_site()), "Second\n")
-        assert caught.value.code == "leaderboard.locked"
-        return of(simple_site())(existing)
-
-    assert publisher(remote, tmp_path).publish(meanwhile, "First\n").changed
-
-
-def test_a_second_publisher_takes_its_turn(tmp_path: Path) -> None:
-    """A push takes seconds; whoever comes meanwhile follows it."""
-    remote = bare(tmp_path / "remote.git")
-    published: list[bool] = []
-    second = threading.Thread(
-        target=lambda: published.append(
-            publisher(remote, tmp_path, lock_wait_s=60.0).publish(of(simple_site()), "Second\n").changed
-        )
-    )
-
-    def meanwhile(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        second.start()
-        return of(simple_site())(existing)
-
-    assert publisher(remote, tmp_path).publish(meanwhile, "First\n").changed
-    second.join()
-    assert published == [False]
-
-
 @pytest.mark.parametrize(
     "url",
     [

@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.complexity import Complexity, probe_complexity
-from scoring.embeddings import Embeddings
-from scoring.engine import Engine, Unit, ignore, never
+from scoring.engines import Engine, Unit, ignore, never
 from scoring.errors import OrganizerError, ParticipantError
+from scoring.inputs.embeddings import Embeddings
+from scoring.kernel import NEUTRAL, Moments, gather, moments
 from scoring.protocol import Protocol
 from scoring.provenance import machine, peak_memory_bytes, versions
 from scoring.quality import mean_quality, quality
-from scoring.rows import NEUTRAL, Moments, gather, moments
+from scoring.randomness import Splitter, fold_seeds, held_out
 from scoring.scorecard import Scorecard, TaskScore
-from scoring.seeds import fold_seeds
-from scoring.splits import Splitter, held_out
 from scoring.tasks import Task, TaskType
 
 
@@ -43,7 +42,7 @@ def score_embeddings(
         embeddings: Of exactly the phase's public ids.
         tasks: Hidden tasks on some of these ids, in any order; at least one.
         protocol: The phase's protocol.
-        phase_key: See :func:`scoring.seeds.phase_key`.
+        phase_key: See :func:`scoring.randomness.seeds.phase_key`.
         engine: What trains the probes.
         progress: Called with the number of probes (a fold of a task) finished since the last call.
         cancelled: Asked at least once a second whether to stop.

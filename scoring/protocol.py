@@ -10,7 +10,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-DERIVATION_VERSION = 1  # of seeds from the secret, see seeds.py; a change makes new cells
+DERIVATION_VERSION = 1  # of seeds from the secret, see randomness/seeds.py; a change makes new cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Protocol:
         folds: Number K of random train/test splits.
         embedding_dim: Public dimension N of an embedding.
         ids_hash: SHA-256 (hex) of the sorted public id list, see :func:`ids_hash`.
-        secret_commitment: SHA-256 (hex) binding the phase key, see :func:`scoring.seeds.secret_commitment`.
+        secret_commitment: SHA-256 (hex) binding the phase key, see :func:`scoring.randomness.seeds.secret_commitment`.
         recipe: The hyper-parameters.
         derivation: Version of the derivation of seeds from the phase key.
     """

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from scoring.engine import Unit
+from scoring.engines import Unit
+from scoring.kernel import moments
 from scoring.protocol import Recipe
-from scoring.rows import moments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class Warmth:
 def warm() -> Warmth:
     """Read a tiny table and score a tiny unit, which compiles and caches all that these call."""
     started = time.perf_counter()
-    from scoring.compiled import DIRECTORY
-    from scoring.local import LocalEngine
+    from scoring.engines import LocalEngine
+    from scoring.jit import DIRECTORY
 
     _read()
 
@@ -54,6 +54,6 @@ def warm() -> Warmth:
 
 
 def _read() -> None:
-    from scoring.reading import kernel
+    from scoring.inputs import csv_kernel
 
-    kernel.warm()  # a file as small as one for this purpose would be read without compiled code
+    csv_kernel.warm()  # a file as small as one for this purpose would be read without compiled code

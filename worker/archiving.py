@@ -12,8 +12,8 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
-from scoring.documents import with_values
 from scoring.errors import InfrastructureError, OrganizerError
+from scoring.inputs.documents import with_values
 from worker.configuration import Configuration
 from worker.office import Office
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from scoring.documents import read_yaml
+from scoring.inputs.documents import read_yaml
 from worker.bundle import LEADERBOARD
 from worker.configuration import Configuration
 

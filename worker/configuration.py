@@ -25,8 +25,8 @@ from pydantic import (
     model_validator,
 )
 
-from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
+from scoring.inputs.documents import read_yaml
 from scoring.protocol import Recipe
 from worker import secrets
 

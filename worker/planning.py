@@ -139,11 +139,10 @@ def measure(load: Load) -> Pace:
     """Time on this machine what the load is made of; takes a few seconds."""
     import numpy as np
 
-    from scoring.engine import Unit
-    from scoring.local import LocalEngine, available_cores
+    from scoring.engines import LocalEngine, Unit, available_cores
+    from scoring.inputs.submission import read_submission
+    from scoring.kernel import aligned
     from scoring.protocol import Recipe
-    from scoring.reading import read_submission
-    from scoring.rows import aligned
     from scoring.warm import warm
 
     warm()
@@ -180,7 +179,7 @@ def measure(load: Load) -> Pace:
         read_submission(file, some, load.dim, max_expanded_bytes=10 * len(content))
         read_s = (time.process_time() - begun) * share
     begun = time.perf_counter()
-    code = "import worker.evaluation.evaluate_child, scoring.kernel, scoring.reading, scoring.evaluate"
+    code = "import worker.evaluation.evaluate_child, scoring.kernel.train, scoring.inputs.submission, scoring.evaluate"
     subprocess.run([sys.executable, "-c", code], check=True)
     return Pace(
         probe_core_s=spent / (folds * len(targets)),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
+from scoring.inputs.documents import read_yaml
 from worker.bundle import pack, write_sources
 from worker.bundle_check import bundle_faults
 from worker.configuration import Configuration, load

@@ -19,7 +19,7 @@ from leaderboard.report.awards import awards
 from leaderboard.report.diagnostics import Duplicate, activity, diagnose_tasks, find_duplicates
 from leaderboard.report.replays import tally
 from leaderboard.snapshot import Board, Entry, PhaseSnapshot
-from scoring.hierarchy import TaskPlace, ceiled, group_scores
+from scoring.tasks import TaskPlace, ceiled, group_scores
 
 SCHEMA = 1
 

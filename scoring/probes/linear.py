@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import ignore, never
-from scoring.fold_pool import train_in_order
+from scoring.engines import ignore, never, train_in_order
 from scoring.metrics import best_score
 from scoring.probes.probe import (
     TEST_SIZE,
@@ -72,7 +71,7 @@ class LinearProbe:
     name = "linear"
 
     def __init__(self, settings: ProbeSettings) -> None:
-        from scoring.torch_stream import STATE_SIZE, start
+        from scoring.randomness.torch_stream import STATE_SIZE, start
 
         self._settings = settings
         self._parameters = TrainingParameters.from_params(taken(settings.params, self.name, PARAMETERS))
@@ -121,7 +120,7 @@ class LinearProbe:
         progress: Callable[[int], None],
         cancelled: Callable[[], bool],
     ) -> list[FoldResult]:
-        from scoring.kernel import FoldTrainer
+        from scoring.kernel.train import FoldTrainer
 
         trainer = FoldTrainer(data.rows, Recipe(test_size=TEST_SIZE, **vars(self._parameters)))
         targets = np.ascontiguousarray(data.targets, dtype=np.float32).reshape(1, -1)
@@ -156,8 +155,8 @@ class LinearProbe:
 
     def _jobs(self, rows: NDArray[np.float32], folds: int) -> Iterator[_Job]:
         """Hand out each fold with a copy of the stream and move the stream past it."""
-        from scoring.kernel import draws_per_fold
-        from scoring.torch_stream import skip
+        from scoring.kernel.train import draws_per_fold
+        from scoring.randomness.torch_stream import skip
 
         samples, dim = rows.shape
         for split in shuffle_splits(samples, folds, self._settings.seed):

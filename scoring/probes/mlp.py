@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from scoring.engine import ignore, never
+from scoring.engines import ignore, never
 from scoring.errors import OrganizerError
 from scoring.probes.linear import PARAMETERS, TrainingParameters
 from scoring.probes.probe import ProbeInput, ProbeSettings, Training, taken

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.fold_pool import train_in_order
+from scoring.engines import train_in_order
 from scoring.probes.fold_record import FoldRecord
 from scoring.probes.probe import FoldResult, ProbeInput, ProbeSettings, TaskKind, shuffle_splits
 

@@ -11,10 +11,9 @@ from typing import Protocol as Interface
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import ignore, never
+from scoring.engines import available_cores, ignore, never
 from scoring.errors import OrganizerError
-from scoring.local import available_cores
-from scoring.splits import held_out
+from scoring.randomness import held_out
 
 TEST_SIZE = 0.1  # NeuCo-Bench's, for every probe
 

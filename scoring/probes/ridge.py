@@ -17,9 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import ignore, never
+from scoring.engines import ignore, never, train_in_order
 from scoring.errors import OrganizerError
-from scoring.fold_pool import train_in_order
 from scoring.probes.measures import score
 from scoring.probes.probe import (
     FoldResult,

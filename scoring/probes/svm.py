@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engine import ignore, never
+from scoring.engines import ignore, never, train_in_order
 from scoring.errors import OrganizerError
-from scoring.fold_pool import train_in_order
 from scoring.probes.fold_record import FoldRecord
 from scoring.probes.probe import (
     FoldResult,

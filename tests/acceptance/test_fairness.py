@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from scoring.errors import ParticipantError
-from scoring.seeds import phase_key
+from scoring.randomness import phase_key
 from tests.acceptance.fair_challenge import REVEAL, Fair, public_copy
 from tests.worker.killing import Nursery
 from tests.worker.stage import WARM_CACHE, Stage, clean_environment, embeddings, git

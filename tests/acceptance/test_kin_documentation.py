@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scoring.packages import BASELINE_KEYS, KEYS
+from scoring.neuco_bench import configuration
 from scoring.probes.registry import OWN
-from scoring.standalone import configuration
+from scoring.tasks import BASELINE_KEYS, KEYS
 from worker.cli import app, guarded
 
 ROOT = Path(__file__).parents[2]
@@ -144,7 +144,7 @@ def test_the_worker_imports_nothing_of_it() -> None:
         "import sys, worker.daemon, worker.evaluation.evaluate_child, worker.publishing; print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    kin = ("scoring.standalone", "scoring.probes", "leaderboard.exchange")
+    kin = ("scoring.neuco_bench", "scoring.probes", "leaderboard.exchange")
     loaded = done.stdout.split()
     assert "worker.daemon" in loaded
     assert [name for name in loaded if name.startswith(kin)] == []

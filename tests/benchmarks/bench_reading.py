@@ -28,7 +28,7 @@ COLUMNS = [str(column) for column in range(DIM)]
 
 def ours(path: Path, ids: list[str]) -> np.ndarray:
     """Read and judge with the worker's reader."""
-    from scoring.reading import read_submission
+    from scoring.inputs.submission import read_submission
 
     return read_submission(path, ids, DIM, max_expanded_bytes=1 << 32).matrix
 
@@ -98,7 +98,7 @@ def pyarrow_stream(path: Path, ids: list[str]) -> np.ndarray:
 
 
 CANDIDATES: dict[str, tuple[Callable[[Path, list[str]], np.ndarray], str]] = {
-    "ours": (ours, "scoring.reading.kernel"),
+    "ours": (ours, "scoring.inputs.csv_kernel"),
     "pandas": (pandas_whole, "pandas"),
     "pandas, chunks": (pandas_chunks, "pandas"),
     "polars": (polars_whole, "polars"),

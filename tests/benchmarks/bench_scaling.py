@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 import psutil
 
-from scoring.engine import Unit
-from scoring.fold_scheduler import FoldScheduler
-from scoring.local import LocalEngine
+from scoring.engines import LocalEngine, Unit
+from scoring.engines.fold_scheduler import FoldScheduler
+from scoring.kernel import aligned
 from scoring.protocol import Recipe
-from scoring.rows import aligned
 from scoring.warm import warm
 from tests.benchmarks.challenge_data import DIM, ROW_SETS, TASKS
 
@@ -197,7 +196,7 @@ def cluster(dim: int) -> None:
     import ray
     from ray.cluster_utils import Cluster
 
-    from scoring.ray_engine import RayEngine
+    from scoring.engines.ray import RayEngine
 
     submissions, folds = REDUCED
     units = [submission(folds, seed, dim) for seed in range(submissions)]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scoring.engine import Unit
+from scoring.engines import Unit
 from tests.benchmarks import challenge_data, limits
 
 ROOT = Path(__file__).parents[2]
@@ -188,7 +188,7 @@ def _plain_seconds_per_fold(folder: Path) -> dict[str, float]:
 
 
 def _golden_agreement() -> tuple[float, float]:
-    from scoring.standalone.run import score_run
+    from scoring.neuco_bench.run import score_run
     from tests.scoring.test_replay import GOLDEN, load
 
     worst_fold, worst_q = 0.0, 0.0
@@ -203,8 +203,8 @@ def _golden_agreement() -> tuple[float, float]:
 
 
 def _oracle_agreement() -> float:
-    from scoring.local import LocalEngine
-    from scoring.plain import PlainEngine
+    from scoring.engines import LocalEngine
+    from scoring.engines.reference import PlainEngine
 
     worst = 0.0
     for samples in challenge_data.ROW_SETS:
@@ -284,8 +284,8 @@ def _scaling(threads: int) -> str:
 def _unit(
     samples: int, dim: int, *, tasks: int, folds: int, epochs: int = EPOCHS, classification: bool = False
 ) -> Unit:
+    from scoring.kernel import aligned
     from scoring.protocol import Recipe
-    from scoring.rows import aligned
 
     random = np.random.default_rng(samples)
     rows = aligned((samples, dim))
@@ -305,7 +305,7 @@ def _unit(
 
 
 def _time(unit: Unit, threads: int) -> float:
-    from scoring.local import LocalEngine
+    from scoring.engines import LocalEngine
 
     begun = time.perf_counter()
     LocalEngine(threads=threads).score(unit)

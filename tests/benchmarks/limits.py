@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from scoring.lanes import LANES, fused, load, spread, total
-from scoring.rows import aligned
+from scoring.kernel import aligned
+from scoring.kernel.simd import LANES, fused, load, spread, total
 
 
 @numba.njit(nogil=True)

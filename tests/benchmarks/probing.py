@@ -26,11 +26,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.embeddings import Embeddings
 from scoring.engines import make_engine
 from scoring.evaluate import score_embeddings
+from scoring.inputs.embeddings import Embeddings
 from scoring.protocol import Protocol, Recipe, ids_hash
-from scoring.seeds import phase_key, secret_commitment
+from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType
 
 SUBMISSIONS = 210

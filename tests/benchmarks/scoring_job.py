@@ -22,7 +22,7 @@ def main(mode: str, folder: Path, folds: int, threads: int, output: Path) -> Non
     sys.modules["scipy"] = None  # type: ignore[assignment] - only tests install it, and numba would import it (0.15 s)
     import numpy  # noqa: F401 - part of the job
 
-    from scoring import kernel  # noqa: F401
+    from scoring.kernel import train  # noqa: F401
 
     times = {"imports": time.perf_counter() - begun}
     document = (replay if mode == "replay" else challenge)(mode, generate(folder), folds, threads, times)
@@ -39,9 +39,9 @@ def challenge(
     """Score with secret seeds, as the worker does."""
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings
+    from scoring.inputs.submission import read_submission
     from scoring.protocol import Protocol, ids_hash
-    from scoring.reading import read_submission
-    from scoring.seeds import phase_key, secret_commitment
+    from scoring.randomness import phase_key, secret_commitment
     from scoring.tasks import load_tasks
 
     begun = time.perf_counter()
@@ -70,9 +70,9 @@ def replay(
     mode: str, data: ChallengeData, folds: int, threads: int, times: dict[str, float]
 ) -> dict[str, Any]:
     """Score with NeuCo-Bench's stream, as `neuco-worker score` does."""
-    from scoring.standalone.configuration import parse_settings
-    from scoring.standalone.results import finite, summary_document, task_document
-    from scoring.standalone.run import Inputs, read_material, score_run
+    from scoring.neuco_bench.configuration import parse_settings
+    from scoring.neuco_bench.results import finite, summary_document, task_document
+    from scoring.neuco_bench.run import Inputs, read_material, score_run
 
     begun = time.perf_counter()
     probe = {"epochs": 20, "batch_size": 64, "learning_rate": 0.001}

@@ -29,7 +29,7 @@ from leaderboard.rendering import update_history
 from leaderboard.rendering.readme import update_readme
 from leaderboard.rendering.shown import shown_phases
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
-from scoring.reading import read_submission
+from scoring.inputs.submission import read_submission
 from worker import configuration, evalai_records
 from worker.evalai_errors import failure, parse
 

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scoring.compiled import sources
+from scoring.jit import sources
 
 SCRIPT = """
 import json
-from scoring import compiled, metrics
-ratio = compiled.compiled(metrics.f1_from_counts)
-print(json.dumps({"directory": compiled.DIRECTORY and str(compiled.DIRECTORY), "f1": ratio(3, 1, 2)}))
+from scoring import jit, metrics
+ratio = jit.compiled(metrics.f1_from_counts)
+print(json.dumps({"directory": jit.DIRECTORY and str(jit.DIRECTORY), "f1": ratio(3, 1, 2)}))
 """
 
 
@@ -64,5 +64,5 @@ def test_the_service_managers_directory_is_used_and_private(tmp_path: Path) -> N
 def test_the_caches_name_covers_what_the_kernel_is_made_of() -> None:
     """A change in any of these must miss the cache, also where numba itself would not notice."""
     names = {path.name for path in sources()}
-    made_of = {"kernel.py", "layer.py", "adamw.py", "lanes.py", "metrics.py", "torch_stream.py"}
-    assert {"compiled.py", "sums.py"} | made_of <= names
+    made_of = {"train.py", "layer.py", "adamw.py", "simd.py", "metrics.py", "torch_stream.py"}
+    assert {"jit.py", "sums.py"} | made_of <= names

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from leaderboard import Entry, PhaseSnapshot, Rules
 from leaderboard.exchange import neurobench_documents, rows_of_phase
 from scoring.complexity import probe_complexity, sparsity
-from scoring.embeddings import Embeddings
+from scoring.engines import LocalEngine
 from scoring.evaluate import score_embeddings
-from scoring.local import LocalEngine
+from scoring.inputs.embeddings import Embeddings
 from scoring.protocol import Protocol, Recipe, ids_hash
 from scoring.scorecard import Scorecard
 from scoring.tasks import TaskType, make_task

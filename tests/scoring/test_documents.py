@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import scoring
-from scoring.documents import read_yaml, with_values
+from scoring.inputs.documents import read_yaml, with_values
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_nothing_reads_yaml_past_it() -> None:
         for path in sorted((root / room).rglob("*.py"))
         if "yaml.safe_load" in path.read_text() or "yaml.load(" in path.read_text()
     ]
-    assert callers == ["scoring/documents.py"]
+    assert callers == ["scoring/inputs/documents.py"]

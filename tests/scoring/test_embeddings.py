@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from scoring.embeddings import Embeddings, content_hash, without_suffix
+from scoring.inputs.embeddings import Embeddings, content_hash, without_suffix
 
 
 @given(data=st.data(), ids=st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=6, unique=True))

@@ -9,15 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scoring.embeddings import Embeddings
-from scoring.engine import Engine
-from scoring.engines import make_engine
+from scoring.engines import Engine, make_engine
 from scoring.errors import Cancelled, OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
+from scoring.inputs.embeddings import Embeddings
 from scoring.protocol import Protocol, Recipe, ids_hash
 from scoring.quality import quality
+from scoring.randomness import phase_key, secret_commitment
 from scoring.scorecard import Scorecard
-from scoring.seeds import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType
 
 IDS = tuple(f"sample_{number:03d}" for number in range(90))

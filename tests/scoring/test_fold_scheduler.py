@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.fold_scheduler import PARTS_PER_CORE, FoldScheduler, Range
+from scoring.engines.fold_scheduler import PARTS_PER_CORE, FoldScheduler, Range
 
 UNITS = st.lists(st.tuples(st.integers(1, 300), st.floats(0.5, 50)), min_size=1, max_size=6)
 

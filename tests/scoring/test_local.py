@@ -16,11 +16,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring import local
-from scoring.engine import Unit
+from scoring.engines import LocalEngine, Unit, available_cores, local
+from scoring.engines.reference import PlainEngine
 from scoring.errors import Cancelled, OrganizerError
-from scoring.local import LocalEngine, available_cores
-from scoring.plain import PlainEngine
 from scoring.protocol import Recipe
 from tests.scoring.units import make_unit, part
 
@@ -95,7 +93,7 @@ def test_another_processor_agrees() -> None:
     """A build for AVX2 does the same operations in the same order: the same bits for regressions, 1e-5 with the library's exponential."""
     script = """
 import json
-from scoring.local import LocalEngine
+from scoring.engines import LocalEngine
 from tests.scoring.units import make_unit
 print(json.dumps(LocalEngine(threads=2).score(make_unit(samples=200, dim=100, types="rcr")).tolist()))
 """
@@ -206,7 +204,7 @@ def test_available_cores_respect_the_affinity() -> None:
     """A process pinned to one core gets one thread."""
     script = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
-        "from scoring.local import available_cores; print(available_cores())"
+        "from scoring.engines.local import available_cores; print(available_cores())"
     )
     answer = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300

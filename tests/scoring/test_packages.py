@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import OrganizerError
-from scoring.hierarchy import TaskPlace, group_scores
-from scoring.packages import find_packages, read_package
-from scoring.standalone.ceilings import estimate_ceiling
-from scoring.standalone.expectations import check_package, fingerprint
-from scoring.standalone.labels import read_annotations, read_labels
-from scoring.tasks import load_tasks
+from scoring.neuco_bench.ceilings import estimate_ceiling
+from scoring.neuco_bench.expectations import check_package, fingerprint
+from scoring.neuco_bench.labels import read_annotations, read_labels
+from scoring.tasks import TaskPlace, find_packages, group_scores, load_tasks, read_package
 
 IDS = tuple(f"s{number:03}" for number in range(60))
 GENERATOR = np.random.RandomState(5)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from scoring.engines.reference import PlainEngine
 from scoring.errors import Cancelled
-from scoring.plain import PlainEngine
 from scoring.protocol import Recipe
 from tests.scoring.units import make_unit, part
 from tests.scoring.usual_loop import usual_loop

@@ -24,8 +24,8 @@ from sklearn.metrics import (
 from sklearn.model_selection import ShuffleSplit
 from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
 
+from scoring.engines.reference import train_probe
 from scoring.errors import Cancelled, OrganizerError
-from scoring.plain import train_probe
 from scoring.probes.measures import confusion, measures, roc_curve, score
 from scoring.probes.multi_output import fold_seed
 from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, shuffle_splits

@@ -16,11 +16,9 @@ import numpy as np
 import psutil
 import pytest
 
-from scoring import fold_scheduler
-from scoring.engine import Unit
+from scoring.engines import LocalEngine, Unit, fold_scheduler
+from scoring.engines.fold_scheduler import Range
 from scoring.errors import Cancelled
-from scoring.fold_scheduler import Range
-from scoring.local import LocalEngine
 from scoring.protocol import Recipe
 from tests.scoring.units import make_unit
 from worker.sandbox import ManualClock
@@ -80,7 +78,7 @@ def nodes() -> Iterator[Nodes]:
 @pytest.fixture
 def engine(nodes: Nodes) -> Any:
     """The engine, connected."""
-    from scoring.ray_engine import RayEngine
+    from scoring.engines.ray import RayEngine
 
     return RayEngine(address=nodes.cluster.address)
 
@@ -121,7 +119,7 @@ def test_ray_gives_the_local_bits(engine: Any) -> None:
 
 def test_the_units_of_a_submission_overlap(engine: Any) -> None:
     """Cores that are free go on with the next unit; scores come unit by unit, in order, as soon as each is complete."""
-    from scoring.ray_engine import OPEN_UNITS
+    from scoring.engines.ray import OPEN_UNITS
 
     units = [
         make_unit(samples=300, dim=64, types="rc", folds=folds, seed=folds) for folds in (7, 1, 30, 2, 11)
@@ -164,7 +162,7 @@ class Listening(LocalEngine):
 
 def test_large_rows_are_shared_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the limit an actor works on the read-only rows of the object store, with the same bits and without a copy."""
-    from scoring import ray_engine
+    from scoring.engines import ray as ray_engine
 
     unit = small_unit()
     unit.rows.setflags(write=False)
@@ -244,7 +242,7 @@ def test_release_ends_the_actors(engine: Any) -> None:
 def test_an_unreachable_cluster_is_infrastructure() -> None:
     """A head that is not there is told in a sentence, in a process of its own that has no connection yet."""
     code = (
-        "from scoring.engines import make_engine\n"
+        "from scoring.engines.registry import make_engine\n"
         "from scoring.errors import InfrastructureError\n"
         "try: make_engine('ray', ray_address='127.0.0.1:1')\n"
         "except InfrastructureError as error: raise SystemExit(0 if error.code == 'engine.ray_unreachable' else 3)\n"

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from scoring.embeddings import Embeddings
-from scoring.reading.faults import Faults
-from scoring.reading.matrix_builder import SubmissionMatrixBuilder
-from scoring.reading.tabular import blocks, read_csv
+from scoring.inputs.embeddings import Embeddings
+from scoring.inputs.faults import Faults
+from scoring.inputs.matrix_builder import SubmissionMatrixBuilder
+from scoring.inputs.tabular import blocks, read_csv
 from tests.scoring.reading_tables import (
     DIM,
     IDS,
@@ -338,7 +338,7 @@ def test_extra_arrays_and_nested_columns_are_ignored(tmp_path: Path) -> None:
 
 def test_progress_tells_the_share_read(tmp_path: Path) -> None:
     """Progress rises to 1 for every form."""
-    from scoring.reading import read_submission
+    from scoring.inputs.submission import read_submission
 
     matrix = table()
     columns: dict[str, object] = {"id": list(IDS)} | {str(column): matrix[:, column] for column in range(DIM)}
@@ -352,7 +352,7 @@ def test_progress_tells_the_share_read(tmp_path: Path) -> None:
 
 def test_an_archive_of_small_pieces_is_read_in_whole_blocks(tmp_path: Path) -> None:
     """How gzip members are cut (bgzip makes one per 64 KB) does not change how much is read at a time."""
-    from scoring.reading.archives import Capped, open_gzip
+    from scoring.inputs.archives import Capped, open_gzip
 
     text = bytes(range(256)) * 400
     path = tmp_path / "input"

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.reading.in_order import read_in_order
-from scoring.standalone import reading
+from scoring.inputs.in_order import read_in_order
+from scoring.neuco_bench import reading
 
 ROWS = [["b", "1", "2.5"], ["a", "-3e-5", "4"], ["b", "5", "6"], ["odd", "7", "8"]]
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, ParticipantError
-from scoring.reading import read_submission
-from scoring.reading.faults import CATALOGUE, Faults, shown
+from scoring.inputs.faults import CATALOGUE, Faults, shown
+from scoring.inputs.submission import read_submission
 from tests.scoring.reading_tables import (
     DIM,
     IDS,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scoring.standalone.configuration import StandaloneSettings, read_settings
-from scoring.standalone.run import Inputs, Material, read_material, score_run
+from scoring.neuco_bench.configuration import StandaloneSettings, read_settings
+from scoring.neuco_bench.run import Inputs, Material, read_material, score_run
 
 GOLDEN = Path(__file__).parent / "golden"
 

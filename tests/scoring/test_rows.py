@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.rows import ALIGNMENT, LARGE_PAGE, Moments, aligned, gather, moments
+from scoring.kernel import ALIGNMENT, LARGE_PAGE, Moments, aligned, gather, moments
 
 
 @given(

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from sklearn.model_selection import ShuffleSplit
 
 import scoring
-from scoring import torch_stream
 from scoring.protocol import ids_hash
-from scoring.seeds import fold_seeds, phase_key, secret_commitment
-from scoring.splits import Splitter, held_out
+from scoring.randomness import Splitter, fold_seeds, held_out, phase_key, secret_commitment, torch_stream
 
 README = (Path(scoring.__file__).parent / "README.md").read_text()
 VECTORS = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])

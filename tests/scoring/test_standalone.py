@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
+from scoring.neuco_bench.configuration import SWITCHES, parse_settings, read_settings
+from scoring.neuco_bench.labels import read_annotations, read_labels
+from scoring.neuco_bench.reading import read_embeddings, read_excluded
+from scoring.neuco_bench.results import finite, make_run_folder
+from scoring.neuco_bench.run import Inputs, narrowed, read_material, score_run
 from scoring.probes.probe import TaskKind
-from scoring.standalone.configuration import SWITCHES, parse_settings, read_settings
-from scoring.standalone.labels import read_annotations, read_labels
-from scoring.standalone.reading import read_embeddings, read_excluded
-from scoring.standalone.results import finite, make_run_folder
-from scoring.standalone.run import Inputs, narrowed, read_material, score_run
 
 IDS = [f"a{number:02}" for number in range(30)]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import OrganizerError
-from scoring.identifiers import read_ids
+from scoring.inputs.identifiers import read_ids
 from scoring.protocol import ids_hash
 from scoring.tasks import TaskType, load_task, load_tasks, task_sources
 

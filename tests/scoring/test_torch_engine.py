@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from scoring import torch_engine
-from scoring.engines import make_engine
+from scoring.engines import LocalEngine, make_engine
+from scoring.engines import torch as torch_engine
+from scoring.engines.reference import PlainEngine
+from scoring.engines.torch import TOLERANCE, TorchEngine
 from scoring.errors import Cancelled, OrganizerError
-from scoring.local import LocalEngine
-from scoring.plain import PlainEngine
 from scoring.protocol import Recipe
-from scoring.torch_engine import TOLERANCE, TorchEngine
 from tests.scoring.units import make_unit
 from worker.sandbox import ManualClock
 from worker.states import State

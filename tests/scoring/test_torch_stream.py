@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.kernel import draws_per_fold
-from scoring.torch_stream import STATE_SIZE, draw, shuffle, skip, start, uniform
+from scoring.kernel.train import draws_per_fold
+from scoring.randomness.torch_stream import STATE_SIZE, draw, shuffle, skip, start, uniform
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scoring.engine import Unit
+from scoring.engines import Unit
 from scoring.protocol import Recipe
 
 

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 from torchmetrics.classification import BinaryF1Score
 from torchmetrics.regression import R2Score
 
-from scoring.engine import Unit
+from scoring.engines import Unit
 
 
 def usual_loop(unit: Unit, task: int, fold: int) -> float:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scoring.documents import read_yaml
 from scoring.errors import InfrastructureError, OrganizerError
+from scoring.inputs.documents import read_yaml
 from tests.worker.stage import Play, Stage, embeddings, git
 from worker.archiving import read_backup, write_backup
 from worker.cli import guarded

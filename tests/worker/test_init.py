@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from scoring.errors import OrganizerError
-from scoring.identifiers import read_ids
+from scoring.inputs.identifiers import read_ids
 from scoring.tasks import load_tasks
 from worker import scaffold
 from worker.commands.init import init

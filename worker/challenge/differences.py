@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from scoring.errors import OrganizerError
-from scoring.seeds import secret_commitment
+from scoring.randomness import secret_commitment
 from worker.challenge.files import fingerprint, read_phase, rules_of
 from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from scoring.identifiers import read_ids
+from scoring.inputs.identifiers import read_ids
 from scoring.protocol import Protocol, ids_hash
-from scoring.seeds import secret_commitment
+from scoring.randomness import secret_commitment
 from scoring.tasks import load_tasks
 from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord, PhaseRules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-from scoring.seeds import phase_key
+from scoring.randomness import phase_key
 
 
 def split_key(secret: bytes, codename: str, beacon: str | None) -> bytes:

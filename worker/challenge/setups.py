@@ -9,7 +9,7 @@ from typing import Any
 
 from scoring.errors import OrganizerError
 from scoring.protocol import Protocol
-from scoring.seeds import secret_commitment
+from scoring.randomness import secret_commitment
 from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord, PhaseRules, unpack
 from worker.state import Store, Transaction

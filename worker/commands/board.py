@@ -70,7 +70,7 @@ def report(
     """
     from leaderboard.ranking import from_json
     from leaderboard.report import report as make_report
-    from scoring.standalone.ceilings import places_of
+    from scoring.neuco_bench.ceilings import places_of
     from worker.office import opened
     from worker.publishing.snapshots import snapshot
 

@@ -41,7 +41,7 @@ def plan(
 
     Example: neuco-worker plan --submissions 400 --days 3 --tasks 9 --folds 200 --dim 1024 --cores 8
     """
-    from scoring.local import available_cores
+    from scoring.engines import available_cores
     from worker.planning import Load, make_plan, measure
 
     load = Load(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scoring.documents import read_yaml
 from scoring.errors import OrganizerError
+from scoring.inputs.documents import read_yaml
 
 if TYPE_CHECKING:
     from worker.sandbox import SandboxSettings

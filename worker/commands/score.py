@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leaderboard.exchange import PhaseRuns
+    from scoring.neuco_bench.configuration import StandaloneSettings
+    from scoring.neuco_bench.run import Material, RunReport, Watcher
+    from scoring.neuco_bench.sizes import SizePoint
     from scoring.quality import Quality
-    from scoring.standalone.configuration import StandaloneSettings
-    from scoring.standalone.run import Material, RunReport, Watcher
-    from scoring.standalone.sizes import SizePoint
 
 SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
 
@@ -102,10 +102,10 @@ def score(
     """
     from rich.console import Console
 
-    from scoring.standalone.configuration import read_settings
-    from scoring.standalone.results import finite, make_run_folder
-    from scoring.standalone.run import Inputs, narrowed, read_material
-    from scoring.standalone.sizes import SizePoint, point_document, write_study
+    from scoring.neuco_bench.configuration import read_settings
+    from scoring.neuco_bench.results import finite, make_run_folder
+    from scoring.neuco_bench.run import Inputs, narrowed, read_material
+    from scoring.neuco_bench.sizes import SizePoint, point_document, write_study
 
     console = Console(stderr=True, highlight=False)
     settings = read_settings(config)
@@ -163,10 +163,10 @@ def _run(
     stem: str,
 ) -> RunReport:
     """Score, and write results and plots into the run's folder."""
-    from scoring.standalone.plots import draw_plots
-    from scoring.standalone.results import write_results
-    from scoring.standalone.run import score_run
-    from scoring.standalone.stored import store_probes
+    from scoring.neuco_bench.plots import draw_plots
+    from scoring.neuco_bench.results import write_results
+    from scoring.neuco_bench.run import score_run
+    from scoring.neuco_bench.stored import store_probes
 
     try:
         with _progress(console) as watcher:
@@ -192,7 +192,7 @@ def _warn(console: Console, warnings: Sequence[str]) -> None:
 
 
 def _document(report: RunReport, settings: StandaloneSettings, folder: Path) -> dict[str, Any]:
-    from scoring.standalone.results import finite, summary_document
+    from scoring.neuco_bench.results import finite, summary_document
 
     document: dict[str, Any] = finite(summary_document(report, settings, experiment=folder.name))
     return document | {"folder": str(folder)}
@@ -225,7 +225,7 @@ def _progress(console: Console) -> Iterator[Watcher]:
     """Show a bar for each task on stderr; on what is no terminal, one line for each finished task."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from scoring.standalone.run import Watcher
+    from scoring.neuco_bench.run import Watcher
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),

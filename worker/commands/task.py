@@ -11,8 +11,8 @@ import typer
 from scoring.errors import OrganizerError
 
 if TYPE_CHECKING:
-    from scoring.packages import TaskPackage
-    from scoring.standalone.expectations import PackageCheck
+    from scoring.neuco_bench.expectations import PackageCheck
+    from scoring.tasks import TaskPackage
 
 task = typer.Typer(name="task", help="Make, check and list task packages.", no_args_is_help=True)
 
@@ -59,8 +59,8 @@ def new(
 
     Example: neuco-worker task new tasks/canopy --labels canopy__regr.csv
     """
-    from scoring.standalone.expectations import fingerprint
-    from scoring.standalone.labels import read_labels
+    from scoring.neuco_bench.expectations import fingerprint
+    from scoring.neuco_bench.labels import read_labels
     from scoring.tasks import NAME
 
     chosen = kind or labels.stem.rpartition("__")[2]
@@ -100,10 +100,9 @@ def check(
 
     Example: neuco-worker task check tasks/canopy --ids ids/dev.txt --folds 200
     """
-    from scoring.identifiers import read_ids
-    from scoring.packages import is_package, read_package
-    from scoring.standalone.expectations import check_file, check_package
-    from scoring.tasks import task_sources
+    from scoring.inputs.identifiers import read_ids
+    from scoring.neuco_bench.expectations import check_file, check_package
+    from scoring.tasks import is_package, read_package, task_sources
 
     public_ids = None if ids is None else read_ids(ids)
     sources = [
@@ -168,16 +167,15 @@ def list_tasks(
 
 
 def _sources(folder: Path) -> tuple[Path, ...]:
-    from scoring.packages import is_package
-    from scoring.tasks import task_sources
+    from scoring.tasks import is_package, task_sources
 
     return (folder,) if is_package(folder) else task_sources(folder)
 
 
 def _entry(source: Path) -> dict[str, Any]:
-    from scoring.packages import TaskPackage, is_package, read_package
-    from scoring.standalone.expectations import fingerprint
-    from scoring.standalone.labels import read_labels
+    from scoring.neuco_bench.expectations import fingerprint
+    from scoring.neuco_bench.labels import read_labels
+    from scoring.tasks import TaskPackage, is_package, read_package
 
     if is_package(source):
         package = read_package(source)
@@ -210,8 +208,8 @@ def _entry(source: Path) -> dict[str, Any]:
 
 def _input_shape(package: TaskPackage) -> list[int] | None:
     """Return the shape of one embedding, known where a baseline is shipped."""
-    from scoring.standalone.labels import read_labels
-    from scoring.standalone.reading import read_embeddings
+    from scoring.neuco_bench.labels import read_labels
+    from scoring.neuco_bench.reading import read_embeddings
 
     if package.baseline is None:
         return None

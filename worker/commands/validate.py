@@ -34,8 +34,8 @@ def validate(
 
     Example: neuco-worker validate embeddings.csv --ids ids/dev.txt --dim 1024
     """
-    from scoring.identifiers import read_ids
-    from scoring.reading import read_submission
+    from scoring.inputs.identifiers import read_ids
+    from scoring.inputs.submission import read_submission
     from worker.runtime.limits import largest_expanded, largest_file, too_large
 
     public_ids = read_ids(ids)

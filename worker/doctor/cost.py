@@ -141,10 +141,10 @@ def measure(exam: Examination, codename: str) -> Cost:
     """
     import numpy as np
 
-    from scoring.embeddings import Embeddings
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings
-    from scoring.reading import read_submission
+    from scoring.inputs.embeddings import Embeddings
+    from scoring.inputs.submission import read_submission
     from scoring.warm import warm
     from worker.demo.files import csv_of
 

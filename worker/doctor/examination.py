@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from leaderboard.git import Publisher
-from scoring.identifiers import read_ids
+from scoring.inputs.identifiers import read_ids
 from scoring.tasks import Task
 from worker.challenge.files import read_phases
 from worker.challenge.setups import PhaseSetup

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scoring.errors import OrganizerError
-from scoring.packages import is_package, read_package
-from scoring.tasks import Task, load_task, task_sources
+from scoring.tasks import Task, is_package, load_task, read_package, task_sources
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -127,7 +127,7 @@ def _threads(exam: Examination) -> Iterator[Finding]:
 
 @check("machine.cache", "Compiled code can be kept")
 def _cache(_: Examination) -> Iterator[Finding]:
-    from scoring.compiled import cache_candidates, cache_directory
+    from scoring.jit import cache_candidates, cache_directory
 
     if cache_directory() is None:
         tried = ", ".join(map(str, cache_candidates()))

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
-from scoring.identifiers import read_ids
-from scoring.splits import held_out
+from scoring.inputs.identifiers import read_ids
+from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
 from worker.doctor.check import Check, Finding, check, fail, note, warn
 from worker.doctor.examination import Examination

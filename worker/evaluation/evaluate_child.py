@@ -17,7 +17,7 @@ from scoring.protocol import Protocol, Recipe
 from worker.runtime.limits import largest_expanded
 
 if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
-    from scoring.embeddings import Embeddings
+    from scoring.inputs.embeddings import Embeddings
     from worker.challenge.setups import PhaseSetup
     from worker.configuration import Configuration
 
@@ -90,7 +90,7 @@ def main(order: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
         ParticipantError: If the file is wrong.
         InfrastructureError: If the record is damaged.
     """
-    from scoring.reading import read_submission
+    from scoring.inputs.submission import read_submission
 
     ids = tuple(order["ids"])
     protocol = Protocol(**{**order["protocol"], "recipe": Recipe(**order["protocol"]["recipe"])})

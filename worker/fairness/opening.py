@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scoring.protocol import ids_hash
-from scoring.seeds import secret_commitment
+from scoring.randomness import secret_commitment
 from worker.challenge.canonical import canonical
 from worker.fairness import commitments
 from worker.fairness.canonical import digest

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from scoring.embeddings import Embeddings
 from scoring.engines import make_engine
 from scoring.errors import NeucoError, ParticipantError
 from scoring.evaluate import score_embeddings
-from scoring.reading import read_submission
+from scoring.inputs.embeddings import Embeddings
+from scoring.inputs.submission import read_submission
 from scoring.scorecard import folds_from_json
 from scoring.tasks import Task, load_tasks
 from worker.fairness.public import PublicRepository

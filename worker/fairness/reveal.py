@@ -12,7 +12,7 @@ from typing import Any
 
 from leaderboard.ranking import from_json, to_json
 from scoring.errors import OrganizerError
-from scoring.seeds import phase_key
+from scoring.randomness import phase_key
 from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoring.identifiers import read_ids
+from scoring.inputs.identifiers import read_ids
 from worker.challenge.files import read_phases
 from worker.configuration import Configuration, Phase, load
 from worker.demo.place import Place

@@ -12,8 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.embeddings import without_suffix
 from scoring.errors import OrganizerError
+from scoring.inputs.embeddings import without_suffix
 from worker.demo.files import csv_of, spoilt
 
 Matrix = NDArray[np.float32]

@@ -14,7 +14,7 @@ from leaderboard.report.diagnostics import activity, diagnose_tasks, find_duplic
 from leaderboard.report.private_report import report
 from leaderboard.report.replays import replay
 from leaderboard.snapshot import Entry, PhaseSnapshot
-from scoring.hierarchy import TaskPlace
+from scoring.tasks import TaskPlace
 from tests.leaderboard.harness.phases import START, entry, phase, steady
 
 HOSTILE = "</td><script>alert(1)</script>\"'&{{ 7*7 }}"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from leaderboard.report.private_report import report
-from scoring.hierarchy import TaskPlace
+from scoring.tasks import TaskPlace
 from tests.leaderboard.harness.phases import START, entry, phase
 
 PLACES = (

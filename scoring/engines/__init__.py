@@ -1,0 +1,24 @@
+"""Engines: what turns a row set into fold scores, here, on a graphics processor or on a cluster.
+
+``reference``, ``torch`` and ``ray`` load PyTorch or Ray and are imported only where one of them was chosen.
+"""
+
+from scoring.engines.base import Engine, Unit, ignore, never
+from scoring.engines.fold_pool import train_in_order
+from scoring.engines.local import LocalEngine, available_cores
+from scoring.engines.registry import make_engine
+
+__all__ = [
+    "Engine",
+    "LocalEngine",
+    "Unit",
+    "available_cores",
+    "fold_scheduler",
+    "ignore",
+    "make_engine",
+    "never",
+    "ray",
+    "reference",
+    "torch",
+    "train_in_order",
+]

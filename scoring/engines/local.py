@@ -1,0 +1,110 @@
+"""The local engine: the compiled kernel on this machine's cores.
+
+Threads take one (pair of tasks, fold) after the other; the kernel holds no GIL. Every fold is computed alone from its own seeds, so
+its score does not depend on the number of threads, on which folds a unit holds, or on the other tasks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.engines.base import Engine, Unit, ignore, never, require_linear
+from scoring.engines.fold_pool import train_in_order
+from scoring.metrics import best_score
+from scoring.randomness import Splitter
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Job:
+    """One call of the kernel.
+
+    Attributes:
+        tasks: Which one or two tasks it trains.
+        split: Permutation of the rows, test part first.
+        stream: torch's generator at the start of the fold, consumed by the call.
+    """
+
+    tasks: slice
+    split: NDArray[np.int32]
+    stream: NDArray[np.uint32]
+
+
+class LocalEngine(Engine):
+    """Score units with the compiled kernel.
+
+    Args:
+        threads: How many folds are trained at once; None takes all cores that this process may use.
+    """
+
+    name = "local"
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        self.threads = threads or available_cores()
+
+    def score(
+        self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
+    ) -> NDArray[np.float64]:
+        """See :meth:`scoring.engines.base.Engine.score`."""
+        require_linear(unit)
+        from scoring.kernel.train import FoldTrainer
+
+        trainer = FoldTrainer(unit.rows, unit.recipe)
+
+        def train(job: _Job) -> list[float] | None:
+            # Copies are contiguous and writable, as the kernel was compiled for.
+            targets, kinds = unit.targets[job.tasks].copy(), unit.classification[job.tasks].copy()
+            trace = trainer.train(targets, kinds, job.split, job.stream)
+            return None if trace is None else [best_score(scores) for scores in trace.history.T]
+
+        results = train_in_order(
+            train,
+            _jobs(unit),
+            threads=self.threads,
+            stop=trainer.stop,
+            finished=lambda scores: progress(len(scores)),
+            cancelled=cancelled,
+        )
+        shape = len(unit.split_seeds), len(unit.targets)  # results follow each other fold by fold
+        return np.array([score for scores in results for score in scores]).reshape(shape).T
+
+
+def available_cores() -> int:
+    """Count the cores this process may use: its affinity, and the CPU quota of its control group."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup_quota()
+    return cores if quota is None else max(1, min(cores, ceil(quota)))
+
+
+def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """Read how many cores' time the control group grants (version 2, then version 1); None if it does not limit."""
+    try:
+        limit, period = (root / "cpu.max").read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        limit_us = int((root / "cpu" / "cpu.cfs_quota_us").read_text())
+        period_us = int((root / "cpu" / "cpu.cfs_period_us").read_text())
+    except (OSError, ValueError):
+        return None
+    return limit_us / period_us if limit_us > 0 else None
+
+
+def _jobs(unit: Unit) -> Iterator[_Job]:
+    """Put the tasks together two by two, fold after fold."""
+    from scoring.randomness.torch_stream import STATE_SIZE, start
+
+    splitter = Splitter()
+    for split_seed, training_seed in zip(unit.split_seeds, unit.training_seeds, strict=True):
+        split = splitter.permutation(int(split_seed), len(unit.rows))
+        for task in range(0, len(unit.targets), 2):
+            stream = np.empty(STATE_SIZE, dtype=np.uint32)
+            start(stream, int(training_seed))
+            yield _Job(tasks=slice(task, task + 2), split=split, stream=stream)

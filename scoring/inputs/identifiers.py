@@ -1,0 +1,97 @@
+"""The public id list of a phase: which samples a submission must embed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scoring.errors import OrganizerError
+from scoring.inputs.embeddings import without_suffix
+
+SHOWN = 3
+
+
+def read_ids(path: Path) -> tuple[str, ...]:
+    """Read a public id list, one id per line, in the order of the file.
+
+    UTF-8 with or without byte order mark, any line ending, spaces around an id do not count, ``.zarr`` and ``.zarr.zip`` are
+    taken off as they are in submissions.
+
+    Raises:
+        OrganizerError: If the file is missing, unreadable, empty, or has blank, duplicate or impossible lines.
+    """
+    lines = _lines(path)
+    if not lines:
+        raise OrganizerError(
+            f"The id list {path} is empty.", cure="Write one public id per line.", code="ids.empty"
+        )
+    if lines[0].casefold() == "id" or lines[0].casefold().startswith("id,"):
+        raise OrganizerError(
+            f"The id list {path} begins with the header line {lines[0]!r}.",
+            cure="Leave only ids in the file, one per line, without header and other columns.",
+            code="ids.header",
+        )
+    _refuse_blank(path, lines)
+    ids = tuple(without_suffix(line) for line in lines)
+    _refuse_duplicates(path, ids)
+    return ids
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise OrganizerError(
+            f"There is no id list {path}.",
+            cure="Give the file with one public id per line.",
+            code="ids.missing",
+        ) from None
+    except UnicodeDecodeError:
+        raise OrganizerError(
+            f"The id list {path} is not UTF-8 text.",
+            cure="Save it as UTF-8, one public id per line.",
+            code="ids.encoding",
+        ) from None
+    except OSError as error:
+        raise OrganizerError(
+            f"The id list {path} cannot be read ({error.strerror}).",
+            cure="Give a readable file with one public id per line.",
+            code="ids.unreadable",
+        ) from None
+    # Not splitlines(): it also splits at form feeds and Unicode separators, which would cut an id in two.
+    lines = [line.strip(" \t") for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _refuse_blank(path: Path, lines: list[str]) -> None:
+    blank = [number for number, line in enumerate(lines, start=1) if not line]
+    if blank:
+        raise OrganizerError(
+            f"The id list {path} has {len(blank)} blank lines (first: {_listed(blank)}).",
+            cure="Remove them.",
+            code="ids.blank",
+        )
+    odd = [number for number, line in enumerate(lines, start=1) if not line.isprintable()]
+    if odd:
+        raise OrganizerError(
+            f"The id list {path} has control or invisible characters in {len(odd)} lines (first: {_listed(odd)}).",
+            cure="Write plain text, one public id per line.",
+            code="ids.characters",
+        )
+
+
+def _refuse_duplicates(path: Path, ids: tuple[str, ...]) -> None:
+    first: dict[str, int] = {}
+    again = []
+    for number, identifier in enumerate(ids, start=1):
+        if first.setdefault(identifier, number) != number:
+            again.append(f"{identifier} on lines {first[identifier]} and {number}")
+    if again:
+        raise OrganizerError(
+            f"The id list {path} names {len(again)} ids twice (first: {_listed(again)}).",
+            cure="Leave each id once.",
+            code="ids.duplicate",
+        )
+
+
+def _listed(items: list[int] | list[str]) -> str:
+    return ", ".join(str(item) for item in items[:SHOWN])

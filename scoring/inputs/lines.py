@@ -1,0 +1,184 @@
+"""The careful reader: judge one record of a CSV file and say what is wrong with it."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.inputs.columns import IGNORED, NUMBER_NAME, Columns
+from scoring.inputs.faults import Faults, shown
+
+NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?[ \t]*\Z")
+LONGEST_FIELD = 131_072  # of the csv module, which bounds what one cell can cost
+FIELD_ENDS = re.compile(r'[",\r\n]')
+LONGEST_NUMBER = 400  # characters; float64 needs 25, an exact decimal of float32 about 160
+NOT_A_NUMBER = frozenset({"nan", "na", "n/a", "<na>", "null", "none", "-nan", "+nan", "nil", "#n/a"})
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\Z")
+LIST_BEGINS = re.compile(r"(?:(?:np\.)?array|tensor)?[\[(]+\s*(?:[+-]?[0-9.]|nan\b)", re.IGNORECASE)
+INFINITE = re.compile(r"[+-]?(inf|infinity)\Z", re.IGNORECASE)
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarefulReader:
+    """Reads records one by one with Python's csv module.
+
+    Args:
+        columns: Meaning of the columns.
+        knows: Tells whether an id is asked for; values of other rows are not judged.
+    """
+
+    columns: Columns
+    knows: Callable[[str], bool]
+
+    def read(self, record: bytes, line: int, values: NDArray[np.float32], faults: Faults) -> str | None:
+        """Return the id of a record as written and fill in its values; None for a blank line and for one whose id nobody can tell.
+
+        Values that are at fault stay as they are; the faults say that the file cannot be used. A line at fault still counts for its id,
+        so that the id is not called missing too. ``faults`` are those of this record, empty at first.
+        """
+        if self._is_comment(record, line):
+            faults.add("rows.comment", f"line {line} begins with #")
+            return None
+        fields = fields_of(record, line, faults)
+        position = self.columns.id_column
+        if faults:
+            fields = _split_anyhow(record)
+        elif not fields:
+            return None
+        elif len(fields) != len(self.columns.names):
+            faults.add(
+                "rows.ragged", f"line {line} has {len(fields):,}, expected {len(self.columns.names):,}"
+            )
+            if self._looks_split(fields):
+                faults.hints["rows.ragged"] = "a decimal comma makes two fields of a number; write a point"
+        else:
+            identifier = fields[position].strip(" \t")
+            if self.knows(identifier):
+                self._read_values(fields, values, f"line {line} (id {shown(identifier)})", faults)
+            return _as_written(fields[position], record, position)
+        identifier = fields[position].strip(' \t\r\n"') if position < len(fields) else ""
+        return identifier if self.knows(identifier) else None
+
+    def _is_comment(self, record: bytes, line: int) -> bool:
+        """Return whether a line that begins with # cannot be a row: it has other fields than a row, and no id that is asked for."""
+        if not record.lstrip(b" \t").startswith(b"#"):
+            return False
+        if len(fields_of(record, line, Faults())) == len(self.columns.names):
+            return False
+        fields, position = _split_anyhow(record), self.columns.id_column
+        return position >= len(fields) or not self.knows(fields[position].strip(" \t\r\n"))
+
+    def _looks_split(self, fields: list[str]) -> bool:
+        """Return whether commas within numbers may be why there are more fields than names."""
+        position = self.columns.id_column
+        values = fields[:position] + fields[position + 1 :]
+        return len(fields) * 2 > len(self.columns.names) * 3 and not any("." in value for value in values)
+
+    def _read_values(
+        self, fields: list[str], values: NDArray[np.float32], place: str, faults: Faults
+    ) -> None:
+        exact = np.zeros(len(values))
+        odd: list[tuple[str, int, str]] = []
+        for text, target in zip(fields, self.columns.targets.tolist(), strict=True):
+            if target <= IGNORED:
+                continue
+            if len(text) <= LONGEST_NUMBER and NUMBER.match(text):
+                exact[target] = float(text)
+                if not -LARGEST_FLOAT32 < exact[target] < LARGEST_FLOAT32:
+                    odd.append(("cells.range", target, text))
+            else:
+                odd.append((_kind_of(text), target, text))
+        with np.errstate(over="ignore", under="ignore"):
+            values[:] = exact
+        for code, target, text in odd:
+            if code == "cells.range" and np.isfinite(values[target]):
+                continue  # the largest float32, or what rounds to it
+            if not faults.wants(code):
+                faults.add(code)
+            elif code in ("cells.text", "cells.comma", "cells.range"):
+                faults.add(code, f"{place}, column {target}: {shown(text)}")
+            elif code == "cells.long":
+                faults.add(code, f"{place}, column {target}: {len(text):,} characters")
+            else:
+                faults.add(code, f"{place}, column {target}")
+
+
+def _as_written(identifier: str, record: bytes, position: int) -> str:
+    """Return an id with the spaces that its author put around it; those after a comma are a way to write CSV."""
+    if position:
+        return identifier.lstrip(" ")
+    return f" {identifier}" if record.startswith(b" ") else identifier
+
+
+def judge_lists(names: Sequence[str], record: bytes, line: int, embedding_dim: int, faults: Faults) -> None:
+    """Refuse a table that has a whole embedding in one cell, so that it is not told of missing columns or of too many fields.
+
+    Args:
+        names: Names of the columns.
+        record: The first row.
+        line: The line that it begins on.
+        embedding_dim: Number of dimensions; with as many numbered columns, every cell is judged by itself.
+        faults: Where the fault goes.
+
+    Raises:
+        Unreadable: If a numbered column holds a list, or, where no column is numbered, any other than the id.
+    """
+    stripped = [name.strip() for name in names]
+    numbered = [position for position, name in enumerate(stripped) if NUMBER_NAME.match(name)]
+    if len(numbered) >= embedding_dim:
+        return
+    fields = fields_of(record, line, Faults()) or _split_anyhow(record)
+    for position in numbered or range(len(stripped)):
+        if position >= len(fields) or stripped[position] == "id":
+            continue
+        if LIST_BEGINS.match(fields[position].strip(' \t"')):
+            faults.hints["cells.list"] = f"columns must be called 0 to {embedding_dim - 1}"
+            raise faults.fatal("cells.list", f"line {line}, column {shown(stripped[position])}")
+
+
+def _split_anyhow(record: bytes) -> list[str]:
+    """Split a record that may be at fault, as far as commas tell."""
+    return record[:LONGEST_FIELD].decode("utf-8", "replace").replace("\0", "").split(",")
+
+
+def fields_of(record: bytes, line: int, faults: Faults) -> list[str]:
+    """Split a record into fields; none if it is blank or at fault."""
+    if b"\0" in record:
+        faults.add("file.nul", f"line {line}")
+        return []
+    try:
+        text = record.decode("utf-8")
+    except UnicodeDecodeError:
+        faults.add("file.encoding", f"line {line}")
+        return []
+    if not text.strip(" \t\r\n"):
+        return []
+    try:
+        return next(csv.reader([text], strict=True, skipinitialspace=True), [])
+    except csv.Error:
+        if max(map(len, FIELD_ENDS.split(text))) > LONGEST_FIELD:
+            faults.add("rows.long_field", f"line {line} has one of more than {LONGEST_FIELD:,} characters")
+        else:
+            faults.add("rows.quotes", f"line {line}")
+        return []
+
+
+def _kind_of(text: str) -> str:
+    bare = text.strip().casefold()
+    if not bare:
+        return "cells.empty"
+    if bare in NOT_A_NUMBER:
+        return "cells.nan"
+    if INFINITE.match(bare):
+        return "cells.infinite"
+    if LIST_BEGINS.match(bare) and bare.endswith(("]", ")")):
+        return "cells.list"
+    if len(text) > LONGEST_NUMBER:
+        return "cells.long"
+    return "cells.comma" if DECIMAL_COMMA.match(bare) else "cells.text"

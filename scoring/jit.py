@@ -1,0 +1,87 @@
+"""Compile with numba, with a cache where there is a place for one.
+
+numba looks for its cache directory when it is imported, and with ``cache=True`` it raises at decoration if it cannot write there, as under
+a dynamic service user. So the directory is probed first, and without one each process compiles everything for itself (a few seconds).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import platformdirs
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def cache_candidates() -> tuple[Path, ...]:
+    """List where compiled code may be kept, best first.
+
+    What the operator says (NUMBA_CACHE_DIR), what systemd provides (CacheDirectory=, StateDirectory=), the user's cache directory. Never a
+    shared place such as /tmp: what lies there would be run.
+    """
+    told = os.environ.get("NUMBA_CACHE_DIR")
+    if told:
+        return (Path(told),)
+    provided = [os.environ.get(name, "").split(":")[0] for name in ("CACHE_DIRECTORY", "STATE_DIRECTORY")]
+    return (
+        *(Path(directory) / "numba" for directory in provided if directory),
+        platformdirs.user_cache_path("neuco-worker") / "numba",
+    )
+
+
+def cache_directory() -> Path | None:
+    """Return the first candidate that can be written, extended by a digest of the compiled sources; None if there is none."""
+    for candidate in cache_candidates():
+        directory = candidate / _digest()
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=directory):
+                return directory
+        except OSError:
+            continue
+    return None
+
+
+def sources() -> tuple[Path, ...]:
+    """List the modules whose change must miss the cache: numba's own check covers the file of the outermost function only.
+
+    These are the modules that compile something, and those whose functions they compile or call.
+    """
+    package = Path(__file__).parent
+    called = {package / "kernel" / "simd.py", package / "metrics.py"}
+    compiling = {path for path in package.rglob("*.py") if b"scoring.jit import" in path.read_bytes()}
+    return (*sorted(called | compiling), Path(__file__))
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for path in sources():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+DIRECTORY = cache_directory()
+
+import numba  # noqa: E402 - only after the probe
+from numba.core import config  # noqa: E402
+
+if DIRECTORY is not None:
+    config.CACHE_DIR = str(DIRECTORY)  # type: ignore[attr-defined]
+
+_njit: Callable[..., Any] = numba.njit
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function: no GIL, no exceptions, no reassociation.
+
+    Without fastmath the compiled code does exactly the operations that are written, in that order, so a result does not depend on how
+    the compiler felt about a loop. Speed comes from :mod:`scoring.kernel.simd`.
+    """
+    options = {"nogil": True, "error_model": "numpy", "boundscheck": False, "cache": DIRECTORY is not None}
+    result: Function = _njit(**options)(function)
+    return result

@@ -1,0 +1,99 @@
+"""Rows of embeddings as engines like them: standardised, gathered per row set, aligned to cache lines."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT = 64  # bytes; one cache line, one AVX-512 register
+LARGE_PAGE = 2 << 20  # bytes
+_CHUNK = 512  # rows that are widened to float64 at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """One global mean and one global population standard deviation (paper A.1)."""
+
+    mean: float
+    std: float
+
+
+NEUTRAL = Moments(mean=0.0, std=1.0)
+
+
+def moments(matrix: NDArray[np.float32]) -> Moments:
+    """Take mean and population standard deviation over all values, accumulated in float64 in row order.
+
+    Two passes, because the difference of large sums would lose a small deviation. Compiled, because numpy would widen the whole matrix or
+    take five times as long.
+    """
+    from scoring.kernel.sums import add_rows, add_squares
+
+    values = np.ascontiguousarray(matrix)
+    sums = np.zeros(matrix.shape[1])
+    add_rows(values, sums)
+    mean = math.fsum(sums) / matrix.size
+    sums[:] = 0
+    add_squares(values, mean, sums)
+    return Moments(mean=mean, std=math.sqrt(math.fsum(sums) / matrix.size))
+
+
+def reference_moments(matrix: NDArray[np.float32]) -> Moments:
+    """Take moments as NeuCo-Bench standardises: embeddings that are all equal are moved to zero and not divided by nothing."""
+    scale = moments(matrix)
+    return scale if scale.std != 0 else Moments(mean=scale.mean, std=1.0)
+
+
+def gather(
+    matrix: NDArray[np.float32], index: NDArray[np.intp], scale: Moments = NEUTRAL
+) -> NDArray[np.float32]:
+    """Copy rows into a new aligned matrix, standardised with ``scale``; computed in float64, kept in float32."""
+    rows = aligned((len(index), matrix.shape[1]))
+    for start in range(0, len(index), _CHUNK):
+        part = index[start : start + _CHUNK]
+        if scale == NEUTRAL:
+            rows[start : start + _CHUNK] = matrix[part]
+        else:
+            rows[start : start + _CHUNK] = (matrix[part].astype(np.float64) - scale.mean) / scale.std
+    return rows
+
+
+def aligned(shape: tuple[int, int]) -> NDArray[np.float32]:
+    """Return an uninitialised float32 matrix whose first byte starts a cache line.
+
+    A large one lies on large pages where the system has them: the kernel jumps from row to row, and on small pages it takes a tenth longer.
+    It is mapped for itself, because the heap hands out again what has small pages already.
+    """
+    size = shape[0] * shape[1] * 4
+    if size >= LARGE_PAGE:
+        raw, boundary = _mapped(size), LARGE_PAGE
+    else:
+        raw, boundary = np.empty(size + ALIGNMENT, dtype=np.uint8), ALIGNMENT
+    start = -raw.ctypes.data % boundary
+    return raw[start : start + size].view(np.float32).reshape(shape)
+
+
+def _mapped(size: int) -> NDArray[np.uint8]:
+    """Map memory in which ``size`` bytes fit behind the start of a large page."""
+    memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without large pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, dtype=np.uint8)
+
+
+def padded(rows: NDArray[np.float32], lanes: int) -> tuple[NDArray[np.float32], int]:
+    """Return the rows flat, padded to whole lanes and aligned, and their width; without a copy where they are so already."""
+    samples, dim = rows.shape
+    width = -(-dim // lanes) * lanes
+    if width == dim and rows.flags.c_contiguous and rows.ctypes.data % ALIGNMENT == 0:
+        return rows.reshape(-1), width
+    wide = aligned((samples, width))
+    wide[:, :dim] = rows
+    wide[:, dim:] = 0
+    return wide.reshape(-1), width

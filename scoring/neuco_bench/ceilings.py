@@ -1,0 +1,105 @@
+"""Ceilings: how well a perfect model can do in view of the labels' noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from scoring.errors import OrganizerError
+from scoring.neuco_bench.labels import LabelledTask, read_labels
+from scoring.probes.measures import score
+from scoring.probes.probe import TaskKind
+from scoring.tasks import TaskPackage, TaskPlace, find_packages, label_rows
+
+
+def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabelledTask]) -> tuple[TaskPlace, ...]:
+    """Return the places of packages in the tree of groups, with their ceilings, estimated ones included.
+
+    Raises:
+        OrganizerError: If a ceiling cannot be estimated.
+    """
+    labelled = {task.name: task for task in tasks}
+    return tuple(
+        TaskPlace(
+            identifier=package.identifier,
+            parent=package.parent,
+            ceiling=package.ceiling
+            if not isinstance(package.ceiling, str)
+            else estimate_ceiling(package, labelled[package.identifier]),
+        )
+        for package in packages
+        if package.identifier in labelled
+    )
+
+
+def places_of(folder: Path) -> tuple[TaskPlace, ...]:
+    """Return the places of a tasks folder's packages; plain label files have none.
+
+    Raises:
+        OrganizerError: If a package cannot be read or its ceiling not be estimated.
+    """
+    packages = find_packages(folder)
+    tasks = [read_labels(package.labels, package.identifier, package.type)[0] for package in packages]
+    return task_places(packages, tasks)
+
+
+def estimate_ceiling(package: TaskPackage, task: LabelledTask) -> float:
+    """Estimate the score of a perfect model from repeated measurements of the labels.
+
+    Regression: R2 cannot exceed one minus the share of the labels' variance that is noise. The noise of one measurement is the variance
+    within the samples; a sample's label is taken as the mean of its measurements, whose noise is as many times smaller.
+    Classification: the F1 of one annotator against the majority of a sample's others (a tie counts for the label), in the mean over turns.
+
+    Raises:
+        OrganizerError: If the file cannot be read or holds no repeated label.
+    """
+    if package.repeats is None or task.kind not in {TaskKind.REGRESSION, TaskKind.BINARY}:
+        raise OrganizerError(
+            "A ceiling can be estimated for regressions and two classes that have repeats.",
+            cure="Give a number as the ceiling.",
+            code="package.no_repeats",
+        )
+    known = dict(zip(task.ids, task.labels.tolist(), strict=True))
+    repeated: dict[str, list[float]] = {}
+    for _, identifier, label in label_rows(package.repeats):
+        if identifier in known:
+            repeated.setdefault(identifier, []).append(label)
+    repeated = {identifier: labels for identifier, labels in repeated.items() if len(labels) > 1}
+    if len(repeated) < 2:
+        raise OrganizerError(
+            f"{package.repeats} repeats the labels of {len(repeated)} samples.",
+            cure="Give at least two measurements of at least two samples.",
+            code="package.no_repeats",
+        )
+    if task.kind is TaskKind.REGRESSION:
+        return _reliability(repeated, known)
+    return _agreement(repeated, known)
+
+
+def _reliability(repeated: Mapping[str, list[float]], known: Mapping[str, float]) -> float:
+    freedom = sum(len(labels) - 1 for labels in repeated.values())
+    within = math.fsum((x - fmean(labels)) ** 2 for labels in repeated.values() for x in labels) / freedom
+    noise = within * fmean(1 / len(labels) for labels in repeated.values())
+    return 1.0 - noise / float(np.var(list(known.values())))
+
+
+def _agreement(repeated: Mapping[str, list[float]], known: Mapping[str, float]) -> float:
+    positive = max(known.values())
+    turns = max(len(labels) for labels in repeated.values())
+    values = []
+    for turn in range(turns):
+        said, truth = [], []
+        for identifier, labels in repeated.items():
+            if turn < len(labels):
+                votes = [label == positive for number, label in enumerate(labels) if number != turn]
+                share = fmean(votes)
+                truth.append(known[identifier] == positive if share == 0.5 else share > 0.5)
+                said.append(labels[turn] == positive)
+        if any(truth):
+            outputs = np.where(np.array(said), 1.0, -1.0)
+            values.append(score(TaskKind.BINARY, outputs, np.array(truth, dtype=np.float32)))
+    return fmean(values) if values else 0.0

@@ -1,0 +1,223 @@
+"""What a task package expects of itself, tested: data, splits, ceiling, and the score of its baseline."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from scoring.errors import NeucoError
+from scoring.metrics import R2_TOLERANCE
+from scoring.neuco_bench.ceilings import estimate_ceiling
+from scoring.neuco_bench.configuration import StandaloneSettings
+from scoring.neuco_bench.labels import KINDS, LabelledTask, read_labels
+from scoring.neuco_bench.reading import read_embeddings
+from scoring.neuco_bench.run import SEED, Material, score_run
+from scoring.probes.probe import TaskKind, parted, shuffle_splits
+from scoring.tasks import MINIMUM_ROWS, TaskPackage, TaskType, label_rows, make_task
+
+FINGERPRINT = 16  # hexadecimal digits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """One thing that a package promises, and whether it holds.
+
+    Attributes:
+        check: ``data``, ``splits``, ``ceiling`` or ``baseline``.
+        passed: Whether it is as it should be.
+        sentence: What was found.
+    """
+
+    check: str
+    passed: bool
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageCheck:
+    """What checking a task found.
+
+    Attributes:
+        identifier: The task.
+        findings: In the order in which they were made; a finding that is not passed ends the list if the rest makes no sense without it.
+        ceiling: The ceiling, given or estimated, or None.
+        baseline_score: The measured mean score of the baseline, or None.
+        fingerprint: Of the labels as they are.
+    """
+
+    identifier: str
+    findings: tuple[Expectation, ...]
+    ceiling: float | None = None
+    baseline_score: float | None = None
+    fingerprint: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(finding.passed for finding in self.findings)
+
+
+def check_package(
+    package: TaskPackage,
+    public_ids: Sequence[str] | None = None,
+    *,
+    folds: int = 40,
+) -> PackageCheck:
+    """Check a package, from its labels to the score of its baseline.
+
+    Args:
+        package: The package.
+        public_ids: Ids that may be labelled, where they are known.
+        folds: Number of random splits that it must bear.
+    """
+    findings: list[Expectation] = []
+    try:
+        task = _labels(package, public_ids)
+    except NeucoError as error:
+        return PackageCheck(
+            identifier=package.identifier,
+            findings=(Expectation(check="data", passed=False, sentence=error.message),),
+        )
+    mark = fingerprint(task)
+    findings.append(
+        Expectation(
+            check="data", passed=True, sentence=f"{len(task.ids):,} labels of type {task.kind.value}."
+        )
+    )
+    if package.fingerprint and not mark.startswith(package.fingerprint):
+        findings.append(
+            Expectation(
+                check="data",
+                passed=False,
+                sentence=f"The labels have the fingerprint {mark}, task.yaml says {package.fingerprint}: increase the version and"
+                " write the new fingerprint down.",
+            )
+        )
+    findings.append(check_splits(task, folds))
+    ceiling, found = check_ceiling(package, task)
+    findings.append(found)
+    measured, expected = check_baseline(package, task)
+    findings.append(expected)
+    return PackageCheck(
+        identifier=package.identifier,
+        findings=tuple(findings),
+        ceiling=ceiling,
+        baseline_score=measured,
+        fingerprint=mark,
+    )
+
+
+def check_file(path: Path, public_ids: Sequence[str] | None = None, *, folds: int = 40) -> PackageCheck:
+    """Check a plain label file: data and splits are all that it promises."""
+    name, _, kind = path.stem.rpartition("__")
+    plain = TaskPackage(folder=path.parent, identifier=name or path.stem, version=1, type=kind, labels=path)
+    checked = check_package(plain, public_ids, folds=folds)
+    kept = tuple(finding for finding in checked.findings if finding.check in {"data", "splits"})
+    return PackageCheck(identifier=checked.identifier, findings=kept, fingerprint=checked.fingerprint)
+
+
+def fingerprint(task: LabelledTask) -> str:
+    """Return 16 hexadecimal digits that name the labels, whatever their order or spelling."""
+    digest = hashlib.sha256(f"neuco-worker labels 1\0{task.kind.value}\0{';'.join(task.classes)}\0".encode())
+    for identifier, label in sorted(
+        zip(task.ids, task.labels.tolist(), strict=True), key=lambda pair: pair[0]
+    ):
+        digest.update(f"{len(identifier)}:{identifier}={label!r}\n".encode())
+    return digest.hexdigest()[:FINGERPRINT]
+
+
+def check_splits(task: LabelledTask, folds: int) -> Expectation:
+    """Return whether random splits of the labels can be scored: labels that vary, positives in every test part."""
+    if len(task.ids) < MINIMUM_ROWS:
+        sentence = f"{len(task.ids)} labels are too few for splits, at least {MINIMUM_ROWS} are needed."
+        return Expectation(check="splits", passed=False, sentence=sentence)
+    if task.kind is TaskKind.REGRESSION:
+        spread = float(np.ptp(task.labels)) or 1.0
+        scaled = (task.labels - task.labels.min()) / spread
+        poor = sum(
+            float(np.sum((part - part.mean()) ** 2)) <= R2_TOLERANCE
+            for part in (scaled[parted(split)[1]] for split in shuffle_splits(len(scaled), folds, SEED))
+        )
+        what = "labels that do not vary in their test part, where R2 says nothing"
+    else:
+        if task.kind is TaskKind.MULTICLASS:
+            present = task.labels[:, np.newaxis] == np.arange(len(task.classes))
+        else:
+            present = (task.labels == task.labels.max()).reshape(len(task.ids), -1)
+        poor = sum(
+            not present[parted(split)[1]].any(axis=0).all()
+            for split in shuffle_splits(len(present), folds, SEED)
+        )
+        what = "no sample of some class in their test part; its F1 is 0 there"
+    if poor:
+        return Expectation(
+            check="splits", passed=False, sentence=f"{poor} of {folds} random splits have {what}."
+        )
+    return Expectation(check="splits", passed=True, sentence=f"{folds} random splits can be scored.")
+
+
+def check_ceiling(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Expectation]:
+    """Return the ceiling, given or estimated, and what is to be said of it."""
+    if package.ceiling is None:
+        return None, Expectation(check="ceiling", passed=True, sentence="No ceiling is given.")
+    if isinstance(package.ceiling, float):
+        return package.ceiling, Expectation(
+            check="ceiling", passed=True, sentence=f"The ceiling is {package.ceiling:.4f}, as given."
+        )
+    try:
+        value = estimate_ceiling(package, task)
+    except NeucoError as error:
+        return None, Expectation(check="ceiling", passed=False, sentence=error.message)
+    if not 0 < value <= 1:
+        sentence = f"The repeated labels differ so much that the estimated ceiling is {value:.4f}."
+        return None, Expectation(check="ceiling", passed=False, sentence=sentence)
+    return value, Expectation(
+        check="ceiling", passed=True, sentence=f"The ceiling is {value:.4f}, estimated from repeated labels."
+    )
+
+
+def check_baseline(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Expectation]:
+    """Score the shipped baseline and compare: the same embeddings give the same score, or something has changed."""
+    baseline = package.baseline
+    if baseline is None:
+        return None, Expectation(check="baseline", passed=True, sentence="No baseline is shipped.")
+    settings = StandaloneSettings(
+        k_folds=baseline.folds,
+        probe_params={
+            "epochs": baseline.epochs,
+            "batch_size": baseline.batch_size,
+            "learning_rate": baseline.learning_rate,
+        },
+        enable_plots=False,
+    )
+    try:
+        embeddings = read_embeddings(baseline.embeddings, set(task.ids))
+        report = score_run(
+            Material(tasks=(task,), embeddings=embeddings, warnings=embeddings.warnings),
+            settings,
+        )
+    except NeucoError as error:
+        return None, Expectation(check="baseline", passed=False, sentence=error.message)
+    if embeddings.warnings:
+        return None, Expectation(check="baseline", passed=False, sentence=" ".join(embeddings.warnings))
+    measured = report.overall_score
+    if baseline.score is None:
+        sentence = f"The baseline scores {measured:.6f}; write this as baseline.score into task.yaml."
+        return measured, Expectation(check="baseline", passed=False, sentence=sentence)
+    right = abs(measured - baseline.score) <= baseline.tolerance
+    sentence = f"The baseline scores {measured:.6f}, expected {baseline.score:.6f} ± {baseline.tolerance:g}."
+    return measured, Expectation(check="baseline", passed=right, sentence=sentence)
+
+
+def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabelledTask:
+    """Read labels, by the challenge's rules where its tasks could hold them."""
+    task, _ = read_labels(package.labels, package.identifier, package.type)
+    if package.type in {member.value for member in TaskType}:
+        allowed = frozenset(task.ids if public_ids is None else public_ids)
+        kind = TaskType.REGRESSION if KINDS[package.type] is TaskKind.REGRESSION else TaskType.CLASSIFICATION
+        make_task(package.identifier, kind, label_rows(package.labels), allowed, source=str(package.labels))
+    return task

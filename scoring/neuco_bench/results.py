@@ -1,0 +1,154 @@
+"""The results of a run as NeuCo-Bench lays them out: the same folders, the same JSON keys, and a few more."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scoring.errors import OrganizerError
+from scoring.neuco_bench.configuration import StandaloneSettings
+from scoring.neuco_bench.run import RunReport, TaskReport
+from scoring.tasks import ceiled, group_scores
+
+SUMMARY = "results_summary.json"
+
+
+def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime) -> Path:
+    """Make ``<output_dir>/<phase>/<method>_<YYYYMMDD_HHmmSS>``, with a number behind it if two runs share a second.
+
+    Raises:
+        OrganizerError: If a name is no folder name, or the folder cannot be made.
+    """
+    for option, name in (("--phase", phase), ("--method_name", method)):
+        if not name or name in {".", ".."} or "/" in name or "\\" in name or "\0" in name:
+            raise OrganizerError(
+                f"{option} {name!r} cannot be the name of a folder.",
+                cure="Leave slashes out.",
+                code="standalone.bad_name",
+            )
+    stem = f"{method}_{now:%Y%m%d_%H%M%S}"
+    for attempt in range(1, 100):
+        folder = output_dir / phase / (stem if attempt == 1 else f"{stem}_{attempt}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise OrganizerError(
+                f"{folder} cannot be made: {error.strerror}.",
+                cure="Choose another --output_dir.",
+                code="standalone.no_folder",
+            ) from error
+        return folder
+    raise OrganizerError(f"{output_dir / phase} holds 99 runs of this second.", code="standalone.no_folder")
+
+
+def write_results(folder: Path, report: RunReport, settings: StandaloneSettings, *, experiment: str) -> None:
+    """Write ``results_summary.json`` and ``<task>/<task>_result.json``.
+
+    A number that is not finite is ``null``; NeuCo-Bench writes NaN, which is no JSON.
+    """
+    for task in report.tasks:
+        target = folder / task.data.name
+        target.mkdir(exist_ok=True)
+        write_json(
+            target / f"{task.data.name}_result.json",
+            task_document(task, settings, fold_results=settings.output_fold_results),
+        )
+    write_json(folder / SUMMARY, summary_document(report, settings, experiment=experiment))
+
+
+def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> dict[str, Any]:
+    """Return what ``results_summary.json`` holds: NeuCo-Bench's six keys first, then ours."""
+    from scoring.provenance import machine, versions
+
+    return {
+        "experiment": experiment,
+        "overall_q_score": report.overall_q,
+        "overall_acc_score": report.overall_score,
+        "task_q_scores": {task.data.name: task.quality.q for task in report.tasks},
+        "task_acc_scores": {task.data.name: task.quality.mean for task in report.tasks},
+        "config": dict(settings.raw),
+        "probe_type": settings.probe_type,
+        "seed": report.seed,
+        "embedding_dim": report.embedding_dim,
+        "warnings": list(report.warnings),
+        "seconds": sum(task.seconds for task in report.tasks),
+        "versions": versions("local" if settings.probe_type == "linear" else "plain"),
+        "machine": machine(),
+        **_ceiled(report),
+    }
+
+
+def _ceiled(report: RunReport) -> dict[str, Any]:
+    """Return what task packages add: ceiled scores, and scores by group."""
+    if not report.places:
+        return {}
+    scores = {task.data.name: task.quality.mean for task in report.tasks}
+    ceilings = {place.identifier: place.ceiling for place in report.places}
+    return {
+        "task_ceilings": {task: ceilings.get(task) for task in scores},
+        "task_ceiled_scores": {task: ceiled(score, ceilings.get(task)) for task, score in scores.items()},
+        "groups": [
+            {**vars(group), "tasks": list(group.tasks)} for group in group_scores(scores, report.places)
+        ],
+    }
+
+
+def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_results: bool) -> dict[str, Any]:
+    """Return what ``<task>_result.json`` holds: NeuCo-Bench's keys first, its spelling of ``hyperparamters`` included, then ours."""
+    document: dict[str, Any] = {
+        "q_stat": task.quality.q,
+        "mean_score": task.quality.mean,
+        "std_dev": task.quality.std,
+        "hyperparamters": dict(task.training.hyperparameters),
+    }
+    if fold_results:
+        document["q_t"] = [fold.score for fold in task.training.folds]
+    document |= {
+        "task_type": task.data.kind.value,
+        "samples": len(task.data.rows),
+        "folds": settings.k_folds,
+        "failed_folds": task.quality.failed_folds,
+        "metrics": {name: _summed_up(values, fold_results) for name, values in task.metrics.items()},
+        "complexity": task.complexity.to_json(),
+        "seconds": task.seconds,
+    }
+    if task.data.classes:
+        document["classes"] = list(task.data.classes)
+    if task.confusion is not None:
+        document["confusion_matrix"] = task.confusion.tolist()
+    return document
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a document, with ``null`` for numbers that are not finite."""
+    path.write_text(
+        json.dumps(finite(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n", "utf-8"
+    )
+
+
+def finite(value: Any) -> Any:
+    """Return a document with None for every number that is not finite, and text for what JSON does not know (dates in a configuration)."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int)) else str(value)
+
+
+def _summed_up(values: tuple[float, ...], fold_results: bool) -> dict[str, Any]:
+    known = np.array([value for value in values if math.isfinite(value)])
+    document: dict[str, Any] = {
+        "mean": float(known.mean()) if len(known) else None,
+        "std": float(known.std()) if len(known) else None,
+    }
+    return {**document, "folds": list(values)} if fold_results else document

@@ -1,0 +1,345 @@
+"""One run of the standalone benchmark: files in, a report of every task out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.complexity import Complexity, complexity
+from scoring.engines import never
+from scoring.errors import OrganizerError
+from scoring.evaluate import training_labels
+from scoring.kernel import NEUTRAL, Moments, gather, reference_moments
+from scoring.neuco_bench.ceilings import task_places
+from scoring.neuco_bench.configuration import StandaloneSettings
+from scoring.neuco_bench.labels import LabelledTask, read_annotations
+from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings, read_excluded
+from scoring.probes.measures import confusion, measures
+from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, Training
+from scoring.probes.registry import make_probe
+from scoring.quality import Quality, mean_quality, quality
+from scoring.tasks import MINIMUM_ROWS, TaskPlace, TaskType, find_packages
+
+SEED = 42  # NeuCo-Bench's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What a run reads.
+
+    Attributes:
+        submission: Table of embeddings.
+        annotations: Folder of label files.
+        excluded: Ids to leave out, or None.
+    """
+
+    submission: Path
+    annotations: Path
+    excluded: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Material:
+    """What was read: tasks, the embeddings of all ids that any of them names, and the places of those that are packages."""
+
+    tasks: tuple[LabelledTask, ...]
+    embeddings: LenientEmbeddings
+    warnings: tuple[str, ...]
+    places: tuple[TaskPlace, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskReport:
+    """One task's outcome.
+
+    Attributes:
+        data: What was trained on.
+        training: Every fold's result.
+        quality: Mean, spread and Q of the fold scores.
+        metrics: For each metric of the paper its values over the folds.
+        confusion: Confusion matrix summed over the folds, where there is one.
+        complexity: What the probe costs.
+        seconds: Wall time.
+    """
+
+    data: ProbeInput
+    training: Training
+    quality: Quality
+    metrics: Mapping[str, tuple[float, ...]]
+    confusion: NDArray[np.int64] | None
+    complexity: Complexity
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunReport:
+    """A whole run's outcome.
+
+    Attributes:
+        tasks: In order of their names.
+        overall_q: Mean Q, NaN unless every task has one.
+        overall_score: Mean of the mean scores likewise.
+        seed: Of splits and training.
+        embedding_dim: Dimension N as trained on.
+        warnings: What was forgiven, and what went wrong.
+        places: Of task packages in the tree of groups, with their ceilings.
+        scale: Of the standardisation.
+    """
+
+    tasks: tuple[TaskReport, ...]
+    overall_q: float
+    overall_score: float
+    seed: int
+    embedding_dim: int
+    warnings: tuple[str, ...] = ()
+    places: tuple[TaskPlace, ...] = ()
+    scale: Moments = NEUTRAL
+
+
+class Watcher:
+    """What a run tells while it works; this one is silent."""
+
+    def task(self, name: str, *, samples: int, folds: int) -> None:
+        """A task begins."""
+
+    def folds(self, finished: int) -> None:
+        """So many folds more are finished."""
+
+    def done(self, name: str, result: Quality) -> None:
+        """A task is finished."""
+
+
+def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
+    """Read all files of a run.
+
+    Raises:
+        ParticipantError: If the embeddings cannot be used.
+        OrganizerError: If the labels cannot, or ``task_filter`` names tasks that are not there.
+    """
+    tasks, label_warnings = read_annotations(inputs.annotations)
+    names = {task.name for task in tasks}
+    unknown = sorted(set(settings.task_filter or ()) - names)
+    if unknown:
+        raise OrganizerError(
+            f"task_filter names {unknown[0]!r}, which is no task in {inputs.annotations}.",
+            cure=f"There are: {', '.join(sorted(names))}.",
+            code="standalone.unknown_task",
+        )
+    excluded = frozenset[str]() if inputs.excluded is None else read_excluded(inputs.excluded)
+    wanted = {identifier for task in tasks for identifier in task.ids}
+    embeddings = read_embeddings(
+        inputs.submission, wanted, embedding_dim=settings.embedding_dim, exclude=excluded
+    )
+    return Material(
+        tasks=tasks,
+        embeddings=embeddings,
+        warnings=(
+            *settings.warnings,
+            *label_warnings,
+            *embeddings.warnings,
+            *_union_warning(tasks, embeddings, settings),
+        ),
+        places=task_places(find_packages(inputs.annotations), tasks),
+    )
+
+
+def score_run(
+    material: Material,
+    settings: StandaloneSettings,
+    *,
+    seed: int = SEED,
+    threads: int | None = None,
+    watcher: Watcher | None = None,
+    cancelled: Callable[[], bool] = never,
+) -> RunReport:
+    """Score all tasks that the configuration asks for, in order of their names.
+
+    Embeddings are standardised over the union of the ids of all label files, those of other tasks too, as NeuCo-Bench does.
+
+    Raises:
+        OrganizerError: If the probe or its parameters are wrong.
+        Cancelled: If ``cancelled`` said so.
+    """
+    watcher = watcher or Watcher()
+    matrix = material.embeddings.matrix
+    scale = reference_moments(matrix) if settings.standardize_embeddings else NEUTRAL
+    probe = make_probe(
+        settings.probe_type, ProbeSettings(params=settings.probe_params, seed=seed, threads=threads)
+    )
+    rows = _rows_by_id(material.embeddings.ids)
+    chosen = [
+        _join(task, rows, normalize=settings.normalize_labels)
+        for task in material.tasks
+        if settings.task_filter is None or task.name in settings.task_filter
+    ]  # all are checked before the first is trained
+    reports: list[TaskReport] = []
+    warnings = list(material.warnings)
+    for data in _probe_inputs(chosen, matrix, scale):
+        watcher.task(data.name, samples=len(data.rows), folds=settings.k_folds)
+        begun = time.perf_counter()
+        training = probe.train(
+            data,
+            folds=settings.k_folds,
+            details=settings.enable_plots,
+            progress=watcher.folds,
+            cancelled=cancelled,
+        )
+        seconds = time.perf_counter() - begun
+        report = _report(data, training, seconds, complexity(matrix, probe, data, seconds, settings.k_folds))
+        warnings.extend(_remarks(report))
+        watcher.done(data.name, report.quality)
+        reports.append(report)
+    complete = all(np.isfinite(report.quality.q) for report in reports)
+    return RunReport(
+        tasks=tuple(reports),
+        overall_q=mean_quality([report.quality.q for report in reports]) if complete else float("nan"),
+        overall_score=mean_quality([report.quality.mean for report in reports]) if complete else float("nan"),
+        seed=seed,
+        embedding_dim=matrix.shape[1],
+        warnings=tuple(warnings),
+        places=material.places,
+        scale=scale,
+    )
+
+
+def _probe_inputs(
+    joins: Sequence[_Join], matrix: NDArray[np.float32], scale: Moments
+) -> Iterator[ProbeInput]:
+    """Gather the rows of one task after the other; neighbours are often labels of the same samples."""
+    index, rows = np.empty(0, dtype=np.intp), matrix[:0]
+    for join in joins:
+        if not np.array_equal(index, join.index):
+            index, rows = join.index, gather(matrix, join.index, scale)
+        task = join.task
+        yield ProbeInput(
+            name=task.name, kind=task.kind, rows=rows, targets=join.targets, classes=task.classes
+        )
+
+
+def narrowed(material: Material, dim: int) -> Material:
+    """Return the material with the first ``dim`` dimensions of the embeddings.
+
+    Raises:
+        OrganizerError: If there are not so many.
+    """
+    found = material.embeddings.matrix.shape[1]
+    if not 1 <= dim <= found:
+        raise OrganizerError(
+            f"The embeddings have {found:,} dimensions, {dim:,} are asked for.",
+            cure="Name sizes from 1 to the dimension of the embeddings with --dims.",
+            code="standalone.bad_size",
+        )
+    part = np.ascontiguousarray(material.embeddings.matrix[:, :dim])
+    return replace(material, embeddings=replace(material.embeddings, matrix=part))
+
+
+def _union_warning(
+    tasks: Sequence[LabelledTask], embeddings: LenientEmbeddings, settings: StandaloneSettings
+) -> tuple[str, ...]:
+    """Tell that tasks are standardised together with samples that are not theirs."""
+    if not settings.standardize_embeddings:
+        return ()
+    union = set(embeddings.ids)
+    fewer = [
+        task.name
+        for task in tasks
+        if (settings.task_filter is None or task.name in settings.task_filter) and union - set(task.ids)
+    ]
+    if not fewer:
+        return ()
+    named = ", ".join(fewer[:3]) + (f" and {len(fewer) - 3} more" if len(fewer) > 3 else "")
+    return (
+        f"The embeddings are standardised over all {len(union):,} samples that any label file names,"
+        f" also for tasks that label fewer: {named}.",
+    )
+
+
+def _rows_by_id(ids: Sequence[str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, identifier in enumerate(ids):
+        rows.setdefault(identifier, []).append(row)
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Join:
+    """A task's labels with the rows of their embeddings, in the order of the label file."""
+
+    task: LabelledTask
+    index: NDArray[np.intp]
+    targets: NDArray[Any]
+
+
+def _join(task: LabelledTask, rows: Mapping[str, list[int]], *, normalize: bool) -> _Join:
+    """Join labels and embeddings; an id without an embedding drops out, one with two stays twice."""
+    pairs = [(label, row) for label, identifier in enumerate(task.ids) for row in rows.get(identifier, ())]
+    if len(pairs) < MINIMUM_ROWS:
+        raise OrganizerError(
+            f"The task {task.name} has {len(pairs)} samples with an embedding, at least {MINIMUM_ROWS} are needed.",
+            cure="A tenth of them is tested, and R2 needs two. Leave the task out with task_filter or embed more of its ids.",
+            code="standalone.too_few_samples",
+        )
+    chosen = np.array([label for label, _ in pairs], dtype=np.intp)
+    return _Join(
+        task=task,
+        index=np.array([row for _, row in pairs], dtype=np.intp),
+        targets=_targets(task, task.labels[chosen], normalize=normalize),
+    )
+
+
+def _targets(task: LabelledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
+    """Scale labels to [0, 1], those of two classes too, so that -1 and 1 become 0 and 1."""
+    if task.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}:
+        return labels
+    if labels.min() == labels.max():
+        raise OrganizerError(
+            f"All {len(labels)} labels of the task {task.name} are {labels[0]:g}.",
+            cure="A constant cannot be predicted better or worse; leave the task out with task_filter.",
+            code="standalone.constant_labels",
+        )
+    if task.kind is TaskKind.BINARY and not normalize and set(labels.tolist()) != {0.0, 1.0}:
+        raise OrganizerError(
+            f"The classes of the task {task.name} are {labels.min():g} and {labels.max():g}.",
+            cure="Call them 0 and 1, or set normalize_labels: true.",
+            code="standalone.bad_classes",
+        )
+    return training_labels(labels, TaskType.REGRESSION, normalize=normalize)
+
+
+def _report(data: ProbeInput, training: Training, seconds: float, cost: Complexity) -> TaskReport:
+    values: dict[str, list[float]] = {}
+    total: NDArray[np.int64] | None = None
+    for fold in training.folds:
+        targets = data.targets[fold.test]
+        for name, value in measures(data.kind, fold.predictions, targets).items():
+            values.setdefault(name, []).append(value)
+        counted = confusion(data.kind, fold.predictions, targets)
+        if counted is not None:
+            total = counted if total is None else total + counted
+    return TaskReport(
+        data=data,
+        training=training,
+        quality=quality([fold.score for fold in training.folds]),
+        metrics={name: tuple(column) for name, column in values.items()},
+        confusion=total,
+        complexity=cost,
+        seconds=seconds,
+    )
+
+
+def _remarks(report: TaskReport) -> list[str]:
+    name, failed = report.data.name, report.quality.failed_folds
+    remarks = [f"{name}: {failed} folds gave no finite score and are left out."] if failed else []
+    if report.data.kind is TaskKind.BINARY:
+        empty = sum(not report.data.targets[fold.test].any() for fold in report.training.folds)
+        if empty:
+            remarks.append(
+                f"{name}: {empty} folds have no positive sample in their test part; their F1 is 0."
+            )
+    return remarks

@@ -1,0 +1,37 @@
+"""Hidden tasks: label files, packages that make one citable, and the groups they belong to."""
+
+from scoring.tasks.hierarchy import GroupScore, TaskPlace, ceiled, group_scores
+from scoring.tasks.packages import BASELINE_KEYS, KEYS, TaskPackage, find_packages, is_package, read_package
+from scoring.tasks.tasks import (
+    MINIMUM_ROWS,
+    NAME,
+    Task,
+    TaskType,
+    label_rows,
+    load_task,
+    load_tasks,
+    make_task,
+    task_sources,
+)
+
+__all__ = [
+    "BASELINE_KEYS",
+    "KEYS",
+    "MINIMUM_ROWS",
+    "NAME",
+    "GroupScore",
+    "Task",
+    "TaskPackage",
+    "TaskPlace",
+    "TaskType",
+    "ceiled",
+    "find_packages",
+    "group_scores",
+    "is_package",
+    "label_rows",
+    "load_task",
+    "load_tasks",
+    "make_task",
+    "read_package",
+    "task_sources",
+]

@@ -1,0 +1,292 @@
+"""Task packages: a hidden task with all that makes it citable, comparable and testable (after Brain-Score's benchmarks).
+
+A package is what a plain label file grows into: a folder with ``task.yaml`` and its labels. It lies in a tasks folder next to label files
+and other packages and scores as they do; what it adds is its story and its own expectations, which ``task check`` tests.
+
+A task's cells are keyed by its version. Version 1 of a package has the key of the plain label file with the same rows, so growing one costs
+no re-scoring; each further version is a key of its own even if no label changed, so a bump means new cells, and the old ones stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import OrganizerError
+from scoring.inputs.documents import read_yaml
+from scoring.tasks.tasks import NAME, Task, TaskType, label_rows, make_task
+
+DESCRIPTION = "task.yaml"
+KEYS = (
+    "identifier",
+    "version",
+    "type",
+    "description",
+    "bibtex",
+    "licence",
+    "parent",
+    "ceiling",
+    "labels",
+    "repeats",
+    "dataset",
+    "fingerprint",
+    "baseline",
+)
+BASELINE_KEYS = ("embeddings", "score", "tolerance", "folds", "epochs", "batch_size", "learning_rate")
+ESTIMATE = "estimate"
+GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]*(/[A-Za-z0-9][A-Za-z0-9 _.-]*)*\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Embeddings that come with a package and the score that they must give.
+
+    Attributes:
+        embeddings: File next to ``task.yaml``.
+        score: Expected mean score over the folds; None as long as nobody wrote it down.
+        tolerance: How far a measured score may be off.
+        folds: Number of random splits.
+        epochs: Passes over the training part.
+        batch_size: Rows per step.
+        learning_rate: Of the optimizer.
+    """
+
+    embeddings: Path
+    score: float | None
+    tolerance: float = 1e-4
+    folds: int = 10
+    epochs: int = 20
+    batch_size: int = 64
+    learning_rate: float = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskPackage:
+    """What ``task.yaml`` says.
+
+    Attributes:
+        folder: The package.
+        identifier: Name of the task; the folder may be called otherwise.
+        version: Increased whenever scores change.
+        type: ``regr`` or ``cls``; in the standalone benchmark also ``multiclass`` and ``multilabel``.
+        labels: Label file.
+        description: What is predicted, in a sentence.
+        bibtex: Whom to cite.
+        licence: Of the labels.
+        parent: Group that the task belongs to, ``land/forest`` for a group in a group; empty for none.
+        ceiling: The score that a perfect model reaches in view of the labels' noise: a number, ``estimate`` (from ``repeats``), or None.
+        repeats: File with further measurements of the labels (columns id,label, an id several times), or None.
+        dataset: Name of the data that the samples come from.
+        fingerprint: First digits of the labels' hash, to notice a change without a new version; empty for none.
+        baseline: What the package expects of its baseline, or None.
+    """
+
+    folder: Path
+    identifier: str
+    version: int
+    type: str
+    labels: Path
+    description: str = ""
+    bibtex: str = ""
+    licence: str = ""
+    parent: str = ""
+    ceiling: float | str | None = None
+    repeats: Path | None = None
+    dataset: str = ""
+    fingerprint: str = ""
+    baseline: Baseline | None = None
+
+
+def is_package(path: Path) -> bool:
+    """Return whether a path is a task package."""
+    return (path / DESCRIPTION).is_file()
+
+
+def read_package(folder: Path) -> TaskPackage:
+    """Read and check ``task.yaml``; no label is read.
+
+    Raises:
+        OrganizerError: If it cannot be read, lacks something, or says something impossible.
+    """
+    document = _document(folder / DESCRIPTION)
+    _known(document, KEYS, folder)
+    kind = _text(document, "type", folder)
+    identifier = _text(document, "identifier", folder)
+    if not NAME.match(identifier):
+        raise _wrong(folder, "identifier", identifier, "letters, digits, '_', '-' and '.'")
+    parent = _text(document, "parent", folder, "")
+    if parent and not GROUP.match(parent):
+        raise _wrong(folder, "parent", parent, "a group, or groups with slashes between them")
+    return TaskPackage(
+        folder=folder,
+        identifier=identifier,
+        version=_whole(document, "version", folder),
+        type=kind,
+        labels=_file(document, "labels", folder, "labels.csv"),
+        description=_text(document, "description", folder, ""),
+        bibtex=_text(document, "bibtex", folder, ""),
+        licence=_text(document, "licence", folder, ""),
+        parent=parent,
+        ceiling=_ceiling(document, folder),
+        repeats=None if document.get("repeats") is None else _file(document, "repeats", folder, ""),
+        dataset=_text(document, "dataset", folder, ""),
+        fingerprint=_text(document, "fingerprint", folder, ""),
+        baseline=_baseline(document.get("baseline"), folder),
+    )
+
+
+def load_package(folder: Path, public_ids: frozenset[str]) -> Task:
+    """Load a package as a task of a challenge.
+
+    Raises:
+        OrganizerError: If the package or its labels cannot be used.
+    """
+    package = read_package(folder)
+    if package.type not in {member.value for member in TaskType}:
+        raise _wrong(folder, "type", package.type, "regr or cls, which are what challenges score")
+    task = make_task(
+        package.identifier,
+        TaskType(package.type),
+        label_rows(package.labels),
+        public_ids,
+        source=str(package.labels),
+    )
+    return replace(task, version=versioned(task.version, package.version))
+
+
+def versioned(labels_version: str, version: int) -> str:
+    """Return the version key of a package's task from the hash of its labels."""
+    if version == 1:
+        return labels_version
+    return hashlib.sha256(f"neuco-worker package 1\0{version}\0{labels_version}".encode()).hexdigest()
+
+
+def find_packages(folder: Path) -> tuple[TaskPackage, ...]:
+    """Read the packages of a tasks folder, sorted by identifier; plain label files are passed over."""
+    found = (
+        [read_package(path) for path in sorted(folder.iterdir()) if is_package(path)]
+        if folder.is_dir()
+        else []
+    )
+    return tuple(sorted(found, key=lambda package: package.identifier))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        document = read_yaml(path.read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise OrganizerError(
+            f"{path} cannot be read as YAML.",
+            cure="neuco-worker task new makes one to start from.",
+            code="package.unreadable",
+        ) from error
+    if not isinstance(document, dict):
+        raise OrganizerError(
+            f"{path} does not hold keys with values.",
+            cure="Write identifier, version and type.",
+            code="package.empty",
+        )
+    return {str(key): value for key, value in document.items()}
+
+
+def _known(document: Mapping[str, Any], keys: tuple[str, ...], folder: Path) -> None:
+    from difflib import get_close_matches
+
+    for key in document:
+        if key not in keys:
+            near = get_close_matches(key, keys, n=1)
+            raise OrganizerError(
+                f"{folder / DESCRIPTION} has the unknown key {key!r}.",
+                cure=f"Did you mean {near[0]}?" if near else f"It may have: {', '.join(keys)}.",
+                code="package.unknown_key",
+            )
+
+
+def _text(document: Mapping[str, Any], key: str, folder: Path, default: str | None = None) -> str:
+    value = document.get(key)
+    if (value is None or value == "") and default is not None:
+        return default
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(folder, key, value, "a text")
+    return value.strip()
+
+
+def _whole(document: Mapping[str, Any], key: str, folder: Path, default: int | None = None) -> int:
+    value = document.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise _wrong(folder, key, value, "a whole number of at least 1")
+    return value
+
+
+def _number(document: Mapping[str, Any], key: str, folder: Path, default: float) -> float:
+    value = document.get(key, default)
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise _wrong(folder, key, value, "a number")
+    return number
+
+
+def _file(document: Mapping[str, Any], key: str, folder: Path, default: str) -> Path:
+    name = document.get(key, default)
+    if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise _wrong(folder, key, name, "the name of a file in the package")
+    path = folder / name
+    if not path.is_file():
+        raise OrganizerError(
+            f"{folder / DESCRIPTION} names {name} as its {key}, which is not there.",
+            cure="Put the file into the package, or correct the name.",
+            code="package.missing_file",
+        )
+    return path
+
+
+def _ceiling(document: Mapping[str, Any], folder: Path) -> float | str | None:
+    value = document.get("ceiling")
+    if value is None:
+        return None
+    if value == ESTIMATE:
+        if document.get("repeats") is None:
+            raise _wrong(folder, "ceiling", value, "possible without repeats, a file with repeated labels")
+        return ESTIMATE
+    number = _number(document, "ceiling", folder, math.nan)
+    if not 0 < number <= 1:
+        raise _wrong(folder, "ceiling", value, "a score above 0 and up to 1, or estimate")
+    return number
+
+
+def _baseline(document: object, folder: Path) -> Baseline | None:
+    if document is None:
+        return None
+    if not isinstance(document, dict):
+        raise _wrong(folder, "baseline", document, "keys with values, embeddings and score among them")
+    _known(document, BASELINE_KEYS, folder)
+    tolerance = _number(document, "tolerance", folder, Baseline.tolerance)
+    if tolerance < 0:
+        raise _wrong(folder, "baseline.tolerance", tolerance, "at least 0")
+    return Baseline(
+        embeddings=_file(document, "embeddings", folder, "baseline.csv"),
+        score=None if document.get("score") is None else _number(document, "score", folder, math.nan),
+        tolerance=tolerance,
+        folds=_whole(document, "folds", folder, Baseline.folds),
+        epochs=_whole(document, "epochs", folder, Baseline.epochs),
+        batch_size=_whole(document, "batch_size", folder, Baseline.batch_size),
+        learning_rate=_number(document, "learning_rate", folder, Baseline.learning_rate),
+    )
+
+
+def _wrong(folder: Path, key: str, value: object, expected: str) -> OrganizerError:
+    return OrganizerError(
+        f"{key} in {folder / DESCRIPTION} is {str(value)[:60]!r}, not {expected}.",
+        cure="Correct it; docs/kin.md describes task packages.",
+        code="package.bad_value",
+    )

@@ -1,0 +1,304 @@
+"""Hidden downstream tasks: labels for some of the public ids."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.errors import OrganizerError
+from scoring.inputs.embeddings import without_suffix
+from scoring.protocol import ids_hash
+
+MINIMUM_ROWS = 20  # a tenth of them is tested; R2 needs two
+SHOWN = 3
+HASH_DOMAIN = b"neuco-worker task 1\0"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
+NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*\Z")
+IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may lie next to the labels
+
+
+class TaskType(StrEnum):
+    """What a probe predicts."""
+
+    REGRESSION = "regr"  # a number, scored by R2
+    CLASSIFICATION = "cls"  # one of two classes, scored by F1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """One hidden task.
+
+    Attributes:
+        name: Identifier, the part of the file's name before ``__``.
+        type: Regression or binary classification.
+        ids: Labelled ids, sorted by their UTF-8 bytes.
+        labels: float64, one per id; 0 and 1 for classification.
+        version: SHA-256 (hex) of type and parsed (id, label) rows: another spelling of the same file is the same version.
+        row_set: :func:`scoring.protocol.ids_hash` of the ids; tasks with equal row sets share splits.
+    """
+
+    name: str
+    type: TaskType
+    ids: tuple[str, ...]
+    labels: NDArray[np.float64] = field(repr=False)
+    version: str
+    row_set: str
+
+
+def load_tasks(folder: Path, public_ids: Collection[str]) -> tuple[Task, ...]:
+    """Load all tasks of a folder, sorted by name.
+
+    Raises:
+        OrganizerError: If the folder or one of its tasks cannot be used; its sentence names the file and the first faulty rows.
+    """
+    known = frozenset(public_ids)
+    return tuple(load_task(source, known) for source in task_sources(folder))
+
+
+def task_sources(folder: Path) -> tuple[Path, ...]:
+    """List what holds a task each, sorted by task name. Dotfiles and a README are passed over.
+
+    Raises:
+        OrganizerError: If the folder is missing or empty, holds anything else, or holds two sources for one task.
+    """
+    if not folder.is_dir():
+        raise OrganizerError(
+            f"There is no tasks folder {folder}.",
+            cure="Give the folder that holds the label files, <task>__regr.csv or <task>__cls.csv.",
+            code="tasks.missing_folder",
+        )
+    sources: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if IGNORED.match(path.name):
+            continue
+        name = _name(path)
+        if name in sources:
+            raise OrganizerError(
+                f"{sources[name]} and {path} both hold the task {name}.",
+                cure="Leave one of them.",
+                code="tasks.duplicate_task",
+            )
+        sources[name] = path
+    if not sources:
+        raise OrganizerError(
+            f"The tasks folder {folder} is empty.",
+            cure="Put a label file <task>__regr.csv or <task>__cls.csv (columns id,label) for each task there.",
+            code="tasks.empty_folder",
+        )
+    return tuple(path for _, path in sorted(sources.items()))
+
+
+def load_task(source: Path, public_ids: Collection[str]) -> Task:
+    """Load the task of one source; the seam at which other kinds of sources join label files.
+
+    Raises:
+        OrganizerError: If the source cannot be used.
+    """
+    known = public_ids if isinstance(public_ids, frozenset) else frozenset(public_ids)
+    if source.is_dir():
+        from scoring.tasks.packages import load_package
+
+        return load_package(source, known)
+    name, kind = _name_and_type(source)
+    return make_task(name, kind, label_rows(source), known, source=str(source))
+
+
+def make_task(
+    name: str, kind: TaskType, rows: list[tuple[int, str, float]], public_ids: frozenset[str], *, source: str
+) -> Task:
+    """Check labels and bring them into canonical form.
+
+    Args:
+        name: Task identifier.
+        kind: Task type.
+        rows: Line number, id and label of each row, in any order.
+        public_ids: Ids that labels may exist for.
+        source: What to call the place in error messages.
+
+    Raises:
+        OrganizerError: If ids are unknown or duplicate, or the labels cannot be scored.
+    """
+    rows = [(line, without_suffix(identifier), label) for line, identifier, label in rows]
+    _check_ids(rows, public_ids, source)
+    if len(rows) < MINIMUM_ROWS:
+        raise OrganizerError(
+            f"{source} has {len(rows)} labelled rows, at least {MINIMUM_ROWS} are needed.",
+            cure="Label more samples or remove the task.",
+            code="tasks.too_few_rows",
+        )
+    ordered = sorted(((identifier, label) for _, identifier, label in rows), key=lambda row: row[0].encode())
+    labels = np.array([label for _, label in ordered], dtype=np.float64) + 0.0  # no negative zeros
+    labels = _binary(labels, rows, source) if kind is TaskType.CLASSIFICATION else _varied(labels, source)
+    ids = tuple(identifier for identifier, _ in ordered)
+    return Task(
+        name=name,
+        type=kind,
+        ids=ids,
+        labels=labels,
+        version=_version(kind, ids, labels),
+        row_set=ids_hash(ids),
+    )
+
+
+def _name(path: Path) -> str:
+    from scoring.tasks.packages import is_package, read_package
+
+    return read_package(path).identifier if is_package(path) else _name_and_type(path)[0]
+
+
+def _name_and_type(path: Path) -> tuple[str, TaskType]:
+    if path.suffix != ".csv" or not path.is_file():
+        raise OrganizerError(
+            f"{path} is not a label file.",
+            cure="Keep only <task>__regr.csv and <task>__cls.csv (and a README) in the tasks folder.",
+            code="tasks.unknown_file",
+        )
+    name, separator, kind = path.stem.rpartition("__")
+    if not separator or not NAME.match(name):
+        raise OrganizerError(
+            f"{path} is not named after a task and its type.",
+            cure="Call it <task>__regr.csv or <task>__cls.csv, the task of letters, digits, '_', '-' and '.'.",
+            code="tasks.bad_name",
+        )
+    if kind not in {member.value for member in TaskType}:
+        raise OrganizerError(
+            f"{path} has the unknown task type {kind!r}.",
+            cure="Use regr for regression or cls for binary classification: <task>__regr.csv, <task>__cls.csv.",
+            code="tasks.bad_type",
+        )
+    return name, TaskType(kind)
+
+
+def label_rows(path: Path) -> list[tuple[int, str, float]]:
+    """Read a label file: line number, id and label of each row.
+
+    Raises:
+        OrganizerError: If it cannot be read or a row is no id with a finite number.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise OrganizerError(
+            f"{path} is not UTF-8 text.",
+            cure="Save it as UTF-8 CSV with the columns id,label.",
+            code="tasks.encoding",
+        ) from None
+    except OSError as error:
+        raise OrganizerError(
+            f"{path} cannot be read ({error.strerror}).",
+            cure="Make it readable for the worker.",
+            code="tasks.unreadable",
+        ) from None
+    try:
+        return list(_label_rows(text, path))
+    except csv.Error as error:
+        raise OrganizerError(
+            f"{path} is not CSV ({error}).",
+            cure="Save it as CSV with the columns id,label.",
+            code="tasks.not_csv",
+        ) from None
+
+
+def _label_rows(text: str, path: Path) -> Iterator[tuple[int, str, float]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header = [name.strip() for name in next(reader, [])]
+    if header.count("id") != 1 or header.count("label") != 1:
+        raise OrganizerError(
+            f"{path} does not have exactly one column id and one column label (first line: {','.join(header)[:100]!r}).",
+            cure="Begin the file with the line id,label and separate with commas.",
+            code="tasks.missing_columns",
+        )
+    id_column, label_column = header.index("id"), header.index("label")
+    faults = []
+    for row in reader:
+        if not row:
+            continue
+        if len(row) != len(header):
+            faults.append(f"line {reader.line_num} has {len(row)} fields instead of {len(header)}")
+            continue
+        number = row[label_column]
+        label = float(number) if NUMBER.match(number) else math.nan
+        if not row[id_column]:
+            faults.append(f"line {reader.line_num} has no id")
+        elif not math.isfinite(label):
+            faults.append(f"line {reader.line_num} (id {row[id_column]}) has the label {number[:40]!r}")
+        else:
+            yield reader.line_num, row[id_column], label
+    if faults:
+        raise OrganizerError(
+            f"{path} has {len(faults)} rows that are not an id and a finite number: {'; '.join(faults[:SHOWN])}.",
+            cure="Mend or remove these rows; samples without a label are left out of the file.",
+            code="tasks.bad_label",
+        )
+
+
+def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], source: str) -> None:
+    unknown = [f"{identifier} on line {line}" for line, identifier, _ in rows if identifier not in public_ids]
+    if unknown:
+        raise OrganizerError(
+            f"{source} labels {len(unknown)} ids that are not in the public id list: {', '.join(unknown[:SHOWN])}.",
+            cure="Take them out, or add them to the id list before the challenge starts.",
+            code="tasks.unknown_ids",
+        )
+    first: dict[str, int] = {}
+    again = [
+        f"{identifier} on lines {first[identifier]} and {line}"
+        for line, identifier, _ in rows
+        if first.setdefault(identifier, line) != line
+    ]
+    if again:
+        raise OrganizerError(
+            f"{source} labels {len(again)} ids twice: {', '.join(again[:SHOWN])}.",
+            cure="Leave each id once; a sample in both parts of a split would leak its label.",
+            code="tasks.duplicate_ids",
+        )
+
+
+def _varied(labels: NDArray[np.float64], source: str) -> NDArray[np.float64]:
+    if labels.min() == labels.max():
+        raise OrganizerError(
+            f"All {len(labels)} labels in {source} are {labels[0]:g}.",
+            cure="A constant cannot be predicted better or worse; give other labels or remove the task.",
+            code="tasks.constant_labels",
+        )
+    return labels
+
+
+def _binary(
+    labels: NDArray[np.float64], rows: list[tuple[int, str, float]], source: str
+) -> NDArray[np.float64]:
+    values = set(labels.tolist())
+    pair = (-1.0, 1.0) if -1.0 in values else (0.0, 1.0)
+    if not values <= set(pair):
+        odd = [f"{label:g} on line {line}" for line, _, label in rows if label not in pair]
+        raise OrganizerError(
+            f"{source} is a classification task with labels other than 0 and 1 (or -1 and 1): {', '.join(odd[:SHOWN])}.",
+            cure="Use two classes 0 and 1, or name the file <task>__regr.csv if it is a regression.",
+            code="tasks.not_binary",
+        )
+    if len(values) == 1:
+        raise OrganizerError(
+            f"{source} has only the class {labels[0]:g} in its {len(labels)} rows.",
+            cure="Give samples of both classes or remove the task.",
+            code="tasks.one_class",
+        )
+    return np.where(labels == 1.0, 1.0, 0.0)
+
+
+def _version(kind: TaskType, ids: tuple[str, ...], labels: NDArray[np.float64]) -> str:
+    digest = hashlib.sha256(HASH_DOMAIN + kind.value.encode() + b"\0")
+    for identifier in ids:
+        encoded = identifier.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    digest.update(labels.astype(">f8").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,60 @@
+"""The rooms of scoring: what each offers, that nobody reaches past it, and that arrows go one way."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import scoring
+
+ROOM = Path(scoring.__file__).parent
+ROOMS = sorted(path.parent.name for path in ROOM.glob("*/__init__.py"))
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield module and name of every import from scoring, also of those inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("scoring"):
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.startswith("scoring."))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_offers_what_it_names(room: str) -> None:
+    """Every name in ``__all__`` is there, as a name or as a module, and once."""
+    package = importlib.import_module(f"scoring.{room}")
+    assert len(package.__all__) == len(set(package.__all__))
+    for name in package.__all__:
+        assert hasattr(package, name) or (ROOM / room / f"{name}.py").is_file()
+
+
+def test_nobody_reaches_past_a_rooms_door() -> None:
+    """Whoever is outside a room imports what it names."""
+    past = []
+    for package in ("scoring", "leaderboard", "worker"):
+        for path in sorted((ROOM.parent / package).rglob("*.py")):
+            for module, name in imports(path):
+                _, room, *inside = [*module.split("."), *([name] if name else [])]
+                if room not in ROOMS or path.is_relative_to(ROOM / room) or not inside:
+                    continue
+                if inside[0] not in importlib.import_module(f"scoring.{room}").__all__:
+                    past.append(f"{path.relative_to(ROOM.parent)}: {module} {name}")
+    assert past == []
+
+
+def test_rooms_import_one_way() -> None:
+    """No room imports, however indirectly, one that imports it."""
+    arrows: dict[str, set[str]] = {}
+    for path in ROOM.rglob("*.py"):
+        place = path.relative_to(ROOM).parts[0].removesuffix(".py")
+        for module, name in imports(path):
+            target = module.split(".")[1] if "." in module else name
+            if target != place:
+                arrows.setdefault(place, set()).add(target)
+    assert list(TopologicalSorter(arrows).static_order())

@@ -7,29 +7,34 @@ import importlib
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.worker.gate import Gate
 from tests.worker.stage import LIMIT_S, NEW, Play, Stage, embeddings
+from tests.worker.test_stopping import locked
+from worker.daemon import logs
 from worker.daemon.health import SILENT_FOR, Health
 from worker.daemon.run import BUSY_WAIT_S, LONGEST_WAIT_S, repeat, step, wait_s
 from worker.daemon.signals import Signals
 from worker.daemon.start import utc_now
 from worker.daemon.watchdog import Watchdog
-from worker.state import leader_lock
+from worker.state import leader_lock, store
 
 ACKNOWLEDGED = "before received>acknowledged"
 """A point within a step."""
 
 
 @contextmanager
-def looping(stage: Stage, play: Play, watchdog: Watchdog | None = None) -> Iterator[None]:
+def looping(
+    stage: Stage, play: Play, watchdog: Watchdog | None = None, *, signals: Signals | None = None
+) -> Iterator[None]:
     """Let the loop drive a play's worker, in a thread, until the block ends."""
-    signals = Signals()
+    signals = signals or Signals()
     signals.wake = play.wake
     configuration = play.worker.context.configuration
     lock = leader_lock(configuration.database_url, configuration.state_dir)
@@ -104,6 +109,24 @@ def test_a_step_that_hangs_is_noticed(live: Stage, tmp_path: Path, monkeypatch: 
             gate.open()
             channel.settimeout(LIMIT_S)
             assert channel.recv(100) == b"WATCHDOG=1"
+
+
+def test_a_reload_that_finds_the_database_locked_is_made_again(
+    live: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What SIGHUP asked for is neither forgotten nor the end of the daemon."""
+    monkeypatch.setattr(logs, "set_up", lambda **_: None)  # it would write where a later test cannot
+    monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0)
+    signals = Signals()
+    with live.play() as play, ExitStack() as lock, capture_logs() as lines:
+        play.drive()
+        live.configure({"evalai": {"poll_every": 7}})
+        lock.enter_context(locked(live))
+        signals.ask_reload()
+        with looping(live, play, signals=signals):
+            live.until(lambda: any(line["event_key"] == "state.database" for line in lines))
+            lock.close()
+            live.until(lambda: play.worker.context.configuration.evalai.poll_every == 7)
 
 
 def test_a_defect_in_a_step_is_told_and_the_next_step_tries_again(

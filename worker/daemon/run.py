@@ -100,8 +100,8 @@ def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watch
     """
     while not signals.stop.is_set() and worker.fatal is None:
         signals.wake.clear()
-        if signals.reload_asked():
-            reload(path, worker)
+        if signals.reload_asked() and not reload(path, worker):
+            signals.ask_reload()
         lock.check()
         moved, completed = step(worker, utc_now())
         if completed and not worker.late:

@@ -38,6 +38,10 @@ class Signals:
             signal.signal(number, self._hear)
         threading.Thread(target=self._listen, name="signals", daemon=True).start()
 
+    def ask_reload(self) -> None:
+        """Ask for a reload, as SIGHUP does."""
+        self._reload.set()
+
     def reload_asked(self) -> bool:
         """Tell whether a reload was asked for since the last time."""
         asked = self._reload.is_set()
@@ -53,7 +57,7 @@ class Signals:
     def _listen(self) -> None:
         while True:
             if self._heard.get() == signal.SIGHUP:
-                self._reload.set()
+                self.ask_reload()
             else:
                 self.stop.set()
             self.wake.set()

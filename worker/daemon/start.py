@@ -23,7 +23,7 @@ from worker.evalai import token_expiry
 from worker.publishing import publisher_settings
 from worker.runtime.cgroup import delegation
 from worker.secrets import read_challenge_secret
-from worker.state import Store
+from worker.state import Deposed, Store
 
 
 def utc_now() -> datetime:
@@ -64,8 +64,15 @@ def started(
             worker.stop(utc_now())
 
 
-def reload(path: Path, worker: Worker) -> None:
-    """Take up a changed configuration; a bad one is refused and the old one kept."""
+def reload(path: Path, worker: Worker) -> bool:
+    """Take up a changed configuration; a bad one is refused and the old one kept.
+
+    Returns:
+        False if the state could not be written, so that it has to be tried again.
+
+    Raises:
+        Deposed: If another worker has taken the lead.
+    """
     log = structlog.get_logger("neuco_worker")
     old = worker.context.configuration
     try:
@@ -81,13 +88,19 @@ def reload(path: Path, worker: Worker) -> None:
             )
     except NeucoError as error:
         log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
-        return
+        return True
     try:
         worker.reload(configuration, now=utc_now())
+    except Deposed:
+        raise
     except OrganizerError as error:
         log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
-        return
+        return True
+    except NeucoError as error:  # a locked or full database
+        log.error(error.message, event_key=error.code)
+        return False
     log.info("The configuration was read again.", event_key="reload.done")
+    return True
 
 
 def _place(configuration: Configuration) -> tuple[object, ...]:

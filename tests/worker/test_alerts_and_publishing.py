@@ -125,6 +125,30 @@ def test_a_webhook_that_refuses_is_tried_again_and_holds_nothing_up(stage: Stage
             assert tx.alerts(unsent_only=True) == []
 
 
+def test_a_webhook_whose_address_is_gone_is_tried_again_and_holds_nothing_up(
+    stage: Stage, hook: Hook
+) -> None:
+    """Neither a step nor the telling of a state that fails breaks on the file in which the address stood."""
+    place = stage.folder / "hook"
+    place.write_text(hook.url)
+    stage.configure({"alerts": {"webhook": "file:hook"}})
+    with stage.play() as play:
+        play.drive()
+        place.unlink()
+        begun = play.clock.now()
+        for at in (0, 61):
+            error = InfrastructureError("The state database failed: locked.", code="state.database")
+            play.worker.failed(error, begun + timedelta(seconds=at))
+        held = stage.submit("A", embeddings(1))
+        stage.evalai.edit(held, phase="eval")
+        pk = stage.submit("B", embeddings(2))
+        play.drive(lambda: stage.status(pk) == "finished")
+        assert play.worker.problem is None
+        assert hook.heard == []
+        place.write_text(hook.url)
+        play.drive(lambda: bool(hook.heard))
+
+
 def test_the_push_follows_the_remotes_return(stage: Stage, play: Play) -> None:
     """Scoring never waits; the push comes within 90 seconds of the remote's return, and the alert is over."""
     away = stage.board.with_name("away.git")

@@ -13,6 +13,7 @@ import requests
 
 from scoring.errors import InfrastructureError, NeucoError
 from worker.backoff import Retry
+from worker.configuration import Configuration
 from worker.context import Context
 from worker.runtime import Act, Runner, UnrecordedAct
 from worker.state import Alert, Transaction
@@ -33,9 +34,13 @@ class Alerting:
     def __init__(self, context: Context) -> None:
         self._context = context
         wake, checkpoint = context.wake, context.checkpoint
-        self._runner: Runner[str] = Runner("alerts", context.store, wake=wake, checkpoint=checkpoint)
+        self._runner: Runner[Configuration] = Runner(
+            "alerts", context.store, wake=wake, checkpoint=checkpoint
+        )
         # An alert that was sent waits for the database to take that down; what is wrong with it must not wait behind.
-        self._emergency: Runner[str] = Runner("emergency", context.store, wake=wake, checkpoint=checkpoint)
+        self._emergency: Runner[Configuration] = Runner(
+            "emergency", context.store, wake=wake, checkpoint=checkpoint
+        )
         self._retry = Retry()
         self._trouble: Trouble | None = None
 
@@ -59,8 +64,7 @@ class Alerting:
         act = self.next_act(now)
         if act is None:
             return False
-        self._runner.start(act, self._url(), now)
-        return True
+        return self._runner.start(act, self._context.configuration, now)
 
     def next_act(self, now: datetime) -> SendAlert | None:
         """Return the sending of the oldest alert that is still to be told, if there is one and the webhook may be tried."""
@@ -77,16 +81,13 @@ class Alerting:
         passes = not error.code.startswith("disk.") and now - trouble.since < PATIENCE
         if passes or trouble.told == error.code or self._emergency.busy:
             return
-        if self._context.configuration.alerts.webhook is not None and self._retry.due(now):
-            self._emergency.start(TellTrouble(self._context, self._retry, trouble, error), self._url(), now)
+        configuration = self._context.configuration
+        if configuration.alerts.webhook is not None and self._retry.due(now):
+            self._emergency.start(TellTrouble(self._context, self._retry, trouble, error), configuration, now)
 
     def calm(self) -> None:
         """Take note that the state can be written to again."""
         self._trouble = None
-
-    def _url(self) -> str:
-        configuration = self._context.configuration
-        return configuration.secret(configuration.alerts.webhook or "", "alerts.webhook").get_secret_value()
 
 
 @dataclass(kw_only=True)
@@ -102,8 +103,8 @@ class Trouble:
     told: str | None = None
 
 
-class SendAlert(Act[str, None]):
-    """Send an alert to the webhook, whose address is the resource.
+class SendAlert(Act[Configuration, None]):
+    """Send an alert to the webhook.
 
     Args:
         context: The worker's surroundings.
@@ -120,9 +121,9 @@ class SendAlert(Act[str, None]):
         self._retry = retry
         self._alert = alert
 
-    def perform(self, resource: str) -> None:
+    def perform(self, resource: Configuration) -> None:
         """Post it."""
-        send(resource, titled(self._context, self._alert.text, self._alert.code))
+        send(resource, self._alert.text, self._alert.code)
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Record that it was told."""
@@ -140,7 +141,7 @@ class SendAlert(Act[str, None]):
         put_off(self._context, self._retry, error, now)
 
 
-class TellTrouble(UnrecordedAct[str, None]):
+class TellTrouble(UnrecordedAct[Configuration, None]):
     """Tell the webhook that the state itself fails.
 
     Args:
@@ -160,9 +161,9 @@ class TellTrouble(UnrecordedAct[str, None]):
         self._trouble = trouble
         self._error = error
 
-    def perform(self, resource: str) -> None:
+    def perform(self, resource: Configuration) -> None:
         """Post it."""
-        send(resource, titled(self._context, self._error.message, self._error.code))
+        send(resource, self._error.message, self._error.code)
 
     def recorded(self, result: None, now: datetime) -> None:
         """Tell it once; when it has ended meanwhile, the next time is news."""
@@ -180,21 +181,18 @@ def put_off(context: Context, retry: Retry, error: NeucoError, now: datetime) ->
     context.log.warning(error.sentence, event_key=error.code)
 
 
-def titled(context: Context, text: str, code: str) -> str:
-    """Say of which challenge an alert is."""
-    return f"[{context.configuration.challenge.title}] {text} ({code})"
-
-
-def send(url: str, text: str) -> None:
-    """Post one alert as Slack-compatible JSON.
+def send(configuration: Configuration, text: str, code: str) -> None:
+    """Post one alert as Slack-compatible JSON, which says of which challenge it is.
 
     Raises:
-        InfrastructureError: If it did not arrive. The URL, itself a secret, is in no message.
+        OrganizerError: If the webhook's address cannot be read.
+        InfrastructureError: If it did not arrive. The address, itself a secret, is in no message.
     """
+    url = configuration.secret(configuration.alerts.webhook or "", "alerts.webhook")
     try:
         answer = requests.post(
-            url,
-            json={"text": text},
+            url.get_secret_value(),
+            json={"text": f"[{configuration.challenge.title}] {text} ({code})"},
             headers={"User-Agent": USER_AGENT},
             timeout=TIMEOUT_S,
             allow_redirects=False,

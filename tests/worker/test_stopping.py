@@ -130,6 +130,15 @@ def a_push(stage: Stage) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
+def a_push_begun_before_a_reload(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+    """The next push is another publisher's."""
+    with a_push(stage) as daemon:
+        daemon.send_signal(signal.SIGHUP)
+        stage.until(lambda: "reload.done" in stage.log)
+        yield daemon
+
+
+@contextmanager
 def a_webhook(stage: Stage) -> Iterator[subprocess.Popen[str]]:
     """It takes the connection and no more."""
     with socket.create_server(("127.0.0.1", 0)) as listener, closing(stage.store()) as store:
@@ -160,6 +169,7 @@ PHASES: list[Phase] = [
     a_download,
     an_evaluation,
     a_push,
+    a_push_begun_before_a_reload,
     a_webhook,
     a_locked_database,
 ]

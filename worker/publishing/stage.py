@@ -33,7 +33,8 @@ class Publishing:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._publisher = Publisher(publisher_settings(context.configuration))
+        self._settings = publisher_settings(context.configuration)
+        self._publisher = Publisher(self._settings)
         self._history = BoardHistory()
         self._runner: Runner[Publisher] = Runner(
             "git", context.store, wake=context.wake, checkpoint=context.checkpoint
@@ -70,7 +71,7 @@ class Publishing:
         if ended is None:
             return False
         if ended.given_up:  # its thread may still be in the old one's hands, which takes no more orders
-            self._publisher = Publisher(publisher_settings(self._context.configuration))
+            self._publisher = Publisher(self._settings)
         if ended.error is not None:
             self._failed(ended.error, now)
         elif isinstance(ended.act, MakeBoards):
@@ -110,7 +111,8 @@ class Publishing:
 
     def reload(self) -> None:
         """Take up a changed configuration with the next cycle."""
-        self._publisher = Publisher(publisher_settings(self._context.configuration))
+        self._settings = publisher_settings(self._context.configuration)
+        self._publisher = Publisher(self._settings)
         self._closes_at = None
         self._request()
 
@@ -119,8 +121,8 @@ class Publishing:
         self._context.timetable.ask(Job.PUBLISH)
 
     def stop(self) -> None:
-        """Kill the git process that may be running, because the worker ends."""
-        self._publisher.stop()
+        """Kill the git process that may be running, because the worker ends; after a reload that is another publisher's."""
+        self._runner.stop()
 
     def _request(self) -> None:
         with self._context.store.write() as tx:

@@ -156,6 +156,11 @@ class Runner(Generic[Resource]):
         )
         act.give_up(performance.resource)
 
+    def stop(self) -> None:
+        """End what is under way, as far as that can be done from here, because the process ends."""
+        if self._performance is not None:
+            self._performance.act.give_up(self._performance.resource)
+
     def record(self, now: datetime) -> None:
         """Record what came of the act that is over, and be free for the next one.
 

@@ -20,10 +20,13 @@ from tests.worker.gate import hanging
 from tests.worker.stage import LIMIT_S, NEW, Play, Stage, embeddings
 from worker.challenge.files import read_phases
 from worker.configuration import load
+from worker.evaluation.act import ScoreSubmission
+from worker.fetching.act import FetchFile
 from worker.runtime.cgroup import Delegation
+from worker.runtime.child_acts import ChildAct
 from worker.runtime.children import Child
 from worker.runtime.limits import GIGABYTE
-from worker.states import State
+from worker.states import Attempt, State
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
 
@@ -253,6 +256,31 @@ def test_a_cancellation_while_scoring_ends_the_child(slow: Stage) -> None:
         assert play.state(pk) is State.CANCELLED
         assert play.outcomes(pk) == ["cancelled"]
         assert slow.posts(pk) == []
+
+
+@pytest.mark.parametrize("kind", list(Attempt))
+def test_what_was_cancelled_before_its_child_failed_stays_as_it_ended(stage: Stage, kind: Attempt) -> None:
+    """The failure is on record with the attempt; the submission neither waits for anything nor is told of."""
+    stage.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # it waits where the test takes over
+    with stage.play() as play:
+        pk = stage.submit("A", embeddings(1))
+        play.drive(lambda: play.states().get(pk) == "acknowledged")
+        context, files, known, now = play.worker.context, play.worker.files, play.known(pk), play.clock.now()
+        act: ChildAct = FetchFile(context, files, known, deadline_s=9)
+        if kind is Attempt.EVALUATE:
+            act = ScoreSubmission(context, files, known, context.phases["dev"], stage.folder / "file")
+        with play.store.write() as tx:
+            state = State.ACKNOWLEDGED
+            for target in (State.FETCHED, State.SCORING) if kind is Attempt.EVALUATE else ():
+                tx.move(pk, state, target)
+                state = target
+            act.intent(tx, now)
+            tx.move(pk, state, State.CANCELLED)
+            act.failure(tx, OrganizerError("A fault.", code="a.fault"), now)
+        assert play.outcomes(pk, kind) == ["organizer"]
+        assert "a.fault" not in play.alerts()
+        known = play.known(pk)
+        assert (known.state, known.tries, known.not_before, known.hold) == (State.CANCELLED, 0, None, None)
 
 
 def test_an_edited_label_file_changes_nothing(stage: Stage, play: Play) -> None:

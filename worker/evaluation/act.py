@@ -147,8 +147,7 @@ class ScoreSubmission(ChildAct):
             self._owe(tx, State.REJECTED, answers.failed(error), now)
         else:
             retry_at = self._context.retry_at(now, current.tries)
-            give_back(tx, current, error, outcome, retry_at=retry_at)
-            if outcome not in (Outcome.CANCELLED, Outcome.SHUTDOWN):
+            if give_back(tx, current, error, outcome, retry_at=retry_at):
                 self._context.report(tx, f"evaluate:{self.pk}", error, now=now)
         self._close(tx, outcome, f"{error.code}: {error.sentence}", now)
         self._ending = outcome, error

@@ -100,11 +100,15 @@ def blame(error: NeucoError, stage: str, pk: int, *, fits: bool, crashed_before:
 
 def give_back(
     tx: Transaction, known: Tracked, error: NeucoError, outcome: Outcome, *, retry_at: datetime
-) -> None:
-    """Return a submission whose attempt failed through no fault of its author to the queue of fetched ones."""
-    tx.move(known.pk, State.SCORING, State.FETCHED)
-    if outcome in (Outcome.SHUTDOWN, Outcome.CANCELLED, Outcome.DEAD):
-        return
+) -> bool:
+    """Return a submission whose attempt failed through no fault of its author to the queue of fetched ones.
+
+    Returns:
+        Whether it has to wait before it is tried again. One that ended meanwhile stays as it ended.
+    """
+    returned = tx.move(known.pk, State.SCORING, State.FETCHED)
+    if not returned or outcome in (Outcome.SHUTDOWN, Outcome.CANCELLED, Outcome.DEAD):
+        return False
     held = isinstance(error, OrganizerError)
     tx.note(
         known.pk,
@@ -113,3 +117,4 @@ def give_back(
         hold=error.code if held else None,
         hold_reason=error.sentence if held else None,
     )
+    return True

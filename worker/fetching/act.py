@@ -152,12 +152,14 @@ class FetchFile(ChildAct):
         tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now, reason=error.code)
 
     def _retry(self, tx: Transaction, current: Tracked, error: NeucoError, now: datetime) -> None:
+        ours = isinstance(error, OrganizerError)
+        outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
+        tx.close_attempt(self._attempt, outcome, now=now, reason=f"{error.code}: {error.sentence}")
+        if current.state is not State.ACKNOWLEDGED:  # it ended meanwhile
+            return
         # An expired link: the next reading of the submission brings a fresh one.
         values = {"read_at": None} if error.code == "file.link_expired" else {}
         retry_at = self._context.retry_at(now, current.tries)
         tx.note(self.pk, not_before=retry_at, tries=current.tries + 1, **values)
-        ours = isinstance(error, OrganizerError)
-        outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
-        tx.close_attempt(self._attempt, outcome, now=now, reason=f"{error.code}: {error.sentence}")
         if ours or current.tries >= TRIES_UNTOLD:
             self._context.report(tx, f"fetch:{self.pk}", error, now=now)

@@ -85,12 +85,12 @@ class Housekeeping:
             row.file_hash for row in known if row.state in ACTIVE or (row.submitted_at or now) > horizon
         }
         busy = {row.file_hash for row in known if row.state in ACTIVE}
-        for path, plain in self._stored.items():
+        stored, self._stored = self._stored, {}  # a file that resists must not do so at each step
+        for path, plain in stored.items():
             if path.name not in wanted:
                 self._files.remove(path.name)
             elif plain and path.name not in busy:
                 self._compressible.append(path)
-        self._stored = {}
 
 
 class FilesAct(Act[FileStore, Result]):

@@ -12,7 +12,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from scoring.tasks import Task, TaskType
 from worker.challenge.canonical import canonical
 
 FORMAT = 1
+KEPT = 8  # records in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +99,12 @@ class PhaseRecord:
         """Task identifier to row-set hash."""
         return {task.name: task.row_set for task in self.tasks}
 
-    @cached_property
+    @property
     def document(self) -> bytes:
-        """The canonical bytes. Tasks name their rows by position in the id list, once for all tasks with equal rows."""
+        """The canonical bytes; they are large, and not kept.
+
+        Tasks name their rows by position in the id list, once for all tasks with equal rows.
+        """
         position = {identifier: row for row, identifier in enumerate(self.ids)}
         rows = {task.row_set: task.ids for task in self.tasks}
         return canonical(
@@ -129,8 +133,9 @@ class PhaseRecord:
         """SHA-256 (hex) of the document."""
         return hashlib.sha256(self.document).hexdigest()
 
+    @cached_property
     def packed(self) -> bytes:
-        """Return the document compressed, as it is stored and handed to a child."""
+        """The document compressed, as it is stored and handed to a child."""
         return gzip.compress(self.document, compresslevel=6, mtime=0)
 
     def scores_as(self, protocol_hash: str, versions: Mapping[str, str]) -> bool:
@@ -138,11 +143,15 @@ class PhaseRecord:
         return (self.protocol.hash, dict(self.versions)) == (protocol_hash, dict(versions))
 
 
+@lru_cache(maxsize=KEPT)
 def unpack(packed: bytes, name: str) -> PhaseRecord:
     """Read a record from its compressed document.
 
+    The records that were read last are kept, because each evaluation and each publish cycle begins with one, and a step must not take the
+    second that a large one needs.
+
     Args:
-        packed: What :meth:`PhaseRecord.packed` wrote.
+        packed: As :attr:`PhaseRecord.packed` has it.
         name: The hash that it must have.
 
     Raises:
@@ -165,7 +174,9 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
             cure="Install the version that wrote it.",
             code="record.newer",
         )
-    return _parse(found)
+    record = _parse(found)
+    vars(record).update(hash=name, packed=packed)  # known, and as slow to make as to read
+    return record
 
 
 def _parse(document: Mapping[str, Any]) -> PhaseRecord:

@@ -150,7 +150,7 @@ def put_on_record(tx: Transaction, record: PhaseRecord, *, files: str | None, no
         files: Fingerprint of the files that it was read from.
         now: The time.
     """
-    tx.add_record(record.hash, record.packed(), files=files, now=now)
+    tx.add_record(record.hash, record.packed, files=files, now=now)
     tx.record_phase(
         record.codename, record=record.hash, protocol_hash=record.protocol.hash, tasks=record.versions
     )

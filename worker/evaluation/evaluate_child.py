@@ -68,7 +68,7 @@ def _hand_over(setup: PhaseSetup, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         place.touch(mode=0o600)
-        place.write_bytes(setup.record.packed())
+        place.write_bytes(setup.record.packed)
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
         raise

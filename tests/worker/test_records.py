@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.stage import Play, Stage, embeddings, git
+from tests.worker.test_promises import lies
+from worker.board_by_hand import freeze
 from worker.challenge.files import read_phases
 from worker.challenge.records import PhaseRecord, unpack
 from worker.challenge.setups import read_record
@@ -130,8 +133,7 @@ def test_a_reveal_needs_no_label_files(stage: Stage, play: Play) -> None:
     play.drive()
     shown = git(stage.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
     assert "reveal/dev/labels/alpha__regr.csv" in shown
-    done = stage.command("challenge", "verify", str(stage.board))
-    assert "Not fair" not in done.stdout
+    assert lies(stage) == []
 
 
 def test_a_scored_phase_starts_without_its_files(stage: Stage, play: Play) -> None:
@@ -193,6 +195,34 @@ def test_another_spelling_of_the_files_is_no_difference(stage: Stage, play: Play
     head, *rows = file.read_text().splitlines()
     file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
     assert "Nothing needs attention" in stage.command("status").stdout
+
+
+def test_a_frozen_phase_keeps_its_rules(stage: Stage, play: Play) -> None:
+    """Its board is told by them until it is thawed, awards too, whatever the configuration says."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    with opened(stage.path) as office:
+        freeze(office, "dev")
+    stage.configure({"leaderboard": {"decimals": 0}})
+    assert "dev: nothing to do. The board of dev is frozen" in rules(stage)
+    assert recorded(play).rules.decimals == 3
+    assert re.search(r"mean Q -?\d+\.\d{3}\b", stage.command("board", "awards", "--phase", "dev").stdout)
+
+
+def test_an_answer_with_fewer_decimals_stays_true(stage: Stage) -> None:
+    """Whoever was told a whole number before the rules asked for more is told by no check that it was a lie."""
+    stage.configure({"leaderboard": {"decimals": 0}})
+    with stage.play() as play:
+        pk = stage.submit("A", embeddings(1))
+        play.drive()
+        stage.configure({"leaderboard": {"decimals": 3}})
+        rules(stage)
+        with opened(stage.path) as office:
+            reveal(office, ["dev"], labels=True)
+        play.drive()
+    told = stage.stdout(pk)
+    assert told["q_mean"] == round(told["q_mean"])
+    assert lies(stage, told) == []
 
 
 def forget(stage: Stage) -> None:

@@ -116,11 +116,13 @@ def awards(*, config: ConfigOption, phase: PhaseOption) -> None:
     from leaderboard.ranking import from_json
     from leaderboard.report import awards as word_awards
     from worker.office import opened
+    from worker.publishing.snapshots import rules_and_epsilon
 
     with opened(config) as office:
         office.check_phase(phase)
         with office.store.read() as tx:
             boards = tx.boards(phase)
+            rules, _ = rules_and_epsilon(tx, office.configuration, phase)
     if not boards:
         raise OrganizerError(f"Phase {phase} has no board yet.", cure="Publish one first.", code="board.none")
-    print(word_awards(from_json(boards[-1]), decimals=office.configuration.leaderboard.decimals))
+    print(word_awards(from_json(boards[-1]), decimals=rules.decimals))

@@ -88,7 +88,7 @@ def rules(
     """Take up changed rules of the board; until then a phase keeps the rules that it was recorded with.
 
     The rules are selection, visibility, eligible_if_scored_in, baselines, baselines_weigh, ghost_task, decimals and hidden_teams. The next
-    board follows the new ones; answers that were posted stay as they are.
+    board follows the new ones; answers that were posted, and boards that are frozen, stay as they are.
 
     Example: neuco-worker challenge rules --reason "announced on 1 June" --config challenge.yaml
     """
@@ -103,8 +103,8 @@ def rules(
                     tx, office.configuration, codename, actor=office.actor, reason=reason, now=office.now
                 )
                 closed = _closed(tx, codename)
-            told = f"takes up {', '.join(changed)}.{closed}" if changed else "nothing to do."
-            print(f"{codename}: {told}")
+            told = f"takes up {', '.join(changed)}." if changed else "nothing to do."
+            print(f"{codename}: {told}{closed}")
 
 
 @challenge.command()

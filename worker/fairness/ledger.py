@@ -169,9 +169,12 @@ def _promised(phase: RevealedPhase, receipt: Mapping[str, Any], told: float | No
             )
         epsilon = phase.epsilon_of(record)
         values = [quality(folds_from_json(cell["folds"]), epsilon).q for cell in record["cells"].values()]
-        if told is not None and not math.isclose(
-            mean_quality(values), told, rel_tol=0, abs_tol=0.5 * 10.0**-phase.rules.decimals + 1e-9
-        ):
+        # What was told keeps its decimals, whatever the rules became afterwards.
+        decimals = min(
+            [phase.rules.decimals, *(one.rules_then(phase.rules).decimals for one in phase.boards)]
+        )
+        rounding = 0.5 * 10.0**-decimals + 1e-9
+        if told is not None and not math.isclose(mean_quality(values), told, rel_tol=0, abs_tol=rounding):
             return false(
                 "your receipt",
                 f"Phase {phase.name}: the mean Q that you were told does not follow from your scores.",

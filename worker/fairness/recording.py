@@ -88,13 +88,15 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
 def record_rules(
     tx: Transaction, configuration: Configuration, codename: str, *, actor: str, reason: str, now: datetime
 ) -> tuple[str, ...]:
-    """Let a phase go on by the rules of the configuration; return which of them changed.
+    """Let a phase go on by the rules of the configuration; return which of them changed: none, if it is frozen.
 
     Raises:
         OrganizerError: If the phase is not on record.
         InfrastructureError: If its record is damaged.
     """
     row, before = tx.phase_record(codename), read_record(tx, codename)
+    if row is not None and row["frozen_at"] is not None:
+        return ()
     if row is None or before is None:
         raise not_recorded(codename)
     rules = rules_of(configuration, codename)

@@ -20,7 +20,7 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
     record = tx.phase_record(codename)
     tasks = {} if record is None else record["tasks"]
     matrix = {} if record is None else tx.matrix(record["protocol_hash"])
-    rules, epsilon = _rules(tx, configuration, codename)
+    rules, epsilon = rules_and_epsilon(tx, configuration, codename)
     eligible = _eligible_teams(tx, rules.eligible_if_scored_in)
     entries, row_sets = [], {}
     for known in _standing(tx, codename):
@@ -58,7 +58,9 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
     )
 
 
-def _rules(tx: Transaction, configuration: Configuration, codename: str) -> tuple[PhaseRules, float]:
+def rules_and_epsilon(
+    tx: Transaction, configuration: Configuration, codename: str
+) -> tuple[PhaseRules, float]:
     """Return a phase's rules and its epsilon; those of the configuration as long as it is not on record."""
     record = read_record(tx, codename)
     if record is None:

@@ -26,6 +26,7 @@ from worker.office import Office
 from worker.publishing.snapshots import stands
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
 from worker.runtime.child_runner import ChildRunner
+from worker.runtime.files import RESCORING
 from worker.runtime.limits import GIGABYTE
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, Errand, Outcome, State
@@ -252,7 +253,7 @@ class FillRow(ChildAct):
     @property
     def folder(self) -> Path:
         """Named after the content."""
-        return self._office.files.temporary(f"rescore-{self._row.content_hash[:16]}")
+        return self._office.files.temporary(f"{RESCORING}{self._row.content_hash[:16]}")
 
     @property
     def limits(self) -> Limits:

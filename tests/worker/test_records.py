@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -197,6 +198,18 @@ def test_another_spelling_of_the_files_is_no_difference(stage: Stage, play: Play
     assert "Nothing needs attention" in stage.command("status").stdout
 
 
+def test_a_rescore_under_another_secret_is_followed_at_once(stage: Stage, play: Play) -> None:
+    """The worker that runs needs no reload: it reads the secret again when the record asks for another one."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    (stage.folder / "challenge.secret").write_text("6b" * 32)
+    stage.rescore()
+    pk = stage.submit("B", embeddings(2))
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+
+
 def test_a_frozen_phase_keeps_its_rules(stage: Stage, play: Play) -> None:
     """Its board is told by them until it is thawed, awards too, whatever the configuration says."""
     stage.submit("A", embeddings(1))
@@ -223,6 +236,16 @@ def test_an_answer_with_fewer_decimals_stays_true(stage: Stage) -> None:
     told = stage.stdout(pk)
     assert told["q_mean"] == round(told["q_mean"])
     assert lies(stage, told) == []
+
+
+def test_a_start_leads_before_it_records(unscored: Stage) -> None:
+    """So each of its writes is refused once somebody else leads."""
+    (unscored.folder / "tasks" / "dev" / "late__regr.csv").write_text("nonsense")
+    with pytest.raises(OrganizerError), unscored.play():
+        pass
+    with closing(unscored.store()) as store, store.read() as tx:
+        assert tx.last_leader() is not None
+        assert tx.phase_record("dev") is None
 
 
 def forget(stage: Stage) -> None:
@@ -271,6 +294,41 @@ def test_a_frozen_phase_of_an_earlier_version_blocks_nothing(stage: Stage, play:
     play.drive()
     assert stage.status(pk) == "finished"
     assert play.alerts() == set()
+
+
+def test_a_phase_that_waits_is_told_of_until_it_is_frozen(stage: Stage, play: Play) -> None:
+    """Then nothing needs its record any more."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    play.stop()
+    forget(stage)
+    shutil.rmtree(stage.folder / "tasks" / "dev")
+    play.start()
+    assert play.alerts() == {"phase.not_recorded"}
+    with opened(stage.path) as office:
+        freeze(office, "dev")
+    play.reload()
+    assert play.alerts() == set()
+
+
+def test_a_start_leaves_a_rescore_at_work_alone(stage: Stage, play: Play) -> None:
+    """The child's folder has the record that it scores on; one that was left a day ago is removed."""
+    files = play.worker.files
+    young, old, other = (files.temporary(name) for name in ("rescore-1", "rescore-2", "evaluate-1"))
+    for folder in (young, old, other):
+        folder.mkdir()
+    os.utime(old, (0, 0))
+    play.restart()
+    assert [folder.exists() for folder in (young, old, other)] == [True, False, False]
+
+
+def test_alerts_that_nothing_else_would_end_are_over_with_the_next_start(stage: Stage, play: Play) -> None:
+    """An earlier version raised them for what does not exist any more."""
+    with play.store.write() as tx:
+        for key in ("tasks:dev", "tasks:dev@host", "phase:eval@host", "disk.reserve@host", "disk.reserve"):
+            tx.raise_alert(key, key, "Told by an earlier version.", now=play.clock.now())
+    play.restart()
+    assert play.alerts() == {"disk.reserve"}
 
 
 def test_a_child_gets_its_record_as_a_file_of_its_owner_alone(stage: Stage, play: Play) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from scoring.errors import OrganizerError
@@ -12,6 +13,7 @@ from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
 from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord, PhaseRules, unpack
+from worker.secrets import read_challenge_secret
 from worker.state import Store, Transaction
 
 
@@ -64,13 +66,17 @@ class RecordedPhases(Mapping[str, PhaseSetup]):
 
     Args:
         store: Durable state.
-        secret: The challenge's.
+        secret: The file of the challenge's secret.
         codenames: The phases that are configured, in their order.
+
+    Raises:
+        OrganizerError: If the secret cannot be read.
     """
 
-    def __init__(self, store: Store, secret: bytes, codenames: Iterable[str]) -> None:
+    def __init__(self, store: Store, secret: Path, codenames: Iterable[str]) -> None:
         self._store = store
-        self._secret = secret
+        self._path = secret
+        self._secret = read_challenge_secret(secret)
         self._codenames = tuple(codenames)
 
     def __getitem__(self, codename: str) -> PhaseSetup:
@@ -78,7 +84,11 @@ class RecordedPhases(Mapping[str, PhaseSetup]):
         if codename not in self._codenames:
             raise KeyError(codename)
         with self._store.read() as tx:
-            return open_phase(tx, codename, self._secret)
+            try:
+                return open_phase(tx, codename, self._secret)
+            except OrganizerError:  # a rescore may have taken up another secret
+                self._secret = read_challenge_secret(self._path)
+                return open_phase(tx, codename, self._secret)
 
     def __contains__(self, codename: object) -> bool:
         """Tell whether a phase is configured, whether or not it can be read."""
@@ -133,10 +143,11 @@ def alert_key(codename: str) -> str:
 
 
 def not_recorded(codename: str) -> OrganizerError:
-    """Make the error for a phase of an earlier version whose files are not those that its scores were made from."""
+    """Make the error for a phase that an earlier version began, and that no start has found as its scores were made."""
     return OrganizerError(
-        f"Phase {codename} is not on record: its files or settings are not those that its scores so far were made from.",
-        cure="Put them back and reload, or take the change up with `neuco-worker challenge rescore`.",
+        f"Phase {codename} is not on record: no start of this version has found the files and settings that its scores so far were"
+        " made from.",
+        cure="Put them back and start or reload the worker, or take the change up with `neuco-worker challenge rescore`.",
         code="phase.not_recorded",
     )
 

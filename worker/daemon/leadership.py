@@ -9,6 +9,8 @@ from worker.state import Transaction
 from worker.states import Errand, Outcome, State
 
 STANDBY = "standby:"  # begins the keys of alerts about daemons that stand by
+# Begin the keys of alerts that an earlier version may have left, and that nothing else would end.
+BYGONE = ("tasks:", "phase:", "disk.reserve@")
 
 
 def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
@@ -31,9 +33,8 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
         if owed.sent_at is not None:  # EvalAI may have the answer
             tx.note(owed.submission, read_at=None)
     for alert in tx.alerts():
-        if alert.key.startswith(
-            STANDBY
-        ):  # one of them leads now; those that still stand by tell again what they lack
+        # One that stood by leads now; those that still do tell again what they lack.
+        if alert.key.startswith((STANDBY, *BYGONE)):
             tx.resolve_alert(alert.key, now=now)
     tx.release_all()
     tx.request_publish()

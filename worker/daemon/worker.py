@@ -90,6 +90,8 @@ class Worker:
         fresh_client: Callable[[Configuration], Client] | None = None,
         cgroup: Delegation | None = None,
     ) -> None:
+        self.files = FileStore(configuration.state_dir)
+        _lead(store, self.files, now)  # first: from here on every write looks whether we still do
         self.context = Context(
             configuration=configuration,
             phases=record_phases(store, configuration, now=now),
@@ -102,7 +104,6 @@ class Worker:
             checkpoint=checkpoint,
             cgroup=cgroup,
         )
-        self.files = FileStore(configuration.state_dir)
         self.budget = Budget(configuration.evalai.requests_per_minute)
         self.intake = Intake(self.context, client, self.budget, fresh_client=fresh_client)
         self.fetching = Fetching(self.context, self.files)
@@ -111,7 +112,6 @@ class Worker:
         self.alerting = Alerting(self.context)
         self.housekeeping = Housekeeping(self.context, self.files)
         self.problem: NeucoError | None = None
-        self._lead(now)
         self._log_differences()
 
     def step(self, now: datetime) -> bool:
@@ -157,7 +157,7 @@ class Worker:
         """Take up a changed configuration; what is under way ends under the old one.
 
         Raises:
-            OrganizerError: As :func:`worker.fairness.recording.record_phases`; then nothing is taken up.
+            NeucoError: As :func:`worker.fairness.recording.record_phases`; then nothing is taken up.
         """
         phases = record_phases(self.context.store, configuration, now=now)
         self.context.configuration, self.context.phases = configuration, phases
@@ -206,12 +206,13 @@ class Worker:
                     text = f"{found.sentence} {found.cure}"
                     self.context.log.warning(text, event_key="phase.differs", phase=phase)
 
-    def _lead(self, now: datetime) -> None:
-        """Become the leader, and take over what a predecessor left."""
-        with self.context.store.lead(now) as tx:
-            take_over(tx, self.files, now)
-            tx.set_fact("started_at", now.isoformat())
-        self.files.clear_temporary()
+
+def _lead(store: Store, files: FileStore, now: datetime) -> None:
+    """Become the leader, and take over what a predecessor left."""
+    with store.lead(now) as tx:
+        take_over(tx, files, now)
+        tx.set_fact("started_at", now.isoformat())
+    files.clear_temporary()
 
 
 def make_client(configuration: Configuration, **options: Any) -> Client:

@@ -52,7 +52,8 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     with store.write() as tx:
         commitments.begin(tx, secret, read, now=now)
         _check(tx, configuration, secret, now=now)
-    return RecordedPhases(store, secret, configuration.phases)
+        tx.request_publish()  # what boards are made of may have changed
+    return RecordedPhases(store, configuration.path(configuration.challenge.secret), configuration.phases)
 
 
 def _has_begun(tx: Transaction, codename: str) -> bool:
@@ -71,6 +72,7 @@ def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret
 
 def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now: datetime) -> None:
     """Check that every phase that goes on can be scored with this secret on this machine."""
+    waiting = set()
     for codename in configuration.phases:
         row = tx.phase_record(codename)
         if row is None or row["frozen_at"] is not None:
@@ -78,11 +80,14 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
         if row["record"] is None:
             error = not_recorded(codename)
             tx.raise_alert(alert_key(codename), error.code, error.message, now=now)
+            waiting.add(alert_key(codename))
             continue
         setup = open_phase(tx, codename, secret)
         columns = setup.protocol.embedding_dim
         check_limits(configuration, codename, rows=len(setup.ids), columns=columns)
-        tx.resolve_alert(alert_key(codename), now=now)
+    for alert in tx.alerts():
+        if alert.key.startswith(alert_key("")) and alert.key not in waiting:
+            tx.resolve_alert(alert.key, now=now)  # also of a phase that was frozen or taken out meanwhile
 
 
 def record_rules(

@@ -114,7 +114,6 @@ class Publishing:
         self._settings = publisher_settings(self._context.configuration)
         self._publisher = Publisher(self._settings)
         self._closes_at = None
-        self._request()
 
     def lift_interval(self) -> None:
         """Let the next cycle begin although `publish_every` has not passed since the last one: nothing else is left to wait for."""
@@ -123,10 +122,6 @@ class Publishing:
     def stop(self) -> None:
         """Kill the git process that may be running, because the worker ends; after a reload that is another publisher's."""
         self._runner.stop()
-
-    def _request(self) -> None:
-        with self._context.store.write() as tx:
-            tx.request_publish()
 
     def _may_begin(self, now: datetime) -> bool:
         """Tell whether a cycle may begin now: its interval has passed, or somebody waits for it."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+RESCORING = "rescore-"  # begins the names of folders that are not a worker's, but a command's
+ABANDONED_S = 24 * 3600.0  # no child works for so long
 
 
 class FileStore:
@@ -32,9 +35,10 @@ class FileStore:
         return self._temporary / name
 
     def clear_temporary(self) -> None:
-        """Remove what attempts of a dead worker left behind."""
+        """Remove what attempts of a dead worker left behind; a rescore may be at work at this moment, and keeps its folders."""
         for folder in self._temporary.iterdir():
-            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.name.startswith(RESCORING) or _age_s(folder) > ABANDONED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def keep(self, path: Path, file_hash: str) -> Path:
         """Move a complete file into the store; it is durable when this returns."""
@@ -71,3 +75,11 @@ class FileStore:
         if not _HASH.fullmatch(file_hash):
             raise ValueError("not a SHA-256 in hex")
         return self._files / file_hash[:2] / file_hash
+
+
+def _age_s(folder: Path) -> float:
+    """Return for how long nothing was laid into a folder; of one that is gone, no time."""
+    try:
+        return time.time() - folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

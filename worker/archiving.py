@@ -14,6 +14,7 @@ from pathlib import Path
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.inputs.documents import with_values
+from worker.challenge.setups import has_scores
 from worker.configuration import Configuration
 from worker.office import Office
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
@@ -48,7 +49,7 @@ def write_backup(office: Office, config: Path, archive: Path, *, replace: bool =
     Raises:
         OrganizerError: If the state is not SQLite: a database server has its own tools; if pinned host keys are configured and gone; or if
             the archive is there already.
-        InfrastructureError: If the disk fails, or the database is damaged.
+        InfrastructureError: If the disk fails, the files of a phase without scores are gone, or the database is damaged.
     """
     if archive.exists() and not replace:
         raise OrganizerError(
@@ -90,9 +91,8 @@ def write_backup(office: Office, config: Path, archive: Path, *, replace: bool =
                 tar.add(rewritten, CONFIGURATION)
                 tar.add(copy, "state/worker.db")
                 tar.add(configuration.path(configuration.challenge.secret), "challenge.secret")
-                for name, phase in configuration.phases.items():
-                    tar.add(configuration.path(phase.tasks), f"tasks/{name}")
-                    tar.add(configuration.path(phase.ids), f"ids/{name}.txt")
+                for name in configuration.phases:
+                    _add_files(tar, office, name)
                 if (hosts := _known_hosts(configuration)) is not None:
                     tar.add(hosts, KNOWN_HOSTS)
                 for path in office.files.stored():
@@ -109,6 +109,18 @@ def write_backup(office: Office, config: Path, archive: Path, *, replace: bool =
     finally:
         temporary.unlink(missing_ok=True)
     return archive.stat().st_size
+
+
+def _add_files(tar: tarfile.TarFile, office: Office, codename: str) -> None:
+    """Add a phase's tasks and ids; a phase with scores goes on without them, from its record in the database."""
+    configuration = office.configuration
+    phase = configuration.phases[codename]
+    with office.store.read() as tx:
+        record = tx.phase_record(codename)
+        suffices = record is not None and record["record"] is not None and has_scores(tx, codename)
+    for path, name in ((phase.tasks, f"tasks/{codename}"), (phase.ids, f"ids/{codename}.txt")):
+        if not suffices or configuration.path(path).exists():
+            tar.add(configuration.path(path), name)
 
 
 def _known_hosts(configuration: Configuration) -> Path | None:

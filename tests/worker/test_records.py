@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sqlite3
+import tarfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -17,6 +18,7 @@ import pytest
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.stage import Play, Stage, embeddings, git
 from tests.worker.test_promises import lies
+from worker.archiving import write_backup
 from worker.board_by_hand import freeze
 from worker.challenge.files import read_phases
 from worker.challenge.records import PhaseRecord, unpack
@@ -149,6 +151,21 @@ def test_a_scored_phase_starts_without_its_files(stage: Stage, play: Play) -> No
     assert recorded(play).hash == before
     assert play.alerts() == set()
     assert "its files have become unreadable" in stage.command("status").stdout
+
+
+def test_a_scored_phase_is_backed_up_and_committed_to_without_its_files(stage: Stage, play: Play) -> None:
+    """The record suffices; of a phase without scores the files are needed."""
+    stage.submit("A", embeddings(1))
+    play.drive()
+    shutil.rmtree(stage.folder / "tasks" / "dev")
+    assert stage.command("challenge", "commit").returncode == 0
+    archive = stage.folder / "backup.tar.gz"
+    with opened(stage.path) as office:
+        write_backup(office, stage.path, archive)
+        with tarfile.open(archive) as tar:
+            names = tar.getnames()
+        assert "tasks/eval" in names
+        assert "tasks/dev" not in names
 
 
 def test_another_secret_refuses_to_start(stage: Stage, play: Play) -> None:

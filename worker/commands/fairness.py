@@ -36,16 +36,21 @@ def commit(
     from worker.challenge.setups import put_on_record
     from worker.fairness.commitments import begin, commit_again
     from worker.fairness.commitments import commit as make_commitment
+    from worker.fairness.recording import has_begun
     from worker.office import opened
 
     if beacon is not None and not (beacon := beacon.strip()):
         raise OrganizerError("The beacon is empty.", cure="Name a public value.", code="commit.beacon")
     with opened(config) as office:
-        phases, secret = office.phases(), read_secret(office.configuration)
+        secret = read_secret(office.configuration)
         if beacon is None:
+            with office.store.read() as tx:
+                open_ones = [name for name in office.configuration.phases if not has_begun(tx, name)]
+            read = [office.phase(name) for name in open_ones]
             with office.store.write() as tx:
-                public = commit_again(tx, secret, phases.values(), reason=reason, now=office.now)
+                public = commit_again(tx, secret, read, reason=reason, now=office.now)
         else:
+            phases = office.phases()
             mixed = read_phases(office.configuration, beacon).values()
             with office.store.write() as tx:
                 _not_begun(tx, phases)

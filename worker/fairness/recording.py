@@ -41,7 +41,7 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     with store.read() as tx:
         beacon = tx.beacon()
         due = [name for name in configuration.phases if _is_due(tx, configuration, name, secret)]
-        begun = [name for name in due if _has_begun(tx, name)]
+        begun = [name for name in due if has_begun(tx, name)]
     read = []
     for name in due:
         try:
@@ -56,7 +56,7 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     return RecordedPhases(store, configuration.path(configuration.challenge.secret), configuration.phases)
 
 
-def _has_begun(tx: Transaction, codename: str) -> bool:
+def has_begun(tx: Transaction, codename: str) -> bool:
     """Tell whether a phase must not be recorded from whatever its files are."""
     row = tx.phase_record(codename)
     return row is not None and (row["frozen_at"] is not None or has_scores(tx, codename))
@@ -67,7 +67,7 @@ def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret
     row = tx.phase_record(codename)
     if row is None or row["record"] is None:
         return True
-    return not _has_begun(tx, codename) and bool(differences(tx, configuration, codename, secret))
+    return not has_begun(tx, codename) and bool(differences(tx, configuration, codename, secret))
 
 
 def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now: datetime) -> None:

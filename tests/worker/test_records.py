@@ -27,6 +27,7 @@ from worker.configuration import load
 from worker.fairness.reveal import reveal
 from worker.office import opened
 from worker.sandbox import ManualClock
+from worker.states import State
 
 
 @pytest.fixture
@@ -361,3 +362,19 @@ def test_a_child_gets_its_record_as_a_file_of_its_owner_alone(stage: Stage, play
     with play.store.read() as tx:
         [name] = [each["record"] for each in tx.attempts(pk=pk) if each["kind"] == "evaluate"]
     assert name == recorded(play).hash
+
+
+def test_a_damaged_record_breaks_no_step_of_the_evaluation(stage: Stage) -> None:
+    """The submission waits, the organizer is told, and the step goes on."""
+    stage.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # it waits where the test takes over
+    with stage.play() as play:
+        pk = stage.submit("A", embeddings(1))
+        play.drive(lambda: play.states().get(pk) == "acknowledged")
+        with play.store.write() as tx:
+            tx.move(pk, State.ACKNOWLEDGED, State.FETCHED, file_hash="0" * 64)
+            tx.move(pk, State.FETCHED, State.SCORING)
+        with closing(sqlite3.connect(stage.state / "worker.db")) as database, database:
+            database.execute("UPDATE records SET document = x'00'")
+        play.worker.evaluation.step(play.clock.now())
+        assert (play.state(pk), play.known(pk).tries) == (State.FETCHED, 1)
+        assert "record.damaged" in play.alerts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from scoring.errors import OrganizerError
+from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.setups import PhaseSetup, alert_key
 from worker.context import Context
 from worker.evaluation.act import ScoreSubmission
@@ -84,9 +84,11 @@ class Evaluation:
             return None
         try:
             return self._context.phases[phase]
-        except OrganizerError as error:
+        except NeucoError as error:  # it waits for the right secret or a whole record; other phases go on
+            ours = isinstance(error, OrganizerError)
+            outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
             with self._context.store.write() as tx:
                 retry_at = self._context.retry_at(now, known.tries)
-                give_back(tx, known, error, Outcome.ORGANIZER, retry_at=retry_at)
+                give_back(tx, known, error, outcome, retry_at=retry_at)
                 self._context.report(tx, alert_key(phase), error, now=now)
             return None

@@ -129,7 +129,11 @@ class Submission(_Section):
         ge=0,
         description="Answers leave at multiples of so many seconds after `running`, and a team's next file waits for that; 0 at once.",
     )
-    keep_days: float = Field(400, gt=0, description="How long submitted files are kept for re-scoring.")
+    keep_days: float = Field(
+        400,
+        gt=0,
+        description="How long submitted files are kept for re-scoring; a rescore has those that are gone fetched again from EvalAI.",
+    )
     disk_reserve_gigabytes: float = Field(
         5, ge=0, description="Free disk space below which nothing more is fetched."
     )

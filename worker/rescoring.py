@@ -24,6 +24,7 @@ from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q, sa
 from worker.fairness import commitments
 from worker.office import Office
 from worker.publishing.snapshots import stands
+from worker.refetching import fetch_again
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
@@ -139,13 +140,41 @@ def _missing(
     return tuple(found)
 
 
-def _lost(missing: tuple[Missing, ...]) -> tuple[int, ...]:
-    """Return the submissions whose file is gone: their rows cannot be completed."""
-    return tuple(known.pk for row in missing if row.file_hash is None for known in row.submissions)
+def _lost(missing: tuple[Missing, ...]) -> tuple[Tracked, ...]:
+    """Return the submissions whose file is gone: without it their rows cannot be completed."""
+    return tuple(known for row in missing if row.file_hash is None for known in row.submissions)
+
+
+def _fetch_lost(
+    office: Office, setup: PhaseSetup, missing: tuple[Missing, ...], *, tell: Callable[[str], object]
+) -> tuple[Missing, ...]:
+    """Have the files that are gone fetched again; return what is missing then.
+
+    Raises:
+        OrganizerError: If one cannot be had.
+        InfrastructureError: If no worker leads, which alone may ask EvalAI.
+    """
+    if not (gone := _lost(missing)):
+        return missing
+    reasons = fetch_again(office, gone, tell=tell)
+    with office.store.read() as tx:
+        missing = _missing(office, tx, setup, _rows(tx, setup))
+    if lost := _lost(missing):
+        named = "; ".join(f"{known.pk}: {reasons.get(known.pk, 'it has just gone')}" for known in lost[:5])
+        raise OrganizerError(
+            f"The stored files of {len(lost)} submissions are gone and cannot be fetched again ({named}).",
+            cure="Restore them from a backup, or disqualify these submissions, or put the tasks back; nothing was taken up.",
+            code="rescore.files_gone",
+        )
+    return missing
 
 
 def carry_out(
-    office: Office, plan: Plan, *, progress: Callable[[int, int], None] = lambda _, __: None
+    office: Office,
+    plan: Plan,
+    *,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+    tell: Callable[[str], object] = print,
 ) -> int:
     """Fill the missing cells, then let answers and board stand on them; return how many answers changed.
 
@@ -153,21 +182,17 @@ def carry_out(
         office: The challenge.
         plan: Of :func:`make_plan`.
         progress: Called with rows done and rows in all.
+        tell: Hears what is waited for.
 
     Raises:
-        OrganizerError: If a stored file is gone, or embeddings cannot be scored on the new tasks.
-        InfrastructureError: If an evaluation died; running it again goes on from there.
+        OrganizerError: If a stored file is gone for good, or embeddings cannot be scored on the new tasks.
+        InfrastructureError: If an evaluation died, or no worker leads that could fetch a file again; running it again goes on from there.
     """
     setup, missing, done = plan.setup, plan.missing, 0
     off_board: set[str] = set()  # contents that cannot be scored on the new tasks, and that nobody misses
     while True:
-        if lost := _lost(missing):
-            listed = ", ".join(str(pk) for pk in lost[:5])
-            raise OrganizerError(
-                f"The stored files of {len(lost)} submissions are gone ({listed}): their rows cannot be completed.",
-                cure="Restore them from a backup, or disqualify these submissions, or put the tasks back.",
-                code="rescore.files_gone",
-            )
+        found = _fetch_lost(office, setup, missing, tell=tell)
+        missing = tuple(row for row in found if row.content_hash not in off_board)
         for number, row in enumerate(missing):
             progress(done, done + len(missing) - number)
             stood = any(stands(known) for known in row.submissions)
@@ -211,7 +236,11 @@ def fill(office: Office, setup: PhaseSetup, row: Missing) -> None:
     """
     file = office.files.find(row.file_hash or "")
     if file is None:
-        raise InfrastructureError("A stored file has disappeared.", code="rescore.files_gone")
+        raise InfrastructureError(
+            "A stored file has just disappeared.",
+            cure="Run it again: it is fetched again from EvalAI.",
+            code="rescore.files_gone",
+        )
     wake = threading.Event()
     runner = ChildRunner(office.store, wake=wake.set)
     act = FillRow(office, setup, row, file)
@@ -318,6 +347,7 @@ def _take_up(office: Office, tx: Transaction, setup: PhaseSetup) -> int:
     renewed = before is None or not setup.record.scores_as(before["protocol_hash"], before["tasks"])
     put_on_record(tx, setup.record, files=setup.files, now=now)
     tx.request_publish()
+    tx.forget_wanted(known.pk for known in tx.submissions(phase=setup.codename))
     for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
         if known.content_hash is None or known.answer is None:
             continue

@@ -16,6 +16,7 @@ from tests.worker.test_alerts_and_publishing import Hook
 from worker.evalai import Client
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
+from worker.fetching.again import FetchAgain
 from worker.intake.calls import Call
 from worker.runtime import Act, UnrecordedAct
 from worker.states import TRANSITIONS, State
@@ -85,7 +86,7 @@ def kill_points() -> list[str]:
     points |= {
         f"{when} child {act.name}"
         for when in ("before", "during", "after")
-        for act in (FetchFile, ScoreSubmission)
+        for act in (FetchFile, FetchAgain, ScoreSubmission)
     }
     for path in SOURCES:
         points |= set(re.findall(r'checkpoint\("([^"{]+)"\)', path.read_text()))
@@ -417,6 +418,16 @@ def tidied(plot: Plot, point: str) -> None:
     plot.live(at=point)
 
 
+def wanted_again(plot: Plot, point: str) -> None:
+    """A rescore wants the file of a published one, and it is gone."""
+    pk = plot.bring(State.PUBLISHED)
+    for path in plot.stage.state.glob("files/*/*"):
+        path.unlink()
+    with closing(plot.stage.store()) as store, store.write() as tx:
+        tx.want_file(pk, str(tx.known([pk])[pk].file_hash))
+    plot.live(at=point)
+
+
 def _both(*whats: str) -> list[str]:
     return [f"{when} {what}" for what in whats for when in ("before", "after")]
 
@@ -470,5 +481,6 @@ STORIES: dict[Story, list[str]] = {
     reloaded: _both("call reconnect"),
     alerted: _both("call alert"),
     tidied: _both("call look", "call compress"),
+    wanted_again: [f"{when} child fetch_again" for when in ("before", "during", "after")],
 }
 """Which story leads to which points; a point may stand in several."""

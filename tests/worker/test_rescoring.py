@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from worker.fetching.housekeeping import worth_compressing
 from worker.office import opened
 from worker.rescoring import carry_out, make_plan
 from worker.sandbox import ManualClock
+from worker.state import leader_lock
 from worker.states import State
 
 
@@ -127,29 +129,108 @@ def test_what_is_answered_while_a_rescore_goes_on_is_rescored_too(stage: Stage, 
     assert all(len(stage.posts(pk)) == 2 for pk in (first, late[0]))
 
 
-def test_a_row_whose_file_is_gone_stops_a_rescore_until_its_submission_is_disqualified(
-    stage: Stage, play: Play
-) -> None:
-    """Nothing is taken up by halves; what is off the board needs no new cells."""
-    gone, kept = stage.submit("A", embeddings(0)), stage.submit("B", embeddings(1))
-    play.drive()
+def rescored(stage: Stage, play: Play) -> int:
+    """Rescore beside a worker that leads; it plays while the rescore waits for it."""
+    configuration = play.worker.context.configuration
+    with (
+        closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock,
+        opened(stage.path) as office,
+    ):
+        assert lock.take()
+        plan = make_plan(office, office.phase("dev"))
+        return carry_out(office, plan, tell=lambda _: play.drive(lambda: not wanted(play, open_only=True)))
+
+
+def wanted(play: Play, *, open_only: bool = False) -> list[int]:
+    """Return the submissions whose files are wanted again."""
+    with play.store.read() as tx:
+        return [request.submission for request in tx.wanted_files(open_only=open_only)]
+
+
+def lose_file(play: Play, pk: int) -> str:
+    """Remove the stored file of an answered submission; return its hash."""
     play.drive(
         lambda: not any(map(worth_compressing, play.worker.files.stored()))
     )  # none comes back from that
-    play.worker.files.remove(str(play.known(gone).file_hash))
-    before = stage.boards()
+    file_hash = str(play.known(pk).file_hash)
+    play.worker.files.remove(file_hash)
+    return file_hash
+
+
+def test_a_file_that_is_gone_is_fetched_again_for_a_rescore(stage: Stage, play: Play) -> None:
+    """EvalAI is asked for a fresh address, on request alone; its answer and its attempts stay as they were until it is rescored."""
+    gone, kept = stage.submit("A", embeddings(0)), stage.submit("B", embeddings(1))
+    play.drive()
+    file_hash = lose_file(play, gone)
+    stage.evalai.expire_link(gone)
+    play.drive()
+    assert play.worker.files.find(file_hash) is None
     stage.add_task("late__regr", seed=3)
-    with pytest.raises(OrganizerError, match=f"gone .{gone}.") as error:
-        stage.rescore()
+    assert rescored(stage, play) == 2
+    assert play.worker.files.find(file_hash) is not None
+    assert play.outcomes(gone, "fetch") == ["done"]
+    assert wanted(play) == []
+    play.drive()
+    shown = {row["team"]: row["q_mean"] for row in stage.boards()}
+    assert shown == {team: stage.stdout(pk)["q_mean"] for team, pk in (("A", gone), ("B", kept))}
+    assert all(len(stage.posts(pk)) == 2 for pk in (gone, kept))
+    assert play.alerts() == set()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(embeddings(5), "another file"), (None, "answers no more .HTTP 404.")]
+)
+def test_a_file_that_cannot_be_had_stops_a_rescore_until_its_submission_is_disqualified(
+    stage: Stage, play: Play, content: bytes | None, reason: str
+) -> None:
+    """The submission is named, with why; nothing is taken up by halves, and what is off the board needs no new cells."""
+    gone, kept = stage.submit("A", embeddings(0)), stage.submit("B", embeddings(1))
+    play.drive()
+    lose_file(play, gone)
+    media, path = stage.evalai.world.media, stage.evalai.world.submissions[gone].input_file
+    if content is None:
+        del media[path]
+    else:
+        media[path] = content
+    before, stored = stage.boards(), sorted(play.worker.files.stored())
+    stage.add_task("late__regr", seed=3)
+    with pytest.raises(OrganizerError, match=f"{gone}: .*{reason}") as error:
+        rescored(stage, play)
     assert error.value.code == "rescore.files_gone"
+    assert sorted(play.worker.files.stored()) == stored
     play.drive()
     assert stage.boards() == before
+    assert play.state(gone) is State.PUBLISHED
+    assert len(stage.posts(gone)) == 1
     done = stage.command("challenge", "disqualify", str(gone), "--reason", "its file is lost")
     assert done.returncode == 0, done.stderr
     assert stage.rescore() == 1
     play.drive()
     assert stage.teams() == ["B"]
     assert stage.boards()[0]["q_mean"] == stage.stdout(kept)["q_mean"]
+
+
+def test_what_a_rescore_asked_for_without_a_worker_is_fetched_by_the_next_one(
+    stage: Stage, play: Play
+) -> None:
+    """The request stays, and housekeeping leaves the file alone, however old it is, until the rescore has been done."""
+    pk = stage.submit("A", embeddings(0))
+    play.drive()
+    file_hash = lose_file(play, pk)
+    stage.add_task("late__regr", seed=3)
+    with pytest.raises(InfrastructureError, match="1 stored files") as error:
+        stage.rescore()
+    assert error.value.code == "rescore.no_leader"
+    stage.configure({"submission": {"keep_days": 1e-6}})
+    play.restart()
+    play.drive(lambda: not wanted(play, open_only=True))
+    stray = stage.state / "files" / "ab" / ("ab" * 32)
+    stray.parent.mkdir(exist_ok=True)
+    stray.touch()
+    play.drive(lambda: not stray.exists())
+    assert play.worker.files.find(file_hash) is not None
+    assert stage.rescore() == 1
+    play.drive(lambda: play.worker.files.find(file_hash) is None)
 
 
 def test_an_answer_on_its_way_does_not_swallow_the_new_one(stage: Stage) -> None:

@@ -36,7 +36,8 @@ def rescore(
 ) -> None:
     """Take up changed tasks or a changed protocol: fill the missing cells of all submissions that count.
 
-    Without --yes it only says what would be done and what it would cost. Interrupted, it goes on where it was.
+    Without --yes it only says what would be done and what it would cost. Interrupted, it goes on where it was. Stored files that are gone
+    are fetched again from EvalAI by the worker that leads, and kept only if they are the ones that were scored.
 
     Example: neuco-worker challenge rescore --config challenge.yaml --yes
     """
@@ -60,6 +61,8 @@ def rescore(
                 f"{setup.codename}: {len(plan.added)} tasks new or changed, {len(plan.dropped)} dropped; "
                 f"{cells} cells of {len(plan.missing)} rows are missing ({cost})."
             )
+            if gone := sum(row.file_hash is None for row in plan.missing):
+                print(f"  The files of {gone} rows are gone; they are fetched again from EvalAI first.")
             if revealed and plan.changed:
                 print(f"  {setup.codename} was revealed: its next board shows the new tasks to everybody.")
             if not yes:
@@ -71,7 +74,7 @@ def rescore(
                 def show(done: int, rows: int, *, bar: Progress = bar, task: TaskID = task) -> None:
                     bar.update(task, completed=done, total=rows)
 
-                changed = carry_out(office, plan, progress=show)
+                changed = carry_out(office, plan, progress=show, tell=bar.console.print)
             with office.store.read() as tx:
                 closed = _closed(tx, setup.codename)
             follows = closed or " The daemon publishes the board."

@@ -26,27 +26,79 @@ SETTLES_S = 10.0  # after a message; less where the queue is looked at more ofte
 TRIES_UNTOLD = 2  # in vain, before the organizer is told
 
 
-class FetchFile(ChildAct):
-    """Fetch a submission's file.
+class Download(ChildAct):
+    """Have a submission's file downloaded; what follows from it is another matter.
 
     Args:
         context: The worker's surroundings.
         files: Where files are stored.
         known: The submission, with an address that was read.
         deadline_s: Most time for it: looking up a name, connecting and headers are part of it.
+        only: SHA-256 that the file must have to be stored; None if any will do but EvalAI's placeholder.
     """
 
-    name = "fetch"
     module = "worker.fetching.fetch_child"
 
-    def __init__(self, context: Context, files: FileStore, known: Tracked, *, deadline_s: float) -> None:
+    def __init__(
+        self,
+        context: Context,
+        files: FileStore,
+        known: Tracked,
+        *,
+        deadline_s: float,
+        only: str | None = None,
+    ) -> None:
         self._context = context
         self._files = files
-        self._url = known.input_file
+        self._known = known
         self._deadline_s = deadline_s
-        self._attempt = 0
-        self._begun_at: datetime | None = None
+        self._only = only
         self.pk = known.pk
+
+    @property
+    def limits(self) -> Limits:
+        """Time alone: a download takes next to no memory, whatever comes."""
+        return Limits(deadline_s=self._deadline_s)
+
+    def order(self) -> dict[str, Any]:
+        """Say what to download from whom, and where it is stored."""
+        configuration = self._context.configuration
+        return {
+            "url": self._known.input_file,
+            "state_dir": str(configuration.state_dir),
+            "placeholder": uploads.PLACEHOLDER,
+            "only": self._only,
+            "max_bytes": largest_file(configuration.submission.max_megabytes),
+            "allowed_hosts": [
+                urlsplit(configuration.evalai.server).netloc,
+                *configuration.evalai.media_hosts,
+            ],
+            "timeout_s": QUIET_S,
+        }
+
+    def explained(self, error: NeucoError) -> NeucoError:
+        """Say what an end means that the child did not explain."""
+        if isinstance(error, OverLimit):
+            return InfrastructureError(
+                f"A submission's file did not arrive within {self._deadline_s:.0f} s.",
+                cure="It is tried again; if it stays like this, look at the network and at EvalAI's file store.",
+                code="fetch.deadline",
+            )
+        if isinstance(error, Died):
+            return InfrastructureError(
+                f"The process that downloads a submission's file ended {error.reason}.",
+                cure="It is tried again; if it stays like this, look at memory and at the log.",
+                code="fetch.died",
+            )
+        return error
+
+
+class FetchFile(Download):
+    """Fetch the file of a submission that is to be scored; its arguments are those of any download."""
+
+    name = "fetch"
+    _attempt = 0
+    _begun_at: datetime | None = None
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt."""
@@ -60,26 +112,6 @@ class FetchFile(ChildAct):
     def folder(self) -> Path:
         """Named after the attempt."""
         return self._files.temporary(f"fetch-{self._attempt}")
-
-    @property
-    def limits(self) -> Limits:
-        """Time alone: a download takes next to no memory, whatever comes."""
-        return Limits(deadline_s=self._deadline_s)
-
-    def order(self) -> dict[str, Any]:
-        """Say what to download from whom, and where it is stored."""
-        configuration = self._context.configuration
-        return {
-            "url": self._url,
-            "state_dir": str(configuration.state_dir),
-            "placeholder": uploads.PLACEHOLDER,
-            "max_bytes": largest_file(configuration.submission.max_megabytes),
-            "allowed_hosts": [
-                urlsplit(configuration.evalai.server).netloc,
-                *configuration.evalai.media_hosts,
-            ],
-            "timeout_s": QUIET_S,
-        }
 
     def is_due(self, tx: Transaction) -> bool:
         """Tell whether the submission still waits for its file, and this attempt is the one that brings it."""
@@ -128,22 +160,7 @@ class FetchFile(ChildAct):
         elif isinstance(error, ParticipantError):
             self._reject(tx, error, now)
         else:
-            self._retry(tx, current, self._explained(error), now)
-
-    def _explained(self, error: NeucoError) -> NeucoError:
-        if isinstance(error, OverLimit):
-            return InfrastructureError(
-                f"A submission's file did not arrive within {self._deadline_s:.0f} s.",
-                cure="It is tried again; if it stays like this, look at the network and at EvalAI's file store.",
-                code="fetch.deadline",
-            )
-        if isinstance(error, Died):
-            return InfrastructureError(
-                f"The process that downloads a submission's file ended {error.reason}.",
-                cure="It is tried again; if it stays like this, look at memory and at the log.",
-                code="fetch.died",
-            )
-        return error
+            self._retry(tx, current, self.explained(error), now)
 
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def main(order: dict[str, Any], _: Callable[..., None]) -> dict[str, Any]:
-    """Download the order's URL, and keep the file unless it is EvalAI's placeholder.
+    """Download the order's URL, and keep the file if it is the one that is wanted, or if none is named and it is not EvalAI's placeholder.
 
     Raises:
         ParticipantError: If the file is larger than allowed.
@@ -26,7 +26,8 @@ def main(order: dict[str, Any], _: Callable[..., None]) -> dict[str, Any]:
         allowed_hosts=frozenset(order["allowed_hosts"]),
         timeout_s=order["timeout_s"],
     )
-    if result.sha256 != order["placeholder"]:
+    only = order["only"]
+    if result.sha256 == only or (only is None and result.sha256 != order["placeholder"]):
         try:
             FileStore(Path(order["state_dir"])).keep(destination, result.sha256)
         except OSError as problem:

@@ -80,10 +80,11 @@ class Housekeeping:
         """Remove what is old, and keep in mind what is worth compressing."""
         horizon = now - timedelta(days=self._context.configuration.submission.keep_days)
         with self._context.store.read() as tx:
-            known = tx.submissions()
+            known, again = tx.submissions(), tx.wanted_files()
         wanted = {
             row.file_hash for row in known if row.state in ACTIVE or (row.submitted_at or now) > horizon
         }
+        wanted |= {request.file_hash for request in again}
         busy = {row.file_hash for row in known if row.state in ACTIVE}
         stored, self._stored = self._stored, {}  # a file that resists must not do so at each step
         for path, plain in stored.items():

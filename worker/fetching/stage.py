@@ -8,7 +8,8 @@ from worker import answers
 from worker.context import Context, seconds
 from worker.fair_queue import next_in_turn
 from worker.fetching import uploads
-from worker.fetching.act import FetchFile
+from worker.fetching.act import Download, FetchFile
+from worker.fetching.again import FetchAgain, settle_wanted
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import FileStore
 from worker.states import State
@@ -43,6 +44,7 @@ class Fetching:
         if self.busy:
             return self._runner.look(now)
         self._look_again(now)
+        settle_wanted(self._context.store, self._files)
         act = self.next_act(now)
         return act is not None and self._has_room(now) and self._runner.start(act, now)
 
@@ -50,8 +52,12 @@ class Fetching:
         """End the download because the worker ends."""
         self._runner.stop(now)
 
-    def next_act(self, now: datetime) -> FetchFile | None:
-        """Return the next download: round-robin between teams, and no more than are soon scored."""
+    def next_act(self, now: datetime) -> Download | None:
+        """Return the next download: what is to be scored goes before what is wanted again."""
+        return self._next_file(now) or self._next_again(now)
+
+    def _next_file(self, now: datetime) -> FetchFile | None:
+        """Return the next file to be scored: round-robin between teams, and no more than are soon scored."""
         grid = seconds(self._context.configuration.submission.answer_grid)
         with self._context.store.read() as tx:
             acknowledged = tx.submissions([State.ACKNOWLEDGED])
@@ -76,6 +82,18 @@ class Fetching:
         if chosen is None:
             return None
         return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)
+
+    def _next_again(self, now: datetime) -> FetchAgain | None:
+        """Return the next file that a command wants again."""
+        with self._context.store.read() as tx:
+            for wanted in tx.wanted_files(open_only=True):
+                known = tx.get(wanted.submission)
+                # Without a time of reading its address is stale: the intake reads it again.
+                if known is not None and known.read_at is not None and not wanted.waits(now):
+                    return FetchAgain(
+                        self._context, self._files, known, deadline_s=self._deadline_s, only=wanted.file_hash
+                    )
+        return None
 
     def _look_again(self, now: datetime) -> None:
         """Let files be fetched again that were placeholders, when it is time."""

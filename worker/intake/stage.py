@@ -142,6 +142,7 @@ class Intake:
             or self._running(now)
             or self._news(now)
             or self._hosts.next_call(now)
+            or self._wanted(now)
             or self._reconcile(now)
             or self._deletion(now)
             or self._poll(now)
@@ -212,6 +213,13 @@ class Intake:
         if in_hand and all(now - TOGETHER < known.first_seen_at <= now for known in unread):
             return None
         return self._read(unread, now) if unread else None
+
+    def _wanted(self, now: datetime) -> Call[Any] | None:
+        """Read submissions whose files are wanted again: their addresses are stale."""
+        with self._context.store.read() as tx:
+            rows = tx.known([wanted.submission for wanted in tx.wanted_files(open_only=True)])
+        stale = [known for known in rows.values() if known.read_at is None and not known.waits(now)]
+        return self._read(stale, now) if stale else None
 
     def _read(
         self, submissions: list[Tracked], now: datetime, *, answer: bool = False, ahead: int = 0

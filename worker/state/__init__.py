@@ -8,6 +8,7 @@ from worker.state.lock import LeaderLock, leader_lock
 from worker.state.notices import LOG_UNSEEN, PROMISED, RESTORED, REVEALED
 from worker.state.records import Alert, Owed, Tracked
 from worker.state.store import Store, Transaction
+from worker.state.wanted_files import WantedFile
 
 __all__ = [
     "LOG_UNSEEN",
@@ -23,5 +24,6 @@ __all__ = [
     "Store",
     "Tracked",
     "Transaction",
+    "WantedFile",
     "leader_lock",
 ]

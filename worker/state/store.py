@@ -34,6 +34,7 @@ from worker.state.outbox import Outbox
 from worker.state.phases import Phases
 from worker.state.promises import Promises
 from worker.state.submissions import Submissions
+from worker.state.wanted_files import WantedFiles
 
 BUSY_TIMEOUT_S = 15
 LOOK_MS = 250  # while a write waits for its lock: so often it looks whether the process is to end
@@ -41,7 +42,7 @@ DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Transaction(
-    Submissions, Attempts, Cells, Outbox, Boards, Phases, Leadership, Cycles, Notices, Promises
+    WantedFiles, Submissions, Attempts, Cells, Outbox, Boards, Phases, Leadership, Cycles, Notices, Promises
 ):
     """The verbs of the store, inside one transaction."""
 

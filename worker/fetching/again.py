@@ -1,0 +1,91 @@
+"""Fetching a file again that was stored once: a rescore needs it, and it was removed or lies on another machine.
+
+It is done on request alone, and changes nothing of the submission: what comes of it stands with the request.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import Cancelled, NeucoError, ParticipantError
+from worker.fetching.act import Download
+from worker.runtime.acts import NotDue
+from worker.runtime.files import FileStore
+from worker.state import Store, Tracked, Transaction, WantedFile
+from worker.states import COUNTED, State
+
+MOST_TRIES = 5
+ANOTHER = "EvalAI gives another file now than the one that was scored"
+
+
+class FetchAgain(Download):
+    """Fetch a file that is wanted again, and keep it only if it is still the one that was scored."""
+
+    name = "fetch_again"
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Record nothing: the request stays open until its end is recorded."""
+        if not self.is_due(tx):
+            raise NotDue
+
+    def order(self) -> dict[str, Any]:
+        """Say the same as for any file; a limit that was lowered since does not hold."""
+        order = super().order()
+        return {**order, "max_bytes": max(order["max_bytes"], self._known.file_bytes or 0)}
+
+    @property
+    def folder(self) -> Path:
+        """Named after the submission."""
+        return self._files.temporary(f"fetch-again-{self.pk}")
+
+    def is_due(self, tx: Transaction) -> bool:
+        """Tell whether the request is still open."""
+        wanted = tx.wanted_file(self.pk)
+        return wanted is not None and wanted.open and wanted.file_hash == self._only
+
+    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+        """Tell that it is here, or that it is another file."""
+        if result["sha256"] == self._only:
+            tx.note_wanted(self.pk, stored=True)
+        else:
+            tx.note_wanted(self.pk, failure=ANOTHER)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Try again for a while; then say that it cannot be had."""
+        wanted = tx.wanted_file(self.pk)
+        if wanted is None or isinstance(error, Cancelled):
+            return
+        error, tries = self.explained(error), wanted.tries + 1
+        if isinstance(error, ParticipantError) or tries >= MOST_TRIES:
+            tx.note_wanted(self.pk, tries=tries, failure=error.sentence.rstrip("."))
+            return
+        retry_at = self._context.retry_at(now, wanted.tries)
+        tx.note_wanted(self.pk, tries=tries, not_before=retry_at.isoformat())
+        if error.code == "file.link_expired":
+            tx.note(self.pk, read_at=None)
+
+
+def settle_wanted(store: Store, files: FileStore) -> None:
+    """End the requests that need no download: the file is here, or EvalAI need not be asked for it."""
+    ended: dict[int, str | None] = {}  # to what is wrong, None if the file is here
+    with store.read() as tx:
+        for wanted in tx.wanted_files(open_only=True):
+            here = files.find(wanted.file_hash) is not None
+            fault = None if here else _lost(tx.get(wanted.submission), wanted)
+            if here or fault:
+                ended[wanted.submission] = fault
+    if ended:
+        with store.write() as tx:
+            for pk, fault in ended.items():
+                tx.note_wanted(pk, stored=fault is None, failure=fault)
+
+
+def _lost(known: Tracked | None, wanted: WantedFile) -> str | None:
+    """Say why EvalAI need not be asked for a file, None if it can be."""
+    if known is None or known.deleted:
+        return "EvalAI has deleted the submission"
+    if known.state not in COUNTED | {State.SCORED} or known.file_hash != wanted.file_hash:
+        return "the submission does not count any more"
+    return None

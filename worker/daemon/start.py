@@ -93,12 +93,12 @@ def reload(path: Path, worker: Worker) -> bool:
         worker.reload(configuration, now=utc_now())
     except Deposed:
         raise
-    except OrganizerError as error:
+    except NeucoError as error:
+        if error.code == "state.database":  # locked or full: it passes
+            log.error(error.message, event_key=error.code)
+            return False
         log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
         return True
-    except NeucoError as error:  # a locked or full database
-        log.error(error.message, event_key=error.code)
-        return False
     log.info("The configuration was read again.", event_key="reload.done")
     return True
 

@@ -169,6 +169,7 @@ class Worker:
 
     def stop(self, now: datetime) -> None:
         """End children and pushes without loss; the process may exit afterwards."""
+        self.publishing.stop()
         for part in (self.evaluation, self.fetching):
             try:
                 part.stop(now)
@@ -176,7 +177,6 @@ class Worker:
                 NeucoError
             ) as error:  # the database is full: the next start finds the attempt open, and dead
                 self.context.log.error(error.sentence, event_key=error.code)
-        self.publishing.stop()
 
     def waiting(self, now: datetime) -> Waiting:
         """Count what is left to do."""

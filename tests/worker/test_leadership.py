@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
-from tests.worker.stage import LIMIT_S, Stage, embeddings, git
+from tests.worker.stage import LIMIT_S, NEW, Play, Stage, embeddings, git
 from worker.state import Completed, Deposed, Store, leader_lock
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -83,6 +83,18 @@ def test_a_deposed_leader_writes_nothing(url: str, store: Store) -> None:
             leader = tx.last_leader()
     assert leader is not None
     assert (leader.epoch, leader.since) == (2, NOW.isoformat())
+
+
+def test_a_deposed_leader_leaves_no_child_and_no_folder_behind(stage: Stage, play: Play) -> None:
+    """Although nothing that was under way can be recorded any more."""
+    stage.submit("A", embeddings(NEW))
+    play.drive(lambda: play.worker.evaluation.busy)
+    folders = stage.state / "tmp"
+    assert list(folders.iterdir())
+    with closing(stage.store()) as successor, successor.lead(play.clock.now()):
+        pass
+    play.worker.stop(play.clock.now())
+    assert not list(folders.iterdir())
 
 
 def test_a_take_over_that_fails_leaves_the_leader_in_its_place(url: str, store: Store) -> None:

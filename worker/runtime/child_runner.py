@@ -113,8 +113,13 @@ class ChildRunner:
                 performance.error = Stopped()
             if performance.child is not None:
                 performance.child.kill()
-        for performance in list(self._performances):
-            self._record(performance, now)
+        try:
+            for performance in list(self._performances):
+                self._record(performance, now)
+        finally:  # what could not be recorded is found open, and dead, at the next start
+            for performance in self._performances:
+                if performance.child is not None:
+                    performance.child.close()
 
     def _supervise(self, performance: _Performance, now: datetime) -> bool:
         act, child = performance.act, performance.child

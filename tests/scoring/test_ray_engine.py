@@ -263,3 +263,25 @@ def test_the_worker_scores_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
         with play.store.read() as tx:
             made_by = {json.loads(cell["provenance"])["versions"]["engine"] for cell in tx.all_cells()}
     assert made_by == {"ray"}
+
+
+def test_the_worker_has_several_submissions_scored_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
+    """With ``scoring.at_once`` their evaluations share the cluster, each with a result of its own."""
+    from tests.worker.stage import NEW, Stage, embeddings
+    from tests.worker.test_at_once import Held
+
+    scoring = {"engine": "ray", "ray_address": nodes.cluster.address, "at_once": 2}
+    with Stage(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as stage:
+        held = Held(stage, 2)
+        play = held.play
+        try:
+            pks = [stage.submit(team, embeddings(NEW + number)) for number, team in enumerate("ABC")]
+            play.drive(lambda: len(held.pks) == 2)
+            held.let_go()
+            play.drive(lambda: all(play.states().get(pk) == State.PUBLISHED for pk in pks))
+            with play.store.read() as tx:
+                cells = tx.all_cells()
+        finally:
+            play.stop()
+    assert {json.loads(cell["provenance"])["versions"]["engine"] for cell in cells} == {"ray"}
+    assert len({cell["content_hash"] for cell in cells}) == len(pks)

@@ -38,6 +38,7 @@ from worker.state.wanted_files import WantedFiles
 
 BUSY_TIMEOUT_S = 15
 LOOK_MS = 250  # while a write waits for its lock: so often it looks whether the process is to end
+PAUSE_S = 0.01  # between two tries at a lock, for the one who holds it
 DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -78,7 +79,7 @@ class Store:
         self._reading: dict[str, Any] = {}
         if url.startswith("sqlite"):
             self._engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
-            event.listen(self._engine, "connect", _prepare_sqlite)
+            event.listen(self._engine, "connect", self._prepare_sqlite)
             event.listen(self._engine, "begin", self._begin_sqlite)
         else:
             self._engine = servers.make_engine(url, busy_timeout_s=BUSY_TIMEOUT_S, stopping=self._stopping)
@@ -153,19 +154,30 @@ class Store:
         driver = connection.connection.driver_connection
         if driver is None:
             raise RuntimeError("a connection without a driver's")
-        ends_s = time.monotonic() + BUSY_TIMEOUT_S
         driver.execute(f"PRAGMA busy_timeout={LOOK_MS}")
         try:
-            while True:
-                try:
-                    driver.execute("BEGIN IMMEDIATE")
-                    return
-                except sqlite3.OperationalError as error:
-                    is_locked = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                    if not is_locked or self._stopping.is_set() or time.monotonic() > ends_s:
-                        raise
+            self._when_free(driver, "BEGIN IMMEDIATE")
         finally:
             driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
+
+    def _prepare_sqlite(self, connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # we begin transactions ourselves
+        # Where several processes make a new database at the same moment, SQLite refuses this at once instead of waiting.
+        self._when_free(connection, "PRAGMA journal_mode=WAL")
+        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    def _when_free(self, connection: sqlite3.Connection, statement: str) -> None:
+        """Execute a statement, again and again as long as somebody else holds the lock that it needs."""
+        ends_s = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                connection.execute(statement)
+                return
+            except sqlite3.OperationalError as error:
+                is_locked = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_locked or self._stopping.wait(PAUSE_S) or time.monotonic() > ends_s:
+                    raise
 
     def close(self) -> None:
         """Close all connections."""
@@ -216,11 +228,3 @@ def damaged(file: Path, what: str) -> InfrastructureError:
         f" EvalAI. Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
         code="state.damaged",
     )
-
-
-def _prepare_sqlite(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # we begin transactions ourselves
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()

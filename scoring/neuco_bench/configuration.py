@@ -3,59 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be given at the top
-SWITCHES = {
-    "standardize_embeddings": True,
-    "normalize_labels": True,
-    "enable_plots": True,
-    "update_leaderboard": False,
-    "output_fold_results": False,
-    "store_probes": False,
-}
-KEYS = ("k_folds", "probe_type", "probe_params", "embedding_dim", "task_filter", *SWITCHES)
+WHOLE = "a whole number of at least 1"
+Switch = Annotated[bool, Field(description="true or false")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StandaloneSettings:
+class StandaloneSettings(BaseModel):
     """A checked configuration.
+
+    A key's description says what its value must be; of several wrong values the first in this order is named.
 
     Attributes:
         k_folds: Number K of random splits.
-        probe_type: Name of the probe, see :mod:`scoring.probes.registry`.
-        probe_params: Its parameters, checked by the probe.
         embedding_dim: Dimension N; narrower embeddings are padded with zeros. None takes what the file has.
+        task_filter: Tasks to score; None for all.
         standardize_embeddings: Whether embeddings are scaled by one global mean and standard deviation.
         normalize_labels: Whether labels are scaled to [0, 1].
         enable_plots: Whether plots are drawn.
         update_leaderboard: Whether the runs of the phase are ranked afterwards.
         output_fold_results: Whether the results hold each fold's score.
         store_probes: Whether a probe trained on all samples is stored per task.
-        task_filter: Tasks to score; None for all.
+        probe_type: Name of the probe, see :mod:`scoring.probes.registry`.
+        probe_params: Its parameters, checked by the probe.
         raw: The configuration as it was read; the results carry it.
         warnings: What was odd about it.
     """
 
-    k_folds: int
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    k_folds: int = Field(ge=1, description=WHOLE)
+    embedding_dim: int | None = Field(None, ge=1, description=WHOLE)
+    task_filter: tuple[str, ...] | None = Field(None, description="a list of task names, or false for all")
+    standardize_embeddings: Switch = True
+    normalize_labels: Switch = True
+    enable_plots: Switch = True
+    update_leaderboard: Switch = False
+    output_fold_results: Switch = False
+    store_probes: Switch = False
     probe_type: str = "linear"
-    probe_params: Mapping[str, Any] = field(default_factory=dict)
-    embedding_dim: int | None = None
-    standardize_embeddings: bool = True
-    normalize_labels: bool = True
-    enable_plots: bool = True
-    update_leaderboard: bool = False
-    output_fold_results: bool = False
-    store_probes: bool = False
-    task_filter: tuple[str, ...] | None = None
-    raw: Mapping[str, Any] = field(default_factory=dict)
+    probe_params: Mapping[Any, Any] = {}
+    raw: Mapping[str, Any] = {}
     warnings: tuple[str, ...] = ()
+
+    @field_validator("task_filter", mode="before")
+    @classmethod
+    def _tasks(cls, value: object) -> object:
+        if value is False:
+            return None
+        return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+KEYS = tuple(key for key in StandaloneSettings.model_fields if key not in {"raw", "warnings"})
 
 
 def read_settings(path: Path) -> StandaloneSettings:
@@ -116,16 +123,13 @@ def parse_settings(document: object) -> StandaloneSettings:
         warnings.append(
             f"device {device} has no effect on the probe {probe_type}: it is trained on the processor."
         )
-    return StandaloneSettings(
-        k_folds=_whole(values["k_folds"], "k_folds"),
-        probe_type=str(probe_type),
-        probe_params=params,
-        embedding_dim=_dim(values.get("embedding_dim")),
-        task_filter=_tasks(values.get("task_filter")),
-        raw=raw,
-        warnings=tuple(warnings),
-        **{key: _switch(values, key) for key in SWITCHES},
-    )
+    given = {key: values[key] for key in KEYS if values.get(key) is not None}
+    given |= {"probe_type": str(probe_type), "probe_params": params, "raw": raw, "warnings": tuple(warnings)}
+    try:
+        return StandaloneSettings.model_validate(given)
+    except ValidationError as error:
+        key = str(error.errors()[0]["loc"][0])
+        raise _wrong(key, values[key], str(StandaloneSettings.model_fields[key].description)) from None
 
 
 def _unknown(values: Mapping[str, Any]) -> list[str]:
@@ -136,35 +140,6 @@ def _unknown(values: Mapping[str, Any]) -> list[str]:
             hint = f"; did you mean {near[0]}?" if near else "."
             warnings.append(f"The configuration's key {key!r} is unknown and has no effect{hint}")
     return warnings
-
-
-def _whole(value: object, key: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _wrong(key, value, "a whole number of at least 1")
-    return value
-
-
-def _dim(value: object) -> int | None:
-    return None if value is None else _whole(value, "embedding_dim")
-
-
-def _switch(values: Mapping[str, Any], key: str) -> bool:
-    value = values.get(key)
-    if value is None:
-        return SWITCHES[key]
-    if not isinstance(value, bool):
-        raise _wrong(key, value, "true or false")
-    return value
-
-
-def _tasks(value: object) -> tuple[str, ...] | None:
-    if value is None or value is False:
-        return None
-    if isinstance(value, str):
-        return (value,)
-    if not isinstance(value, list) or not all(isinstance(task, str) for task in value):
-        raise _wrong("task_filter", value, "a list of task names, or false for all")
-    return tuple(value)
 
 
 def _wrong(what: str, value: object, expected: str) -> OrganizerError:

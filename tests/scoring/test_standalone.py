@@ -6,7 +6,6 @@ import csv
 import gzip
 import json
 import tempfile
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
-from scoring.neuco_bench.configuration import SWITCHES, parse_settings, read_settings
+from scoring.neuco_bench.configuration import StandaloneSettings, parse_settings, read_settings
 from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.reading import read_embeddings, read_excluded
 from scoring.neuco_bench.results import finite, make_run_folder
@@ -167,6 +166,39 @@ def test_tasks_that_say_nothing_are_refused_before_training(tmp_path: Path, labe
         score_run(material, settings)
 
 
+SWITCHES = {
+    name: field.default for name, field in StandaloneSettings.model_fields.items() if field.annotation is bool
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ([1], "The configuration is '[1]', not keys with values, such as k_folds: 40."),
+        ({"probe_params": 3}, "probe_params is '3', not keys with values, such as epochs: 20."),
+        ({"k_folds": None}, "k_folds is 'None', not a whole number of at least 1."),
+        ({"k_folds": True}, "k_folds is 'True', not a whole number of at least 1."),
+        ({"k_folds": 4.0}, "k_folds is '4.0', not a whole number of at least 1."),
+        ({"k_folds": 4, "embedding_dim": "8"}, "embedding_dim is '8', not a whole number of at least 1."),
+        ({"k_folds": 4, "enable_plots": 1}, "enable_plots is '1', not true or false."),
+        ({"k_folds": 4, "store_models": "x" * 99}, f"store_probes is '{'x' * 60}', not true or false."),
+        (
+            {"k_folds": 0, "task_filter": ["a", 1], "enable_plots": 1},
+            "k_folds is '0', not a whole number of at least 1.",
+        ),
+        (
+            {"k_folds": 4, "enable_plots": 1, "task_filter": ["a", 1]},
+            "task_filter is \"['a', 1]\", not a list of task names, or false for all.",
+        ),
+    ],
+)
+def test_a_wrong_value_is_shown_with_what_it_must_be(document: object, sentence: str) -> None:
+    """One fault at a time, the first in the order of the keys, in our words."""
+    with pytest.raises(OrganizerError) as caught:
+        parse_settings(document)
+    assert (caught.value.code, caught.value.sentence) == ("standalone.bad_value", sentence)
+
+
 @given(
     st.dictionaries(
         st.sampled_from([*SWITCHES, "epochs", "k_folds", "probe_params", "task_filter", "typo"]),
@@ -219,7 +251,7 @@ def test_the_papers_example_reads_as_it_is_printed(tmp_path: Path) -> None:
     assert (flat.standardize_embeddings, flat.normalize_labels, flat.warnings) == (True, True, ())
     nested = {key: value for key, value in flat.raw.items() if key not in flat.probe_params}
     again = parse_settings({**nested, "probe_params": dict(flat.probe_params), "task_filter": None})
-    assert replace(again, raw=flat.raw) == flat
+    assert again.model_copy(update={"raw": flat.raw}) == flat
 
 
 def test_unknown_keys_name_the_nearest() -> None:

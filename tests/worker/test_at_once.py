@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -39,7 +40,10 @@ class Held:
 
     def _passing(self, checkpoint: str) -> None:
         if checkpoint == "during child evaluate" and self._holding:
-            for child in children():
+            # A process that is just starting has no command line yet.
+            while len(found := children()) < len(self.pks):
+                time.sleep(0)
+            for child in found:
                 child.suspend()
 
     @property

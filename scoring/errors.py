@@ -16,6 +16,7 @@ This module lies in ``scoring`` because imports go one way: everything may use i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 MESSAGE_LIMIT = 2000  # characters; EvalAI shows stderr as it is, a longer text helps nobody
@@ -48,6 +49,23 @@ class NeucoError(Exception):
         """The sentence and its cure, at most ``MESSAGE_LIMIT`` characters."""
         text = f"{self.sentence} {self.cure}".strip()
         return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+
+
+def error_document(error: NeucoError) -> dict[str, str]:
+    """Return what :func:`read_error` makes an error of the same family from; JSON."""
+    return {
+        "family": error.family,
+        "sentence": error.sentence,
+        "cure": error.cure,
+        "code": error.code,
+    }
+
+
+def read_error(document: Mapping[str, object]) -> NeucoError:
+    """Return the error that a document tells of; of a family that nobody knows it is infrastructure."""
+    kinds: dict[str, type[NeucoError]] = {"participant": ParticipantError, "organizer": OrganizerError}
+    kind = kinds.get(str(document.get("family")), InfrastructureError)
+    return kind(str(document.get("sentence")), cure=str(document.get("cure")), code=str(document.get("code")))
 
 
 def _rebuild(kind: type[NeucoError], sentence: str, cure: str, code: str) -> NeucoError:

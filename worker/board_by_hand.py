@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from contextlib import closing
 
@@ -10,14 +9,11 @@ from leaderboard.git import Publisher
 from scoring.errors import InfrastructureError
 from worker.challenge.setups import put_on_record
 from worker.fairness import receipts
-from worker.office import Office
+from worker.office import LeaderWait, Office
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
 from worker.publishing.pushing import publisher_settings, push, record_push
 from worker.state import Completed, Transaction, leader_lock
-
-LOOK_EVERY_S = 0.5  # at what the worker that leads has done
-WORD_EVERY_S = 15.0
 
 
 def publish_now(office: Office, *, tell: Callable[[str], object]) -> Completed:
@@ -33,8 +29,8 @@ def publish_now(office: Office, *, tell: Callable[[str], object]) -> Completed:
     configuration = office.configuration
     with office.store.write() as tx:
         generation = tx.request_publish(awaited=True)
-    next_word_s = time.monotonic()
     with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+        wait = LeaderWait(lock, tell)
         while True:
             with office.store.read() as tx:
                 completed, failure = tx.completed_publish(), tx.publish_failure(generation)
@@ -44,10 +40,7 @@ def publish_now(office: Office, *, tell: Callable[[str], object]) -> Completed:
                 raise failure
             if lock.take():
                 return _publish_leading(office)
-            if time.monotonic() >= next_word_s:
-                tell(f"Waiting for the worker that leads to publish it: {lock.holder()}.")
-                next_word_s += WORD_EVERY_S
-            time.sleep(LOOK_EVERY_S)
+            wait.pause("publish it")
 
 
 def _publish_leading(office: Office) -> Completed:

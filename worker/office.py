@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ from worker.challenge.files import read_phase, read_secret
 from worker.challenge.setups import PhaseSetup
 from worker.configuration import Configuration, Phase, load
 from worker.runtime.files import FileStore
-from worker.state import Store, Tracked, Transaction
+from worker.state import LeaderLock, Store, Tracked, Transaction
+
+LOOK_EVERY_S = 0.5  # at what the worker that leads has done
+WORD_EVERY_S = 15.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +92,27 @@ def opened(config: Path) -> Iterator[Office]:
         )
     finally:
         store.close()
+
+
+class LeaderWait:
+    """Waits for what a command has asked of the worker that leads, and says so now and then.
+
+    Args:
+        lock: The leader's.
+        tell: Hears what is waited for.
+    """
+
+    def __init__(self, lock: LeaderLock, tell: Callable[[str], object]) -> None:
+        self._lock = lock
+        self._tell = tell
+        self._next_word_s = time.monotonic()
+
+    def pause(self, what: str) -> None:
+        """Wait until it is time to look again at what the leader has done; ``what`` completes "waiting for the leader to"."""
+        if time.monotonic() >= self._next_word_s:
+            self._tell(f"Waiting for the worker that leads to {what}: {self._lock.holder()}.")
+            self._next_word_s += WORD_EVERY_S
+        time.sleep(LOOK_EVERY_S)
 
 
 def _now() -> datetime:

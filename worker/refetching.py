@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from contextlib import closing
 
 from scoring.errors import InfrastructureError
-from worker.office import Office
+from worker.office import LeaderWait, Office
 from worker.state import LeaderLock, Tracked, WantedFile, leader_lock
 
-LOOK_EVERY_S = 0.5  # at what the worker that leads has done
-WORD_EVERY_S = 15.0
 ELSEWHERE = "the worker that leads has it on another machine; run this there"
 
 
@@ -45,21 +42,17 @@ def _wait(
     office: Office, pks: Collection[int], lock: LeaderLock, tell: Callable[[str], object]
 ) -> list[WantedFile]:
     """Wait until the requests have ended; return them."""
-    next_word_s = time.monotonic()
+    wait = LeaderWait(lock, tell)
     while True:
         with office.store.read() as tx:
             asked = [request for request in tx.wanted_files() if request.submission in pks]
         left = sum(request.open for request in asked)
         if not left:
             return asked
-        leader = lock.holder()
-        if leader is None:
+        if lock.holder() is None:
             raise InfrastructureError(
                 f"{left} stored files are gone, and no worker leads that could fetch them again from EvalAI.",
                 cure="Start the worker, which fetches them, and run this again; nothing was taken up.",
                 code="rescore.no_leader",
             )
-        if time.monotonic() >= next_word_s:
-            tell(f"Waiting for the worker that leads to fetch {left} files again from EvalAI: {leader}.")
-            next_word_s += WORD_EVERY_S
-        time.sleep(LOOK_EVERY_S)
+        wait.pause(f"fetch {left} files again from EvalAI")

@@ -19,6 +19,7 @@ from scoring.scorecard import Scorecard
 from worker import answers
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
+from worker.evaluation.act import child_limits
 from worker.evaluation.evaluate_child import order_for
 from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q, save_card
 from worker.fairness import commitments
@@ -28,7 +29,6 @@ from worker.refetching import fetch_again
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
-from worker.runtime.limits import GIGABYTE
 from worker.state import Tracked, Transaction
 from worker.states import COUNTED, Errand, Outcome, State
 
@@ -287,8 +287,7 @@ class FillRow(ChildAct):
     @property
     def limits(self) -> Limits:
         """Those of a submission."""
-        limits = self._office.configuration.submission
-        return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
+        return child_limits(self._office.configuration)
 
     def order(self) -> dict[str, Any]:
         """Say which file to score on which tasks."""

@@ -13,6 +13,7 @@ from scoring.errors import NeucoError, ParticipantError
 from scoring.scorecard import Scorecard
 from worker import answers
 from worker.challenge.setups import PhaseSetup
+from worker.configuration import Configuration
 from worker.context import Context
 from worker.evaluation.evaluate_child import order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
@@ -23,6 +24,12 @@ from worker.runtime.files import FileStore
 from worker.runtime.limits import GIGABYTE, reading_memory
 from worker.state import Tracked, Transaction
 from worker.states import Attempt, Errand, Outcome, State
+
+
+def child_limits(configuration: Configuration) -> Limits:
+    """Return what a child that reads and scores a file may use."""
+    limits = configuration.submission
+    return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
 
 
 class ScoreSubmission(ChildAct):
@@ -75,8 +82,7 @@ class ScoreSubmission(ChildAct):
     @property
     def limits(self) -> Limits:
         """The configured ones."""
-        limits = self._context.configuration.submission
-        return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
+        return child_limits(self._context.configuration)
 
     def order(self) -> dict[str, Any]:
         """Say what to score; content that is known needs no scoring."""

@@ -55,9 +55,7 @@ class Evaluation:
         with self._context.store.read() as tx:
             rows = tx.submissions([State.SCORING])
             begun = tx.open_attempts(Attempt.EVALUATE) if rows else set()
-        return [
-            known for known in rows if known.pk not in begun and not known.waits(now) and not known.disputed
-        ]
+        return [known for known in rows if known.pk not in begun and known.can_go_on(now)]
 
     def _begin(self, known: Tracked, now: datetime) -> bool:
         """Start a submission's child, or have its file fetched again if that is gone."""

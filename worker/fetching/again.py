@@ -13,7 +13,7 @@ from scoring.errors import Cancelled, NeucoError, ParticipantError
 from worker.fetching.act import Download
 from worker.runtime.acts import NotDue
 from worker.runtime.files import FileStore
-from worker.state import Store, Tracked, Transaction, WantedFile
+from worker.state import Tracked, Transaction, WantedFile
 from worker.states import COUNTED, State
 
 MOST_TRIES = 5
@@ -67,19 +67,15 @@ class FetchAgain(Download):
             tx.note(self.pk, read_at=None)
 
 
-def settle_wanted(store: Store, files: FileStore) -> None:
-    """End the requests that need no download: the file is here, or EvalAI need not be asked for it."""
-    ended: dict[int, str | None] = {}  # to what is wrong, None if the file is here
-    with store.read() as tx:
-        for wanted in tx.wanted_files(open_only=True):
-            here = files.find(wanted.file_hash) is not None
-            fault = None if here else _lost(tx.get(wanted.submission), wanted)
-            if here or fault:
-                ended[wanted.submission] = fault
-    if ended:
-        with store.write() as tx:
-            for pk, fault in ended.items():
-                tx.note_wanted(pk, stored=fault is None, failure=fault)
+def ended_requests(tx: Transaction, files: FileStore) -> dict[int, str | None]:
+    """Return the requests that need no download: the submission, and why its file cannot be had; None if the file is here."""
+    ended: dict[int, str | None] = {}
+    for wanted in tx.wanted_files(open_only=True):
+        here = files.find(wanted.file_hash) is not None
+        fault = None if here else _lost(tx.get(wanted.submission), wanted)
+        if here or fault:
+            ended[wanted.submission] = fault
+    return ended
 
 
 def _lost(known: Tracked | None, wanted: WantedFile) -> str | None:

@@ -9,9 +9,10 @@ from worker.context import Context, seconds
 from worker.fair_queue import next_in_turn
 from worker.fetching import uploads
 from worker.fetching.act import Download, FetchFile
-from worker.fetching.again import FetchAgain, settle_wanted
+from worker.fetching.again import FetchAgain, ended_requests
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import FileStore
+from worker.state import Transaction
 from worker.states import State
 from worker.storage import below_reserve
 
@@ -43,8 +44,7 @@ class Fetching:
         """Look after the download under way, or start the next one."""
         if self.busy:
             return self._runner.look(now)
-        self._look_again(now)
-        settle_wanted(self._context.store, self._files)
+        self._settle(now)
         act = self.next_act(now)
         return act is not None and self._has_room(now) and self._runner.start(act, now)
 
@@ -54,55 +54,56 @@ class Fetching:
 
     def next_act(self, now: datetime) -> Download | None:
         """Return the next download: what is to be scored goes before what is wanted again."""
-        return self._next_file(now) or self._next_again(now)
+        with self._context.store.read() as tx:
+            return self._next_file(tx, now) or self._next_again(tx, now)
 
-    def _next_file(self, now: datetime) -> FetchFile | None:
+    def _next_file(self, tx: Transaction, now: datetime) -> FetchFile | None:
         """Return the next file to be scored: round-robin between teams, and no more than are soon scored."""
         grid = seconds(self._context.configuration.submission.answer_grid)
-        with self._context.store.read() as tx:
-            acknowledged = tx.submissions([State.ACKNOWLEDGED])
-            if not acknowledged:
-                return None
-            # One that waits for a person, its next try or its team's last answer must not keep others from being fetched.
-            later = answers.unreleased(tx, now, grid=grid)
-            fetched = tx.submissions([State.FETCHED])
-            ready = [known for known in fetched if known.hold is None and not known.waits(now)]
-            enough = AHEAD + self._context.configuration.scoring.at_once
-            if sum(known.team_key not in later for known in ready) >= enough:
-                return None
-            waiting = [
-                known
-                for known in acknowledged
-                if not known.waits(now)
-                and known.team_key not in later
-                and known.read_at is not None  # else its address is stale: the intake reads it again
-                and not known.disputed
-            ]
-            chosen = next_in_turn(tx, waiting)
+        acknowledged = tx.submissions([State.ACKNOWLEDGED])
+        if not acknowledged:
+            return None
+        # One that waits for a person, its next try or its team's last answer must not keep others from being fetched.
+        later = answers.unreleased(tx, now, grid=grid)
+        fetched = tx.submissions([State.FETCHED])
+        ready = [known for known in fetched if known.hold is None and not known.waits(now)]
+        enough = AHEAD + self._context.configuration.scoring.at_once
+        if sum(known.team_key not in later for known in ready) >= enough:
+            return None
+        waiting = [
+            known
+            for known in acknowledged
+            if known.can_go_on(now)
+            and known.team_key not in later
+            and known.read_at is not None  # else its address is stale: the intake reads it again
+        ]
+        chosen = next_in_turn(tx, waiting)
         if chosen is None:
             return None
         return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)
 
-    def _next_again(self, now: datetime) -> FetchAgain | None:
+    def _next_again(self, tx: Transaction, now: datetime) -> FetchAgain | None:
         """Return the next file that a command wants again."""
-        with self._context.store.read() as tx:
-            for wanted in tx.wanted_files(open_only=True):
-                known = tx.get(wanted.submission)
-                # Without a time of reading its address is stale: the intake reads it again.
-                if known is not None and known.read_at is not None and not wanted.waits(now):
-                    return FetchAgain(
-                        self._context, self._files, known, deadline_s=self._deadline_s, only=wanted.file_hash
-                    )
+        for wanted in tx.wanted_files(open_only=True):
+            known = tx.get(wanted.submission)
+            # Without a time of reading its address is stale: the intake reads it again.
+            if known is not None and known.read_at is not None and not wanted.waits(now):
+                return FetchAgain(
+                    self._context, self._files, known, deadline_s=self._deadline_s, only=wanted.file_hash
+                )
         return None
 
-    def _look_again(self, now: datetime) -> None:
-        """Let files be fetched again that were placeholders, when it is time."""
+    def _settle(self, now: datetime) -> None:
+        """Let files be fetched again that were placeholders, when it is time, and end requests that need no download."""
         with self._context.store.read() as tx:
             uploading = tx.submissions([State.UPLOADING])
+            ended = ended_requests(tx, self._files)
         due = [known for known in uploading if known.hold is None and uploads.is_due(known, now)]
-        if due:
+        if due or ended:
             with self._context.store.write() as tx:
                 uploads.look_again(tx, due)
+                for pk, fault in ended.items():
+                    tx.note_wanted(pk, stored=fault is None, failure=fault)
 
     def _has_room(self, now: datetime) -> bool:
         """Tell whether the disk has room for another file; the organizer is told if not."""

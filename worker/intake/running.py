@@ -24,25 +24,20 @@ from worker.states import Attempt, State
 def next_to_run(context: Context, tx: Transaction, now: datetime) -> Tracked | None:
     """Choose what is scored next, if there is room: round-robin between teams, oldest first within a team."""
     configuration = context.configuration
-    waiting = [known for known in tx.submissions([State.FETCHED]) if can_go_on(known, now)]
+    waiting = [known for known in tx.submissions([State.FETCHED]) if known.can_go_on(now)]
     if not waiting or tx.fact("mode") == "pause":
         return None
     begun = tx.open_attempts(Attempt.EVALUATE)
     running = [
         known
         for known in tx.submissions([State.SCORING])
-        if known.pk in begun or can_go_on(known, now)  # else it waits for a person or its next try
+        if known.pk in begun or known.can_go_on(now)  # else it waits for a person or its next try
     ]
     if len(running) >= configuration.scoring.at_once:
         return None
     busy = answers.unreleased(tx, now, grid=seconds(configuration.submission.answer_grid))
     busy |= {known.team_key for known in running if known.team_key is not None}
     return next_in_turn(tx, [known for known in waiting if known.team_key not in busy])
-
-
-def can_go_on(known: Tracked, now: datetime) -> bool:
-    """Tell whether neither its next try nor a dispute about its facts is waited for; other holds end by themselves once fixed."""
-    return not known.waits(now) and not known.disputed
 
 
 def runs_already(known: Tracked) -> bool:

@@ -20,7 +20,7 @@ from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import MakeBoards, PendingBoards, read_inputs
 from worker.publishing.pushing import PushBoard, publisher_settings
 from worker.runtime import Job, Runner
-from worker.state import LOG_UNSEEN
+from worker.state import LOG_UNSEEN, Transaction
 from worker.states import State
 
 
@@ -62,8 +62,7 @@ class Publishing:
     def due(self) -> bool:
         """Tell whether the repository may be behind."""
         with self._context.store.read() as tx:
-            behind = tx.requested_publish() > tx.completed_publish().generation
-            return behind or bool(tx.submissions([State.POSTED]))
+            return self._is_behind(tx)
 
     def collect(self, now: datetime) -> bool:
         """Take in that boards were made, or pushed."""
@@ -88,8 +87,7 @@ class Publishing:
         """Begin the next act, if one is due."""
         if self._runner.busy:
             return False
-        if self._may_begin(now):
-            self._close_batch(now)
+        self._close_batch(now)
         act = self.next_act(now)
         if act is None:
             return False
@@ -103,9 +101,9 @@ class Publishing:
         context = self._context
         if self._pending is not None:
             return PushBoard(context, self._pending, tries=self.tries)
-        if not self._may_begin(now) or not self.due():
-            return None
         with context.store.read() as tx:
+            if not self._may_begin(tx, now) or not self._is_behind(tx):
+                return None
             inputs = read_inputs(tx, context.configuration, context.phases, self._history)
         return MakeBoards(context, inputs, now, tries=self.tries)
 
@@ -123,14 +121,15 @@ class Publishing:
         """Kill the git process that may be running, because the worker ends; after a reload that is another publisher's."""
         self._runner.stop()
 
-    def _may_begin(self, now: datetime) -> bool:
+    def _is_behind(self, tx: Transaction) -> bool:
+        behind = tx.requested_publish() > tx.completed_publish().generation
+        return behind or bool(tx.submissions([State.POSTED]))
+
+    def _may_begin(self, tx: Transaction, now: datetime) -> bool:
         """Tell whether a cycle may begin now: its interval has passed, or somebody waits for it."""
         if self._pending is not None or not self._retry.due(now):
             return False
-        if self._context.timetable.due(Job.PUBLISH, now):
-            return True
-        with self._context.store.read() as tx:
-            return tx.publish_awaited()
+        return self._context.timetable.due(Job.PUBLISH, now) or tx.publish_awaited()
 
     def _close_batch(self, now: datetime) -> None:
         """Publish the open receipts when their fixed moment has come, whether or not there are any.
@@ -141,6 +140,8 @@ class Publishing:
             return
         every_s = self._context.configuration.leaderboard.receipts_every
         with self._context.store.read() as tx:
+            if not self._may_begin(tx, now):
+                return
             entries, lines, unseen = tx.commitments(), tx.batches(), tx.fact(LOG_UNSEEN)
         if not entries or unseen:  # a batch beside those that the public log has would be a fork of it
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from scoring.errors import Cancelled, InfrastructureError, NeucoError, read_error
 from worker import disk
 from worker.runtime.acts import RecordedAct
 from worker.states import Outcome
@@ -97,12 +97,7 @@ class Stopped(Cancelled):
 
 def decode_error(message: dict[str, Any]) -> NeucoError:
     """Turn the error that a child reported into one of ours."""
-    family = str(message.get("family"))
-    if family == "memory":
-        return OverLimit(Outcome.MEMORY)
-    kinds: dict[str, type[NeucoError]] = {"participant": ParticipantError, "organizer": OrganizerError}
-    kind = kinds.get(family, InfrastructureError)
-    return kind(str(message.get("sentence")), cure=str(message.get("cure")), code=str(message.get("code")))
+    return OverLimit(Outcome.MEMORY) if message.get("family") == "memory" else read_error(message)
 
 
 def no_child(problem: OSError) -> InfrastructureError:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scoring.errors import NeucoError
+from scoring.errors import NeucoError, error_document
 from worker import disk
 
 CHILDREN = frozenset({"worker.evaluation.evaluate_child", "worker.fetching.fetch_child"})
@@ -52,7 +52,7 @@ class Voice:
 
     def report(self, error: NeucoError) -> None:
         """Send how the work failed."""
-        self.say(kind="error", family=error.family, sentence=error.sentence, cure=error.cure, code=error.code)
+        self.say(kind="error", **error_document(error))
 
 
 def main() -> int:

@@ -9,24 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.errors import NeucoError, error_document, read_error
 from worker.state.notices import Notices
 
 _REQUESTED = "publish_requested"
 _AWAITED = "publish_awaited"
 _COMPLETED = "publish_completed"
 _FAILED = "publish_failed"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Failed:
-    """The last cycle, if it could not be pushed."""
-
-    generation: int
-    organizer: bool
-    code: str
-    sentence: str
-    cure: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +59,8 @@ class Cycles(Notices):
 
     def publish_awaited(self) -> bool:
         """Tell whether somebody waits for a cycle that has neither been completed nor failed."""
-        failed = self._failed()
-        ended = max(self.completed_publish().generation, 0 if failed is None else failed.generation)
+        failed, _ = self._failed()
+        ended = max(self.completed_publish().generation, failed)
         return int(self.fact(_AWAITED) or 0) > ended
 
     def complete_publish(self, completed: Completed) -> None:
@@ -81,23 +70,17 @@ class Cycles(Notices):
 
     def fail_publish(self, generation: int, error: NeucoError) -> None:
         """Record why a cycle could not be pushed; it is made again."""
-        failed = Failed(
-            generation=generation,
-            organizer=isinstance(error, OrganizerError),
-            code=error.code,
-            sentence=error.sentence,
-            cure=error.cure,
-        )
-        self.set_fact(_FAILED, json.dumps(asdict(failed)))
+        self.set_fact(_FAILED, json.dumps({"generation": generation, "error": error_document(error)}))
 
     def publish_failure(self, generation: int) -> NeucoError | None:
         """Return why the cycle of a generation, or a later one, could not be pushed; None as long as none has failed."""
-        failed = self._failed()
-        if failed is None or failed.generation < generation:
-            return None
-        kind = OrganizerError if failed.organizer else InfrastructureError
-        return kind(failed.sentence, cure=failed.cure, code=failed.code)
+        failed, error = self._failed()
+        return None if failed < generation else error
 
-    def _failed(self) -> Failed | None:
+    def _failed(self) -> tuple[int, NeucoError | None]:
+        """Return the last cycle, if it could not be pushed, and why; else 0."""
         found = self.fact(_FAILED)
-        return None if found is None else Failed(**json.loads(found))
+        if found is None:
+            return 0, None
+        document = json.loads(found)
+        return int(document["generation"]), read_error(document["error"])

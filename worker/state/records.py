@@ -87,6 +87,10 @@ class Tracked:
         """Tell whether it must not be touched yet."""
         return self.not_before is not None and now < self.not_before <= now + LONGEST_WAIT
 
+    def can_go_on(self, now: datetime) -> bool:
+        """Tell whether neither its next try nor a dispute about its facts is waited for; other holds end by themselves once fixed."""
+        return not self.waits(now) and not self.disputed
+
 
 @dataclass(frozen=True, kw_only=True)
 class Owed:

@@ -19,7 +19,8 @@ from worker.fetching.act import FetchFile
 from worker.fetching.again import FetchAgain
 from worker.intake.calls import Call
 from worker.runtime import Act, UnrecordedAct
-from worker.states import TRANSITIONS, State
+from worker.state import State
+from worker.state.states import TRANSITIONS
 
 ENOUGH = 5  # waiting submissions; no more than two are fetched ahead
 BAD = b"id,0,1\nimg_000,1,2\n"

@@ -16,8 +16,8 @@ import pytest
 from tests.worker.killing import Nursery
 from tests.worker.stage import WARM_CACHE, Stage, clean_environment, embeddings
 from worker.fairness import receipts
-from worker.fairness.public import PublicRepository
 from worker.fairness.verify import Truth, verdicts
+from worker.fairness.verify.public import PublicRepository
 
 REVEAL = "reveal/dev/reveal.json"
 Change = Callable[[Any], Any]

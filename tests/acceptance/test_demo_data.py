@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from worker.demo import data, methods
-from worker.demo.entries import BROKEN, PHASES, PIXELS
-from worker.resources import shipped
+from worker.organizer.demo import data, methods
+from worker.organizer.demo.entries import BROKEN, PHASES, PIXELS
+from worker.organizer.resources import shipped
 
 
 def test_digits_are_scikit_learns() -> None:

@@ -18,8 +18,8 @@ import yaml
 
 from tests.acceptance.installation import copy_checkout
 from tests.acceptance.service_manager import PLACES, ServiceManager
+from worker.organizer.scaffold import set_value
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
-from worker.scaffold import set_value
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "deploy" / "README.md"

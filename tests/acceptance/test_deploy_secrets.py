@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import OrganizerError
-from worker.adoption import adopt
-from worker.archiving import FORMAT, MANIFEST, read_backup
-from worker.configuration import load
-from worker.secrets import read_challenge_secret
+from worker.challenge.configuration import load
+from worker.challenge.secrets import read_challenge_secret
+from worker.organizer.archiving import FORMAT, MANIFEST, read_backup
+from worker.organizer.service_install import adopt
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "challenge.yaml"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import OrganizerError
-from worker.configuration import load
+from worker.challenge.configuration import load
+from worker.organizer.scaffold import set_value
+from worker.organizer.unit import Instance, instance_of, main, open_places, places, view
 from worker.runtime.cgroup import DELEGATED
-from worker.scaffold import set_value
-from worker.unit import Instance, instance_of, main, open_places, places, view
 
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"

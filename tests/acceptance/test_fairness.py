@@ -18,9 +18,9 @@ from tests.acceptance.fair_challenge import REVEAL, Fair, public_copy
 from tests.worker.killing import Nursery
 from tests.worker.stage import WARM_CACHE, Stage, clean_environment, embeddings, git
 from worker.fairness import receipts
-from worker.fairness.public import opened, read_folder
-from worker.fairness.recompute import submission_verdicts
 from worker.fairness.verify import GROWING, Truth, verdicts
+from worker.fairness.verify.public import opened, read_folder
+from worker.fairness.verify.recompute import submission_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness")
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, to, with_file
 from tests.worker.stage import clean_environment, embeddings
 from worker.fairness import receipts
-from worker.fairness.public import opened, read_folder
-from worker.fairness.recompute import submission_verdicts
 from worker.fairness.verify import GROWING, Truth, receipt_verdicts, verdicts
+from worker.fairness.verify.public import opened, read_folder
+from worker.fairness.verify.recompute import submission_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.worker.stage import Stage, embeddings
 from worker.cli import guarded
 from worker.sandbox import ManualClock
-from worker.states import State
+from worker.state import State
 
 
 def cells_of(stage: Stage) -> dict[tuple[str, str, str], dict[str, Any]]:

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from scoring.errors import OrganizerError
 from tests.worker.doctor_faults import PHASES, label_rows, public_ids, write_healthy
 from tests.worker.stage import ROOT, clean_environment
-from worker.demo.files import csv_of
-from worker.rehearsal.entries import covering, pooled_means, read_features
-from worker.rehearsal.verdict import PhaseReport, Played, Rehearsal
+from worker.organizer.demo.files import csv_of
+from worker.organizer.rehearsal.entries import covering, pooled_means, read_features
+from worker.organizer.rehearsal.verdict import PhaseReport, Played, Rehearsal
 
 DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3
 

@@ -16,7 +16,7 @@ import pytest
 from tests.acceptance.two_worlds import LEFT, RIGHT, WorldPlay, differences, look, opened
 from tests.scoring.reading_tables import as_npz, as_parquet, zipped
 from tests.worker.stage import DIM, IDS, ROWS, embeddings
-from worker.states import State
+from worker.state import State
 
 Kind = Callable[[WorldPlay], int]
 

@@ -21,9 +21,9 @@ from scoring.errors import ParticipantError
 from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differences, look, opened
 from tests.worker.gate import hanging
 from tests.worker.stage import embeddings
-from worker import answers
+from worker.evaluation import answers
 from worker.runtime.cgroup import Delegation
-from worker.states import State
+from worker.state import State
 
 
 def reach(play: WorldPlay, stage: str) -> None:
@@ -158,7 +158,7 @@ def leak_a_task_name(patch: pytest.MonkeyPatch, world: World) -> None:
         answer = honest(error)
         return replace(answer, stderr=f"{answer.stderr} (at {min(world.tasks['dev'])})")
 
-    patch.setattr("worker.answers.failed", failed)
+    patch.setattr("worker.evaluation.answers.failed", failed)
 
 
 def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
@@ -183,7 +183,7 @@ def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
 
 def leak_the_time(patch: pytest.MonkeyPatch, world: World) -> None:
     """Answers leave when they are ready."""
-    patch.setattr("worker.answers.release_at", lambda now, **_: now)
+    patch.setattr("worker.evaluation.answers.release_at", lambda now, **_: now)
 
 
 def leak_the_number_of_tasks(patch: pytest.MonkeyPatch, world: World) -> None:
@@ -193,7 +193,7 @@ def leak_the_number_of_tasks(patch: pytest.MonkeyPatch, world: World) -> None:
     def finished(q_mean: float, *, notes: tuple[str, ...], **options: Any) -> answers.Answer:
         return honest(q_mean, notes=(*notes, f"Scored on {len(world.tasks['dev'])} tasks."), **options)
 
-    patch.setattr("worker.answers.finished", finished)
+    patch.setattr("worker.evaluation.answers.finished", finished)
 
 
 def leak_digits(patch: pytest.MonkeyPatch, world: World) -> None:
@@ -213,7 +213,7 @@ def leak_digits(patch: pytest.MonkeyPatch, world: World) -> None:
 
 def leak_the_next_beginning(patch: pytest.MonkeyPatch, world: World) -> None:
     """A team's next file begins as soon as the one before is done."""
-    patch.setattr("worker.answers.unreleased", lambda *_, **__: frozenset())
+    patch.setattr("worker.evaluation.answers.unreleased", lambda *_, **__: frozenset())
 
 
 def beginnings(play: WorldPlay) -> list[int]:

@@ -45,9 +45,9 @@ def test_packages_come_from_the_wheel(installation: Installation, tmp_path: Path
 def test_shipped_files_are_found(installation: Installation, tmp_path: Path) -> None:
     """Configuration, templates and demo data are inside the installed package."""
     code = """
-from worker.demo import data
-from worker.resources import shipped
-from worker.configuration import load
+from worker.organizer.demo import data
+from worker.organizer.resources import shipped
+from worker.challenge.configuration import load
 for name in ("config/challenge.yaml", "config/bundle/challenge_config.yaml.j2", "config/demo", "deploy"):
     print(shipped(name))
 print(sorted(load(shipped("config/challenge.yaml")).phases), [len(phase.ids) for phase in data.load()])

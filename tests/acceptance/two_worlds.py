@@ -24,12 +24,12 @@ from leaderboard import Board, PhaseSite, Private, Standing
 from leaderboard.ranking import from_json
 from leaderboard.rendering import render
 from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
+from worker.challenge.configuration import load
 from worker.challenge.files import rules_of
-from worker.configuration import load
 from worker.fairness import commitments, receipts
 from worker.publishing.boards import make_site
 from worker.sandbox import ManualClock
-from worker.states import ACTIVE
+from worker.state import ACTIVE
 
 GRID_S = 30
 FOLD_COST_S = 0.25  # how long a fold of a task takes on the worlds' clock: scoring tells the number of tasks by its time

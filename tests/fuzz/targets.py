@@ -30,8 +30,9 @@ from leaderboard.rendering.readme import update_readme
 from leaderboard.rendering.shown import shown_phases
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.inputs.submission import read_submission
-from worker import configuration, evalai_records
-from worker.evalai_errors import failure, parse
+from worker.challenge import configuration
+from worker.evalai import records as evalai_records
+from worker.evalai.errors import failure, parse
 
 IDS = tuple(f"s{number:03d}" for number in range(12))
 DIM = 4

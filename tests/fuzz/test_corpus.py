@@ -28,7 +28,7 @@ def test_the_corpus_keeps_every_law(name: str) -> None:
 
 def test_the_targets_notice_a_broken_law() -> None:
     """A text that no database column holds is noticed: the laws can fail."""
-    from worker.evalai_records import Message
+    from worker.evalai import Message
 
     bad = Message(submission_pk=2**70, phase_pk=None, challenge_pk=None, receipt_handle="r")
     from tests.fuzz.targets import check_storable

@@ -22,7 +22,7 @@ from scoring.errors import Cancelled
 from scoring.protocol import Recipe
 from tests.scoring.units import make_unit
 from worker.sandbox import ManualClock
-from worker.states import State
+from worker.state import State
 
 ray = pytest.importorskip("ray", reason="ray is an extra, and this platform has no package of it")
 

@@ -20,7 +20,7 @@ from scoring.errors import Cancelled, OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.units import make_unit
 from worker.sandbox import ManualClock
-from worker.states import State
+from worker.state import State
 
 SHAPES = [  # samples, dimension, batch size, epochs
     (72, 3, 64, 20),

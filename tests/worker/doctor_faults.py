@@ -26,10 +26,10 @@ import yaml
 
 from leaderboard.rendering import BEGIN, END
 from tests.worker.stage import ROOT, clean_environment, git, merged
-from worker.bundle import LEADERBOARD
-from worker.configuration import load
-from worker.doctor import Level, Report, examine
+from worker.challenge.configuration import load
 from worker.fairness.recording import record_phases
+from worker.organizer.bundle import LEADERBOARD
+from worker.organizer.doctor import Level, Report, examine
 from worker.runtime.limits import GIGABYTE
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings

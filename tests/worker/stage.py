@@ -28,17 +28,16 @@ import psutil
 import yaml
 
 from scoring.scorecard import Scorecard
+from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
-from worker.configuration import load
 from worker.daemon import Worker, make_client
 from worker.evaluation import evaluate_child
 from worker.evaluation.evaluate_child import order_for
-from worker.office import opened
-from worker.rescoring import carry_out, make_plan
+from worker.organizer.rescoring import carry_out, make_plan
+from worker.organizer.session import open_session
 from worker.runtime import Job
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
-from worker.state import Store, Tracked
-from worker.states import ACTIVE, State
+from worker.state import ACTIVE, State, Store, Tracked
 
 if TYPE_CHECKING:
     from tests.worker.killing import Nursery
@@ -274,8 +273,8 @@ class Stage:
 
     def rescore(self, phase: str = "dev") -> int:
         """Do what ``challenge rescore --yes`` does, beside the worker; return how many answers changed."""
-        with opened(self.path) as office:
-            return carry_out(office, make_plan(office, office.phase(phase)))
+        with open_session(self.path) as session:
+            return carry_out(session, make_plan(session, session.phase(phase)))
 
     @contextmanager
     def play(self, **options: Any) -> Iterator[Play]:

@@ -18,11 +18,11 @@ import structlog
 from scoring.errors import InfrastructureError
 from tests.worker.gate import push_under_way
 from tests.worker.stage import Play, Stage, embeddings, git
-from worker.board_by_hand import freeze, thaw
 from worker.daemon.logs import REDACTED, Redactor
-from worker.fairness.reveal import reveal
-from worker.office import opened
-from worker.states import State
+from worker.organizer.board_by_hand import freeze, thaw
+from worker.organizer.reveal import reveal
+from worker.organizer.session import open_session
+from worker.state import State
 
 
 class Hook:
@@ -283,11 +283,11 @@ def test_a_commit_says_what_it_changes(stage: Stage, play: Play) -> None:
         play.clock.advance(1001)
         play.drive()
     for decide in (freeze, thaw, freeze):
-        with opened(stage.path) as office:
-            decide(replace(office, now=play.clock.now()), "dev")
+        with open_session(stage.path) as session:
+            decide(replace(session, now=play.clock.now()), "dev")
         play.drive()
-    with opened(stage.path) as office:
-        reveal(replace(office, clock=play.clock.now), ["dev"], labels=True)
+    with open_session(stage.path) as session:
+        reveal(replace(session, clock=play.clock.now), ["dev"], labels=True)
     play.drive()
     assert messages(stage) == [
         "Publish commitment 1",

@@ -12,10 +12,10 @@ import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.stage import NEW, Play, Stage, embeddings
-from worker.configuration import load
+from worker.challenge.configuration import load
 from worker.intake.running import SetRunning, next_to_run
 from worker.runtime import NotDue
-from worker.states import State
+from worker.state import State
 
 
 def widen(play: Play, at_once: int) -> None:

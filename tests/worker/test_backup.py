@@ -16,12 +16,12 @@ import yaml
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.inputs.documents import read_yaml
 from tests.worker.stage import Play, Stage, embeddings, git
-from worker.archiving import read_backup, write_backup
+from worker.challenge.configuration import load
 from worker.cli import guarded
-from worker.configuration import load
-from worker.doctor import Level, examine
 from worker.fairness import receipts
-from worker.office import opened
+from worker.organizer.archiving import read_backup, write_backup
+from worker.organizer.doctor import Level, examine
+from worker.organizer.session import open_session
 from worker.state import schema
 
 KEY = "git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPublicKeyOfAnExample\n"
@@ -32,8 +32,8 @@ def test_the_pinned_host_keys_come_along(stage: Stage, tmp_path: Path) -> None:
     (stage.folder / "hosts").write_text(KEY)
     stage.configure({"leaderboard": {"known_hosts": "file:hosts"}})
     archive = tmp_path / "backup.tar.gz"
-    with opened(stage.path) as office:
-        write_backup(office, stage.path, archive)
+    with open_session(stage.path) as session:
+        write_backup(session, stage.path, archive)
     restored = load(read_backup(archive, tmp_path / "elsewhere"))
     reference = restored.leaderboard.known_hosts
     assert reference is not None
@@ -73,8 +73,8 @@ def test_comments_of_the_configuration_come_back(stage: Stage, tmp_path: Path, f
     text = text.replace("dev_split", "dev_split # as at EvalAI\n")
     stage.path.write_text(text + "# The end.\n")
     archive = tmp_path / "backup.tar.gz"
-    with opened(stage.path) as office:
-        write_backup(office, stage.path, archive)
+    with open_session(stage.path) as session:
+        write_backup(session, stage.path, archive)
     restored = read_backup(archive, tmp_path / "elsewhere")
     comments = [line.partition("#")[2] for line in restored.read_text().splitlines() if "#" in line]
     assert comments == [" Ours since 2025.", " as at EvalAI", " The end."]
@@ -117,8 +117,8 @@ def test_no_backup_is_made_of_a_damaged_database(stage: Stage, tmp_path: Path) -
         file.write(b"\x0d\xff" * 4096)
     archive = tmp_path / "backup.tar.gz"
     archive.write_bytes(b"older")
-    with opened(stage.path) as office, pytest.raises(InfrastructureError) as told:
-        write_backup(office, stage.path, archive, replace=True)
+    with open_session(stage.path) as session, pytest.raises(InfrastructureError) as told:
+        write_backup(session, stage.path, archive, replace=True)
     assert told.value.code == "state.damaged"
     assert [path.name for path in tmp_path.glob("backup*")] == ["backup.tar.gz"]
     assert archive.read_bytes() == b"older"
@@ -127,16 +127,16 @@ def test_no_backup_is_made_of_a_damaged_database(stage: Stage, tmp_path: Path) -
 def test_host_keys_that_are_gone_are_told(stage: Stage, tmp_path: Path) -> None:
     """A backup that would lack them is none."""
     stage.configure({"leaderboard": {"known_hosts": "file:hosts"}})
-    with opened(stage.path) as office, pytest.raises(OrganizerError) as told:
-        write_backup(office, stage.path, tmp_path / "backup.tar.gz")
+    with open_session(stage.path) as session, pytest.raises(OrganizerError) as told:
+        write_backup(session, stage.path, tmp_path / "backup.tar.gz")
     assert told.value.code == "secret.missing"
     assert list(tmp_path.glob("backup*")) == []
 
 
 def test_a_challenge_without_pinned_keys_has_none_afterwards(stage: Stage, tmp_path: Path) -> None:
     """Nothing is made up."""
-    with opened(stage.path) as office:
-        write_backup(office, stage.path, tmp_path / "backup.tar.gz")
+    with open_session(stage.path) as session:
+        write_backup(session, stage.path, tmp_path / "backup.tar.gz")
     folder = tmp_path / "elsewhere"
     assert load(read_backup(tmp_path / "backup.tar.gz", folder)).leaderboard.known_hosts is None
     assert not (folder / "known_hosts").exists()
@@ -151,8 +151,8 @@ def test_a_restored_worker_goes_on_from_what_was_published(stage: Stage, tmp_pat
         play.drive()
         play.clock.advance(1001)
         play.drive()
-        with opened(stage.path) as office:
-            write_backup(replace(office, now=play.clock.now()), stage.path, archive)
+        with open_session(stage.path) as session:
+            write_backup(replace(session, now=play.clock.now()), stage.path, archive)
         play.clock.advance(10)
         lost = stage.submit("B", embeddings(2))
         play.drive()

@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from scoring.errors import OrganizerError
-from worker import bundle, scaffold
-from worker.bundle_check import bundle_faults, pages_to_fill_in
-from worker.commands.init import init
-from worker.configuration import Configuration, load
-from worker.web_address import EXAMPLE_REPOSITORY, web_address
+from worker.challenge.configuration import Configuration, load
+from worker.cli.init import init
+from worker.organizer import bundle, scaffold
+from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in
+from worker.organizer.web_address import EXAMPLE_REPOSITORY, web_address
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.worker.stage import NEW, Play, Stage, embeddings
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
-from worker.states import Errand, State
+from worker.state import Errand, State
 
 
 def calls(stage: Stage, since: int = 0) -> list[JournalEntry]:

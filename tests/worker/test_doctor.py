@@ -20,10 +20,10 @@ import requests
 
 from tests.worker.doctor_faults import FAULTS, SECRET_LABEL, SHADES, Clinic, Fault, public_ids, write_healthy
 from tests.worker.stage import ROOT, clean_environment, git
-from worker.doctor import CHECKS, Level
+from worker.organizer.doctor import CHECKS, Level
+from worker.organizer.unit import instance_of, open_places
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, ManualClock
-from worker.unit import instance_of, open_places
 
 FINDINGS = (Level.WARN, Level.FAIL)
 LEAST_CHECKS = 30

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker import evalai_records as records
 from worker.evalai import (
     Client,
     LinkExpired,
@@ -29,9 +28,10 @@ from worker.evalai import (
     TokenRefused,
     Unintelligible,
     Unreachable,
+    records,
     token_expiry,
 )
-from worker.evalai_errors import failure
+from worker.evalai.errors import failure
 from worker.sandbox import (
     Fault,
     FaultPlan,

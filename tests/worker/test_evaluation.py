@@ -18,15 +18,15 @@ import pytest
 from scoring.errors import OrganizerError
 from tests.worker.gate import hanging
 from tests.worker.stage import LIMIT_S, NEW, Play, Stage, embeddings
+from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
-from worker.configuration import load
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
 from worker.runtime.cgroup import Delegation
 from worker.runtime.child_acts import ChildAct
 from worker.runtime.children import Child
 from worker.runtime.limits import GIGABYTE
-from worker.states import Attempt, State
+from worker.state import Attempt, State
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
 

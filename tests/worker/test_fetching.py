@@ -17,7 +17,7 @@ from worker.fetching.stage import Fetching
 from worker.intake.facts import take_message
 from worker.runtime.runner import LOOK_S
 from worker.sandbox import Fault, FaultPlan
-from worker.states import Errand, State
+from worker.state import Errand, State
 
 
 def test_a_failed_download_is_tried_again(stage: Stage, play: Play) -> None:

@@ -28,7 +28,7 @@ from worker.daemon.health import Health, HealthServer
 from worker.daemon.start import utc_now
 from worker.daemon.watchdog import Watchdog
 from worker.sandbox import ManualClock
-from worker.states import State
+from worker.state import State
 
 MEGABYTE = 1_000_000
 SIZE = 12 * MEGABYTE

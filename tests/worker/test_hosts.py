@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from tests.worker.stage import Play, Stage, embeddings, git
-from worker.fairness.public import opened as opened_repository
-from worker.fairness.reveal import reveal
 from worker.fairness.verify import GROWING, Truth, verdicts
-from worker.office import opened
+from worker.fairness.verify.public import opened as opened_repository
+from worker.organizer.reveal import reveal
+from worker.organizer.session import open_session
 
 BASELINE = "Baseline random embeddings"
 
@@ -45,8 +45,8 @@ def lies(stage: Stage) -> list[str]:
 
 def revealed(stage: Stage, play: Play) -> None:
     """Reveal phase dev and push."""
-    with opened(stage.path) as office:
-        reveal(replace(office, clock=play.clock.now), ["dev"], labels=True)
+    with open_session(stage.path) as session:
+        reveal(replace(session, clock=play.clock.now), ["dev"], labels=True)
     play.drive()
 
 

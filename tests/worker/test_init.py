@@ -17,11 +17,11 @@ from pydantic import BaseModel
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.tasks import load_tasks
-from worker import scaffold
-from worker.commands.init import init
-from worker.configuration import Configuration, Phase, load
-from worker.resources import shipped
-from worker.secrets import read_challenge_secret
+from worker.challenge.configuration import Configuration, Phase, load
+from worker.challenge.secrets import read_challenge_secret
+from worker.cli.init import init
+from worker.organizer import scaffold
+from worker.organizer.resources import shipped
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 CODENAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,9}", fullmatch=True) | st.sampled_from(

@@ -11,9 +11,8 @@ from tests.worker.gate import Gate
 from tests.worker.stage import Play, Stage, embeddings
 from worker.evalai import Message
 from worker.intake.facts import take_message
-from worker.sandbox import QueueFaults
-from worker.sandbox.faults import FaultPlan
-from worker.states import Errand, State
+from worker.sandbox import FaultPlan, QueueFaults
+from worker.state import Errand, State
 
 BAD = b"id,0,1\nimg_000,1,2\n"
 

@@ -12,8 +12,7 @@ import pytest
 
 from worker.evalai import Submission
 from worker.intake import facts
-from worker.state import Store, Tracked
-from worker.states import State
+from worker.state import State, Store, Tracked
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PHASES = {7: "dev", 8: "eval"}

@@ -17,8 +17,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.state import Store, migrations
-from worker.states import State
+from worker.state import State, Store, migrations
 
 ROOT = Path(__file__).parents[2]
 DUMPS = Path(__file__).parent / "state"

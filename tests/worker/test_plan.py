@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from tests.worker.stage import ROOT, clean_environment
-from worker.planning import Load, Pace, make_plan, simulate
+from worker.organizer.planning import Load, Pace, make_plan, simulate
 
 LOAD = Load(
     submissions=400,

@@ -15,8 +15,7 @@ import sqlalchemy as sa
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.scorecard import TaskScore
 from tests.worker.postgres_server import Server, binaries, server
-from worker.state import Deposed, Store, leader_lock, lock, servers
-from worker.states import Attempt, Errand, Outcome, State
+from worker.state import Attempt, Deposed, Errand, Outcome, State, Store, leader_lock, lock, servers
 
 pytestmark = [
     pytest.mark.xdist_group("postgres"),  # one server

@@ -20,10 +20,9 @@ from tests.worker.killing import Nursery
 from tests.worker.postgres_server import Server, binaries, server
 from tests.worker.stage import LIMIT_S, NEW, ROOT, Stage, clean_environment, embeddings
 from tests.worker.test_running import descendants
-from worker.configuration import load
+from worker.challenge.configuration import load
 from worker.sandbox import ManualClock
-from worker.state import LOG_UNSEEN, RESTORED, Deposed, Store
-from worker.states import Outcome, State
+from worker.state import LOG_UNSEEN, RESTORED, Deposed, Outcome, State, Store
 
 pytestmark = [
     pytest.mark.xdist_group("postgres"),  # one server

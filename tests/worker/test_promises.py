@@ -14,14 +14,14 @@ import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.stage import Play, Stage, embeddings, git
+from worker.challenge.configuration import load
 from worker.challenge.files import read_phases, read_secret
-from worker.configuration import load
 from worker.fairness import commitments
-from worker.fairness.public import opened as opened_repository
-from worker.fairness.reveal import reveal
 from worker.fairness.verify import GROWING, Truth, receipt_verdicts, verdicts
-from worker.office import opened
-from worker.rescoring import carry_out, make_plan
+from worker.fairness.verify.public import opened as opened_repository
+from worker.organizer.rescoring import carry_out, make_plan
+from worker.organizer.reveal import reveal
+from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 
 POLL_S = 2  # `evalai.poll_every` of the stage
@@ -53,8 +53,8 @@ def test_clocks_that_disagree_make_nobody_a_liar(stage: Stage, play: Play) -> No
     stage.submit("B", embeddings(1))
     play.drive()
     stage.add_task("late__regr", seed=1)
-    with opened(stage.path) as office:
-        ahead = replace(office, clock=lambda: play.clock.now() + timedelta(seconds=SET_BACK_S / 2))
+    with open_session(stage.path) as session:
+        ahead = replace(session, clock=lambda: play.clock.now() + timedelta(seconds=SET_BACK_S / 2))
         assert carry_out(ahead, make_plan(ahead, ahead.phase("dev"))) == 2
     play.drive()
     stage.submit("C", embeddings(0))
@@ -212,8 +212,8 @@ def test_a_reveal_that_cannot_be_leaves_nothing(stage: Stage, play: Play) -> Non
     stage.submit("A", embeddings(0))
     play.drive()
     (stage.folder / "challenge.secret").write_text("6b" * 32)
-    with opened(stage.path) as office, pytest.raises(OrganizerError) as error:
-        reveal(office, ["dev", "eval"], labels=True)
+    with open_session(stage.path) as session, pytest.raises(OrganizerError) as error:
+        reveal(session, ["dev", "eval"], labels=True)
     assert error.value.code == "secret.changed"
     with play.store.read() as tx:
         assert (tx.batches(), tx.reveals()) == ([], {})

@@ -18,16 +18,16 @@ import pytest
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.stage import Play, Stage, embeddings, git
 from tests.worker.test_promises import lies
-from worker.archiving import write_backup
-from worker.board_by_hand import freeze
+from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
 from worker.challenge.records import PhaseRecord, unpack
 from worker.challenge.setups import read_record
-from worker.configuration import load
-from worker.fairness.reveal import reveal
-from worker.office import opened
+from worker.organizer.archiving import write_backup
+from worker.organizer.board_by_hand import freeze
+from worker.organizer.reveal import reveal
+from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
-from worker.states import State
+from worker.state import State
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ def test_a_reveal_needs_no_label_files(stage: Stage, play: Play) -> None:
     play.drive()
     shutil.rmtree(stage.folder / "tasks")
     (stage.folder / "ids.txt").write_text("nothing\n")
-    with opened(stage.path) as office:
-        assert reveal(office, ["dev"], labels=True) == ["dev"]
+    with open_session(stage.path) as session:
+        assert reveal(session, ["dev"], labels=True) == ["dev"]
     play.drive()
     shown = git(stage.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
     assert "reveal/dev/labels/alpha__regr.csv" in shown
@@ -161,8 +161,8 @@ def test_a_scored_phase_is_backed_up_and_committed_to_without_its_files(stage: S
     shutil.rmtree(stage.folder / "tasks" / "dev")
     assert stage.command("challenge", "commit").returncode == 0
     archive = stage.folder / "backup.tar.gz"
-    with opened(stage.path) as office:
-        write_backup(office, stage.path, archive)
+    with open_session(stage.path) as session:
+        write_backup(session, stage.path, archive)
         with tarfile.open(archive) as tar:
             names = tar.getnames()
         assert "tasks/eval" in names
@@ -232,8 +232,8 @@ def test_a_frozen_phase_keeps_its_rules(stage: Stage, play: Play) -> None:
     """Its board is told by them until it is thawed, awards too, whatever the configuration says."""
     stage.submit("A", embeddings(1))
     play.drive()
-    with opened(stage.path) as office:
-        freeze(office, "dev")
+    with open_session(stage.path) as session:
+        freeze(session, "dev")
     stage.configure({"leaderboard": {"decimals": 0}})
     assert "dev: nothing to do. The board of dev is frozen" in rules(stage)
     assert recorded(play).rules.decimals == 3
@@ -248,8 +248,8 @@ def test_an_answer_with_fewer_decimals_stays_true(stage: Stage) -> None:
         play.drive()
         stage.configure({"leaderboard": {"decimals": 3}})
         rules(stage)
-        with opened(stage.path) as office:
-            reveal(office, ["dev"], labels=True)
+        with open_session(stage.path) as session:
+            reveal(session, ["dev"], labels=True)
         play.drive()
     told = stage.stdout(pk)
     assert told["q_mean"] == round(told["q_mean"])
@@ -323,8 +323,8 @@ def test_a_phase_that_waits_is_told_of_until_it_is_frozen(stage: Stage, play: Pl
     shutil.rmtree(stage.folder / "tasks" / "dev")
     play.start()
     assert play.alerts() == {"phase.not_recorded"}
-    with opened(stage.path) as office:
-        freeze(office, "dev")
+    with open_session(stage.path) as session:
+        freeze(session, "dev")
     play.reload()
     assert play.alerts() == set()
 

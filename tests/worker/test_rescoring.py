@@ -13,11 +13,10 @@ from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.gate import Gate
 from tests.worker.stage import NEW, Play, Stage, embeddings
 from worker.fetching.housekeeping import worth_compressing
-from worker.office import opened
-from worker.rescoring import carry_out, make_plan
+from worker.organizer.rescoring import carry_out, make_plan
+from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
-from worker.state import leader_lock
-from worker.states import State
+from worker.state import State, leader_lock
 
 
 def huge() -> bytes:
@@ -121,8 +120,8 @@ def test_what_is_answered_while_a_rescore_goes_on_is_rescored_too(stage: Stage, 
             assert play.state(late[0]) is State.PUBLISHED
 
     stage.add_task("late__regr", seed=2)
-    with opened(stage.path) as office:
-        assert carry_out(office, make_plan(office, office.phase("dev")), progress=meanwhile) == 2
+    with open_session(stage.path) as session:
+        assert carry_out(session, make_plan(session, session.phase("dev")), progress=meanwhile) == 2
     play.drive()
     shown = {row["team"]: row["q_mean"] for row in stage.boards()}
     assert shown == {team: stage.stdout(pk)["q_mean"] for team, pk in (("A", first), ("B", late[0]))}
@@ -134,11 +133,11 @@ def rescored(stage: Stage, play: Play) -> int:
     configuration = play.worker.context.configuration
     with (
         closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock,
-        opened(stage.path) as office,
+        open_session(stage.path) as session,
     ):
         assert lock.take()
-        plan = make_plan(office, office.phase("dev"))
-        return carry_out(office, plan, tell=lambda _: play.drive(lambda: not wanted(play, open_only=True)))
+        plan = make_plan(session, session.phase("dev"))
+        return carry_out(session, plan, tell=lambda _: play.drive(lambda: not wanted(play, open_only=True)))
 
 
 def wanted(play: Play, *, open_only: bool = False) -> list[int]:

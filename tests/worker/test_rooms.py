@@ -1,15 +1,19 @@
-"""The rooms of the worker: their arrows go one way, and their code reads in one piece."""
+"""The rooms of the worker: their arrows go one way, each says what others may use, and their code reads in one piece."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 WORKER = Path(__file__).parents[2] / "worker"
 ORDER = (
+    "cli",
+    "organizer",
     "daemon",
     "intake",
     "fetching",
@@ -17,10 +21,13 @@ ORDER = (
     "publishing",
     "fairness",
     "challenge",
+    "evalai",
     "runtime",
     "state",
 )
 """From top to bottom: a room imports rooms below it alone."""
+BESIDE = "sandbox"  # an EvalAI of our own: it knows no other room, and practice alone knows it
+PRACTICE = {"cli", "organizer"}
 PIPELINE = ("daemon", "intake", "fetching", "evaluation", "publishing", "challenge", "runtime")
 SCREEN = 60  # lines of a function
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -33,13 +40,16 @@ def modules(room: str) -> list[Path]:
     return found
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
-    """Yield what a module imports, wherever in it."""
-    for node in ast.walk(tree):
+@cache
+def imported(path: Path) -> tuple[tuple[str, ...], ...]:
+    """Return what a module imports from worker, wherever in it, as parts of a dotted name."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            found += [(*node.module.split("."), name.name) for name in node.names]
         elif isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            found += [tuple(name.name.split(".")) for name in node.names]
+    return tuple(parts for parts in found if parts[0] == "worker")
 
 
 def nested(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
@@ -59,17 +69,54 @@ def nested(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef 
                 )
 
 
-@pytest.mark.parametrize("room", ORDER)
+def test_every_module_has_its_room() -> None:
+    """What ``ls worker/`` shows is the pipeline."""
+    assert {path.name for path in WORKER.glob("*.py")} == {"__init__.py"}
+    assert {path.parent.name for path in WORKER.glob("*/*.py")} == {*ORDER, BESIDE}
+
+
+@pytest.mark.parametrize("room", [*ORDER, BESIDE])
 def test_a_room_imports_rooms_below_it_alone(room: str) -> None:
     """Arrows go down the list, so nobody has to read upward to understand a room."""
-    above = ORDER[: ORDER.index(room)]
+    allowed = {room, *(ORDER[ORDER.index(room) :] if room in ORDER else ())}
+    allowed |= {BESIDE} if room in PRACTICE else set()
     upward = [
-        f"{path.relative_to(WORKER)} imports {name}"
+        f"{path.relative_to(WORKER)} imports {'.'.join(parts)}"
         for path in modules(room)
-        for name in imported(ast.parse(path.read_text()))
-        if name.split(".")[0] == "worker" and name.split(".")[1] in above
+        for parts in imported(path)
+        if parts[1] not in allowed
     ]
     assert not upward
+
+
+@pytest.mark.parametrize("room", [*ORDER, BESIDE])
+def test_others_import_only_what_a_room_names(room: str) -> None:
+    """What a package's ``__all__`` lacks is its own business, also inside a larger one."""
+    past = []
+    for path in modules(room):
+        home = path.relative_to(WORKER.parent).parts[:-1]
+        for parts in imported(path):
+            for depth in range(2, len(parts)):
+                package = parts[:depth]
+                if home[:depth] == package or not WORKER.parent.joinpath(*package).is_dir():
+                    continue
+                if parts[depth] not in importlib.import_module(".".join(package)).__all__:
+                    past.append(f"{path.relative_to(WORKER)} imports {'.'.join(parts)}")
+    assert not past
+
+
+@pytest.mark.parametrize("room", [*ORDER, BESIDE])
+def test_a_room_says_what_it_is_for_and_offers_what_it_names(room: str) -> None:
+    """Every name in ``__all__`` is there, as a name or as a module, and once."""
+    for path in (WORKER / room).rglob("__init__.py"):
+        package = importlib.import_module(".".join(path.parent.relative_to(WORKER.parent).parts))
+        assert package.__doc__
+        offered = getattr(package, "__all__", [])
+        assert offered or path.parent != WORKER / room
+        assert len(offered) == len(set(offered))
+        for name in offered:
+            inside = path.parent / name
+            assert inside.with_suffix(".py").is_file() or inside.is_dir() or hasattr(package, name), name
 
 
 @pytest.mark.parametrize("room", PIPELINE)

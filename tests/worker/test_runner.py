@@ -18,8 +18,7 @@ from tests.worker.gate import Gate
 from tests.worker.stage import Play, Stage, embeddings
 from worker.runtime import Act, Runner, UnrecordedAct
 from worker.runtime.runner import LOOK_S
-from worker.state import Store, Transaction
-from worker.states import State
+from worker.state import State, Store, Transaction
 
 LIMIT_S = 60.0  # of real time; reached only when something is wrong
 START = datetime(2026, 1, 1, tzinfo=UTC)

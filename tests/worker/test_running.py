@@ -18,7 +18,7 @@ from worker.daemon import Waiting, health
 from worker.daemon.once import reasons
 from worker.runtime import process_group
 from worker.sandbox import Fault, FaultPlan
-from worker.states import Errand
+from worker.state import Errand
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
 STOP_S = 60  # for a machine with much else to do; what is under way at the end lasts longer than this

@@ -591,7 +591,7 @@ def test_command_serves_until_told_to_stop(tmp_path: Path) -> None:
     config.write_text(
         "challenge: {title: Mine}\nevalai: {challenge: 31, queue: my-queue}\nphases: {dev: {}}\n"
     )
-    script = "import typer; from worker.commands.sandbox import sandbox; typer.run(sandbox)"
+    script = "import typer; from worker.cli.sandbox import sandbox; typer.run(sandbox)"
     arguments = ["--port", "0", "--config", str(config), "--team", "Ü", "--json"]
     child = subprocess.Popen(
         [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, env=os.environ
@@ -613,7 +613,7 @@ def test_command_serves_until_told_to_stop(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [None, "a: [", "- 1\n", "evalai: {challenge: many}\n"])
 def test_command_refuses_a_bad_configuration(tmp_path: Path, text: str | None) -> None:
     """A missing, broken or foreign configuration file is the organizer's error."""
-    from worker.commands.sandbox import sandbox
+    from worker.cli.sandbox import sandbox
 
     config = tmp_path / "challenge.yaml"
     if text is not None:

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, ParticipantError
 from tests.worker.stage import LIMIT_S, Play, Stage, embeddings
-from worker import answers
-from worker.backoff import LONGEST_S, backoff
-from worker.budget import Budget
 from worker.cli import guarded
-from worker.doctor import Level, examine
-from worker.state import Store
-from worker.states import ACTIVE, ANSWERED, COUNTED, TRANSITIONS, Attempt, Errand, Outcome, State
+from worker.evalai import Budget
+from worker.evalai.backoff import LONGEST_S, backoff
+from worker.evaluation import answers
+from worker.organizer.doctor import Level, examine
+from worker.state import ACTIVE, ANSWERED, COUNTED, Attempt, Errand, Outcome, State, Store
+from worker.state.states import TRANSITIONS
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

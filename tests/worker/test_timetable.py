@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from tests.worker.stage import Stage
-from worker.configuration import load
+from worker.challenge.configuration import load
 from worker.daemon.jobs import intervals_s
 from worker.runtime import Job, Timetable
 

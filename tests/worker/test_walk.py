@@ -20,7 +20,7 @@ from tests.worker.stage import NEW, Stage, embeddings
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
 from worker.sandbox import ManualClock, PhaseSettings
-from worker.states import State
+from worker.state import State
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 STOP = re.compile(r"^\d+\. `([\w/]+)\.py:([\w.]+)`( \(in a child\))?\. ", re.MULTILINE)

@@ -3,3 +3,15 @@
 Nothing is imported here: the child that scores reads a record with :mod:`worker.challenge.records` alone, without the configuration and
 the database.
 """
+
+__all__ = [
+    "canonical",
+    "configuration",
+    "context",
+    "differences",
+    "files",
+    "keys",
+    "records",
+    "secrets",
+    "setups",
+]

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 
 from scoring.errors import OrganizerError
 from scoring.randomness import secret_commitment
+from worker.challenge.configuration import Configuration
 from worker.challenge.files import fingerprint, read_phase, rules_of
 from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import has_scores, read_record
-from worker.configuration import Configuration
 from worker.state import Transaction
 
 RESCORE = "neuco-worker challenge rescore"

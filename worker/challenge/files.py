@@ -12,19 +12,19 @@ from scoring.inputs.identifiers import read_ids
 from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import secret_commitment
 from scoring.tasks import load_tasks
+from worker.challenge.configuration import Configuration
 from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord, PhaseRules
+from worker.challenge.secrets import read_challenge_secret
 from worker.challenge.setups import PhaseSetup
-from worker.configuration import Configuration
 from worker.runtime.limits import check_memory
-from worker.secrets import read_challenge_secret
 
 
 def read_secret(configuration: Configuration) -> bytes:
     """Read the challenge's secret.
 
     Raises:
-        OrganizerError: As :func:`worker.secrets.read_challenge_secret`.
+        OrganizerError: As :func:`worker.challenge.secrets.read_challenge_secret`.
     """
     return read_challenge_secret(configuration.path(configuration.challenge.secret))
 

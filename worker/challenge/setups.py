@@ -13,7 +13,7 @@ from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
 from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord, PhaseRules, unpack
-from worker.secrets import read_challenge_secret
+from worker.challenge.secrets import read_challenge_secret
 from worker.state import Store, Transaction
 
 

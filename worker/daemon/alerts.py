@@ -12,12 +12,11 @@ from typing import ClassVar
 import requests
 
 from scoring.errors import InfrastructureError, NeucoError
-from worker.backoff import Retry
-from worker.configuration import Configuration
-from worker.context import Context
+from worker.challenge.configuration import Configuration
+from worker.challenge.context import Context
+from worker.evalai import USER_AGENT, Retry
 from worker.runtime import Act, Runner, UnrecordedAct
 from worker.state import Alert, Transaction
-from worker.user_agent import USER_AGENT
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
 GIVEN_UP_S = 20.0  # in all

@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from scoring.errors import InfrastructureError
-from worker import storage
 from worker.daemon.watchdog import Watchdog
 from worker.daemon.worker import Worker
+from worker.runtime import storage
 from worker.runtime.files import FileStore
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from worker.configuration import Configuration
+from worker.challenge.configuration import Configuration
 from worker.fetching.housekeeping import EVERY
 from worker.intake.hosts import READ_EVERY
-from worker.runtime.timetable import Job
+from worker.runtime import Job
 
 STANDBY_EVERY_S = 3600.0
 

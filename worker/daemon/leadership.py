@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from worker.runtime.files import FileStore
-from worker.state import Transaction
-from worker.states import Errand, Outcome, State
+from worker.state import Errand, Outcome, State, Transaction
 
 STANDBY = "standby:"  # begins the keys of alerts about daemons that stand by
 # Begin the keys of alerts that an earlier version may have left, and that nothing else would end.

@@ -14,15 +14,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from worker.runtime.files import FileStore
-from worker.state import Store
-from worker.states import State
-from worker.status import read_status
+from worker.state import State, Store
+from worker.state.status import read_status
 
 PREFIX = "neuco_worker"
 
 
 class StateCollector(Collector):
-    """Turns a :class:`worker.status.Status` and the attempts into metrics at each scrape.
+    """Turns a :class:`worker.state.status.Status` and the attempts into metrics at each scrape.
 
     Args:
         store: Durable state.

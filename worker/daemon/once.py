@@ -9,14 +9,13 @@ from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import InfrastructureError, NeucoError
-from worker import storage
-from worker.budget import WINDOW
-from worker.configuration import Configuration, load
+from worker.challenge.configuration import Configuration, load
 from worker.daemon.metrics import write_textfile
 from worker.daemon.signals import Signals, Stopped
 from worker.daemon.start import collector, started, utc_now
 from worker.daemon.worker import Waiting, Worker
-from worker.evalai import TokenRefused
+from worker.evalai import WINDOW, TokenRefused
+from worker.runtime import storage
 from worker.state import LeaderLock, leader_lock
 
 # `once` gives up on what waits when nothing has moved for so long: a minute's calls may be used up, and come back one by one.

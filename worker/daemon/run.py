@@ -13,7 +13,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from scoring.errors import NeucoError
-from worker.configuration import Configuration, load
+from worker.challenge.configuration import Configuration, load
 from worker.daemon import logs, memory
 from worker.daemon.health import Health, HealthServer, Reporter
 from worker.daemon.metrics import StandbyCollector, registry

@@ -12,8 +12,8 @@ from typing import Any
 import structlog
 
 from scoring.errors import NeucoError, OrganizerError
-from worker import storage
-from worker.configuration import Configuration, load
+from worker.challenge.configuration import Configuration, load
+from worker.challenge.secrets import read_challenge_secret
 from worker.daemon.health import SILENT_FOR, room
 from worker.daemon.jobs import intervals_s
 from worker.daemon.leadership import STANDBY
@@ -22,9 +22,8 @@ from worker.daemon.watchdog import Watchdog, notify
 from worker.daemon.worker import make_client
 from worker.fairness.canonical import digest
 from worker.publishing import publisher_settings
-from worker.runtime import Job, Timetable
+from worker.runtime import Job, Timetable, storage
 from worker.runtime.files import FileStore
-from worker.secrets import read_challenge_secret
 from worker.state import LeaderLock, Store, Transaction
 
 LOOK_EVERY_S = 3.0  # at the lock

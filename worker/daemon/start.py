@@ -14,7 +14,8 @@ from urllib.parse import unquote, urlsplit
 import structlog
 
 from scoring.errors import NeucoError, OrganizerError
-from worker.configuration import Configuration, load
+from worker.challenge.configuration import Configuration, load
+from worker.challenge.secrets import read_challenge_secret
 from worker.daemon import logs
 from worker.daemon.metrics import StateCollector
 from worker.daemon.signals import Signals
@@ -22,7 +23,6 @@ from worker.daemon.worker import Worker, make_client
 from worker.evalai import token_expiry
 from worker.publishing import publisher_settings
 from worker.runtime.cgroup import delegation
-from worker.secrets import read_challenge_secret
 from worker.state import Deposed, Store
 
 

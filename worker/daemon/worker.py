@@ -13,27 +13,24 @@ from random import Random
 from typing import Any
 
 from scoring.errors import NeucoError
-from worker import storage
-from worker.budget import Budget
+from worker.challenge.configuration import Configuration
+from worker.challenge.context import Context
 from worker.challenge.differences import differences
 from worker.challenge.files import read_secret
-from worker.configuration import Configuration
-from worker.context import Context
 from worker.daemon.alerts import Alerting
 from worker.daemon.jobs import intervals_s
 from worker.daemon.leadership import take_over
-from worker.evalai import Client
+from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation
 from worker.fairness.recording import record_phases
 from worker.fetching.housekeeping import Housekeeping
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
 from worker.publishing import Publishing
-from worker.runtime import Timetable
+from worker.runtime import Timetable, storage
 from worker.runtime.cgroup import Delegation
 from worker.runtime.files import FileStore
-from worker.state import Store
-from worker.states import ACTIVE, State
+from worker.state import ACTIVE, State, Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +68,9 @@ class Worker:
         random: Source of jitter.
         name: This worker's name.
         wake: Called when something slow has finished, possibly from another thread.
-        checkpoint: See :class:`worker.context.Context`.
+        checkpoint: See :class:`worker.challenge.context.Context`.
         fresh_client: See :class:`worker.intake.calls.CallRunner`.
-        cgroup: See :class:`worker.context.Context`.
+        cgroup: See :class:`worker.challenge.context.Context`.
     """
 
     def __init__(

@@ -11,19 +11,18 @@ from typing import Any
 
 from scoring.errors import NeucoError, ParticipantError
 from scoring.scorecard import Scorecard
-from worker import answers
+from worker.challenge.configuration import Configuration
+from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup
-from worker.configuration import Configuration
-from worker.context import Context
+from worker.evaluation import answers
 from worker.evaluation.evaluate_child import order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
 from worker.evaluation.outcomes import READING, STARTING, Ending, blame, give_back
-from worker.runtime.acts import NotDue
+from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Limits
 from worker.runtime.files import FileStore
 from worker.runtime.limits import GIGABYTE, reading_memory
-from worker.state import Tracked, Transaction
-from worker.states import Attempt, Errand, Outcome, State
+from worker.state import Attempt, Errand, Outcome, State, Tracked, Transaction
 
 
 def child_limits(configuration: Configuration) -> Limits:

@@ -18,8 +18,8 @@ from worker.runtime.limits import largest_expanded
 
 if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
     from scoring.inputs.embeddings import Embeddings
+    from worker.challenge.configuration import Configuration
     from worker.challenge.setups import PhaseSetup
-    from worker.configuration import Configuration
 
 RECORD = "record"
 STATM = Path("/proc/self/statm")

@@ -11,8 +11,7 @@ from datetime import datetime
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from worker.runtime.child_acts import Died, OverLimit, Stopped
-from worker.state import Tracked, Transaction
-from worker.states import Outcome, State
+from worker.state import Outcome, State, Tracked, Transaction
 
 CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})
 CRASHES_TO_BLAME = (

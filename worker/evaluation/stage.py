@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from scoring.errors import NeucoError, OrganizerError
+from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup, alert_key
-from worker.context import Context
 from worker.evaluation.act import ScoreSubmission
 from worker.evaluation.outcomes import give_back
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import FileStore
-from worker.state import Tracked
-from worker.states import Attempt, Outcome, State
+from worker.state import Attempt, Outcome, State, Tracked
 
 
 class Evaluation:

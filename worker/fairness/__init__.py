@@ -1,1 +1,3 @@
-"""Fairness that can be checked: commitments at the start, receipts on the way, the reveal at the end, and the verdict on all of it."""
+"""Fairness that can be checked: commitments at the start, receipts on the way, and the verification of all of it."""
+
+__all__ = ["canonical", "commitments", "receipts", "recording", "verify"]

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 
 from scoring.errors import OrganizerError
+from worker.challenge.configuration import Configuration
 from worker.challenge.differences import differences
 from worker.challenge.files import check_limits, read_phase, read_secret, rules_of
 from worker.challenge.setups import (
@@ -21,7 +22,6 @@ from worker.challenge.setups import (
     put_on_record,
     read_record,
 )
-from worker.configuration import Configuration
 from worker.fairness import commitments
 from worker.state import Store, Transaction
 

@@ -11,15 +11,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
-from worker import answers
-from worker.context import Context, seconds
+from worker.challenge.context import Context, seconds
+from worker.evaluation import answers
 from worker.fetching import uploads
-from worker.runtime.acts import NotDue
+from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
 from worker.runtime.files import FileStore
 from worker.runtime.limits import largest_file
-from worker.state import Tracked, Transaction
-from worker.states import Attempt, Errand, Outcome, State
+from worker.state import Attempt, Errand, Outcome, State, Tracked, Transaction
 
 QUIET_S = 30.0  # without a byte
 SETTLES_S = 10.0  # after a message; less where the queue is looked at more often than that

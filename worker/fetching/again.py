@@ -11,10 +11,9 @@ from typing import Any
 
 from scoring.errors import Cancelled, NeucoError, ParticipantError
 from worker.fetching.act import Download
-from worker.runtime.acts import NotDue
+from worker.runtime import NotDue
 from worker.runtime.files import FileStore
-from worker.state import Tracked, Transaction, WantedFile
-from worker.states import COUNTED, State
+from worker.state import COUNTED, State, Tracked, Transaction, WantedFile
 
 MOST_TRIES = 5
 ANOTHER = "EvalAI gives another file now than the one that was scored"

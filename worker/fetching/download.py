@@ -15,10 +15,8 @@ import requests
 import urllib3
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.evalai_errors import LinkExpired
-from worker.evalai_transport import is_loopback
+from worker.evalai import USER_AGENT, LinkExpired, is_loopback
 from worker.runtime.limits import too_large
-from worker.user_agent import USER_AGENT
 
 CHUNK = 1 << 18  # bytes
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from scoring.errors import NeucoError
-from worker.context import Context
-from worker.runtime import Act, Job, Runner
-from worker.runtime.acts import Result
+from worker.challenge.context import Context
+from worker.runtime import Act, Job, Result, Runner
 from worker.runtime.files import FileStore
-from worker.state import Transaction
-from worker.states import ACTIVE
+from worker.state import ACTIVE, Transaction
 
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1")  # gzip, zip and NPZ, Parquet
 EVERY = timedelta(minutes=10)

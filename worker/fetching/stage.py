@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from worker import answers
-from worker.context import Context, seconds
-from worker.fair_queue import next_in_turn
+from worker.challenge.context import Context, seconds
+from worker.evaluation import answers
 from worker.fetching import uploads
 from worker.fetching.act import Download, FetchFile
 from worker.fetching.again import FetchAgain, ended_requests
+from worker.fetching.fair_queue import next_in_turn
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import FileStore
-from worker.state import Transaction
-from worker.states import State
-from worker.storage import below_reserve
+from worker.runtime.storage import below_reserve
+from worker.state import State, Transaction
 
 AHEAD = 1  # files fetched besides those that can be scored at once; more would only fill the disk
 DEADLINE_S = 900.0

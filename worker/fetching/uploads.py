@@ -12,8 +12,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from scoring.errors import ParticipantError
-from worker.state import Tracked, Transaction
-from worker.states import State
+from worker.state import State, Tracked, Transaction
 
 PLACEHOLDER = hashlib.sha256(b"file_content").hexdigest()
 """Hash of what EvalAI stores until the upload is finished."""

@@ -5,4 +5,4 @@ The stage (:class:`Intake`) decides which call is next; each call is an act that
 
 from worker.intake.stage import Intake
 
-__all__ = ["Intake"]
+__all__ = ["Intake", "hosts"]

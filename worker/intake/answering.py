@@ -6,15 +6,14 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
-from worker.answers import Answer, release_at
-from worker.configuration import Phase
-from worker.context import Context
+from worker.challenge.configuration import Phase
+from worker.challenge.context import Context
 from worker.evalai import Client, Rejected, TokenRefused
+from worker.evaluation.answers import Answer, release_at
 from worker.intake import facts
 from worker.intake.calls import Call
 from worker.intake.session import Session
-from worker.state import Owed, Tracked, Transaction
-from worker.states import Errand, State
+from worker.state import Errand, Owed, State, Tracked, Transaction
 
 STUCK_TRIES = 3  # of one answer in vain, before a person is told
 

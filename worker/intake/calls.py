@@ -13,14 +13,11 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.backoff import Retry
-from worker.budget import Budget
-from worker.configuration import Configuration
-from worker.context import Context
-from worker.evalai import Client, Throttled, TokenRefused
+from worker.challenge.configuration import Configuration
+from worker.challenge.context import Context
+from worker.evalai import Budget, Client, Retry, Throttled, TokenRefused
 from worker.intake.session import Session
-from worker.runtime import Act, Runner
-from worker.runtime.acts import Result
+from worker.runtime import Act, Result, Runner
 from worker.state import Transaction
 
 ALL = "all"  # the back-off that holds for every call

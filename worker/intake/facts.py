@@ -12,8 +12,7 @@ from datetime import datetime
 
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
-from worker.state import RESTORED, Tracked, Transaction
-from worker.states import ACTIVE, ANSWERED, COUNTED, Errand, State
+from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, Errand, State, Tracked, Transaction
 
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
 """Statuses that ask for an answer."""

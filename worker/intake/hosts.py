@@ -13,16 +13,13 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
-from worker.connection import Remote
-from worker.context import Context
+from worker.challenge.context import Context
 from worker.evalai import Account, Client, Throttled, TokenRefused
 from worker.intake.calls import Call, CallRunner
+from worker.intake.connection import Remote
 from worker.intake.session import TOGETHER, Session
-from worker.runtime import Job
-from worker.runtime.acts import Result
-from worker.state import Tracked, Transaction
-from worker.state.records import is_host_team
-from worker.states import COUNTED, State
+from worker.runtime import Job, Result
+from worker.state import COUNTED, State, Tracked, Transaction, is_host_team
 
 FRESH_FOR = timedelta(minutes=10)  # the members, when an author is new
 READ_EVERY = timedelta(hours=6)  # the members, when nobody is

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
-from worker.context import Context
+from worker.challenge.context import Context
 from worker.evalai import Client, Message, Throttled, TokenRefused
 from worker.intake import facts
 from worker.intake.calls import Call

@@ -11,17 +11,15 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
-from worker import connection
-from worker.context import Context
+from worker.challenge.context import Context
 from worker.evalai import Client, Submission
 from worker.fetching import uploads
-from worker.intake import facts
+from worker.intake import connection, facts
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.session import Session
 from worker.runtime import Job
-from worker.state import Tracked, Transaction
-from worker.states import ACTIVE, Errand
+from worker.state import ACTIVE, Errand, Tracked, Transaction
 
 PORTION = 200  # listed submissions that are compared with what we know at a time
 

@@ -10,15 +10,14 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError
-from worker import answers
-from worker.context import Context, seconds
+from worker.challenge.context import Context, seconds
 from worker.evalai import Client, Submission
-from worker.fair_queue import next_in_turn
+from worker.evaluation import answers
+from worker.fetching.fair_queue import next_in_turn
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.runtime import NotDue
-from worker.state import Tracked, Transaction
-from worker.states import Attempt, State
+from worker.state import Attempt, State, Tracked, Transaction
 
 
 def next_to_run(context: Context, tx: Transaction, now: datetime) -> Tracked | None:

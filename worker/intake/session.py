@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from worker.connection import Remote
+from worker.intake.connection import Remote
 from worker.state import Tracked
 
 # For so long what is new gathers for one listing, while others are worked on.

@@ -12,10 +12,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import NeucoError
-from worker.budget import Budget
-from worker.configuration import Configuration
-from worker.context import Context, seconds
-from worker.evalai import Client
+from worker.challenge.configuration import Configuration
+from worker.challenge.context import Context, seconds
+from worker.evalai import Budget, Client
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
@@ -24,9 +23,7 @@ from worker.intake.reading import Connect, ListSubmissions, ReadSubmission, Reco
 from worker.intake.running import SetRunning, next_to_run, runs_already
 from worker.intake.session import TOGETHER, Session
 from worker.runtime import Job
-from worker.state import Owed, Tracked, Transaction
-from worker.state.records import LONGEST_WAIT
-from worker.states import ACTIVE, Errand, State
+from worker.state import ACTIVE, LONGEST_WAIT, Errand, Owed, State, Tracked, Transaction
 
 # A reading older than this is not relied upon before `running`, which would revive a cancelled submission.
 FRESH_TO_RUN = timedelta(seconds=3)

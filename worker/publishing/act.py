@@ -6,9 +6,8 @@ from datetime import datetime
 
 from leaderboard.git import Publisher
 from scoring.errors import NeucoError, OrganizerError
-from worker.context import Context
-from worker.runtime import Act
-from worker.runtime.acts import Result
+from worker.challenge.context import Context
+from worker.runtime import Act, Result
 from worker.state import Transaction
 
 VAIN_TRIES = 3  # then the organizer is told

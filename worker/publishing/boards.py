@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 from leaderboard import Board, PhaseSite, PhaseSnapshot, Site
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
-from worker.configuration import Configuration
-from worker.context import Context
+from worker.challenge.configuration import Configuration
+from worker.challenge.context import Context
 from worker.fairness import commitments, receipts
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.snapshots import snapshot
-from worker.state import PROMISED, REVEALED, Tracked, Transaction
-from worker.states import State
+from worker.state import PROMISED, REVEALED, State, Tracked, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,16 +9,14 @@ from typing import ClassVar
 from leaderboard.git import Files, Published, Publisher, PublisherSettings
 from leaderboard.rendering import render
 from scoring.errors import NeucoError
-from worker.configuration import Configuration
-from worker.context import Context
+from worker.challenge.configuration import Configuration
+from worker.challenge.context import Context
 from worker.fairness import commitments, receipts
 from worker.publishing import changes
 from worker.publishing.act import PublishAct
 from worker.publishing.boards import PendingBoards
 from worker.publishing.changes import HISTORY
-from worker.state import LOG_UNSEEN, Transaction
-from worker.state.cycles import Completed
-from worker.states import State
+from worker.state import LOG_UNSEEN, Completed, State, Transaction
 
 README = "README.md"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from leaderboard import Entry, PhaseSnapshot
+from worker.challenge.configuration import Configuration
 from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record
-from worker.configuration import Configuration
 from worker.fairness import commitments
-from worker.state import Tracked, Transaction
-from worker.states import COUNTED, State
+from worker.state import COUNTED, State, Tracked, Transaction
 
 
 def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> PhaseSnapshot:

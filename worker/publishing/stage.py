@@ -12,16 +12,15 @@ from typing import Any
 
 from leaderboard.git import Publisher
 from scoring.errors import NeucoError
-from worker.backoff import Retry
-from worker.context import Context
+from worker.challenge.context import Context
+from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import MakeBoards, PendingBoards, read_inputs
 from worker.publishing.pushing import PushBoard, publisher_settings
 from worker.runtime import Job, Runner
-from worker.state import LOG_UNSEEN, Transaction
-from worker.states import State
+from worker.state import LOG_UNSEEN, State, Transaction
 
 
 class Publishing:

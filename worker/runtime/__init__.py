@@ -1,7 +1,22 @@
 """What reaches outside: acts, the runners that perform them beside the loop, and the timetable of what is done again and again."""
 
-from worker.runtime.acts import Act, NotDue, UnrecordedAct
+from worker.runtime.acts import Act, NotDue, Result, UnrecordedAct
 from worker.runtime.runner import Ended, Runner
 from worker.runtime.timetable import Job, Timetable
 
-__all__ = ["Act", "Ended", "Job", "NotDue", "Runner", "Timetable", "UnrecordedAct"]
+__all__ = [
+    "Act",
+    "Ended",
+    "Job",
+    "NotDue",
+    "Result",
+    "Runner",
+    "Timetable",
+    "UnrecordedAct",
+    "cgroup",
+    "child_acts",
+    "child_runner",
+    "files",
+    "limits",
+    "storage",
+]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, read_error
-from worker import disk
+from worker.runtime import disk
 from worker.runtime.acts import RecordedAct
-from worker.states import Outcome
+from worker.state import Outcome
 
 if TYPE_CHECKING:  # a child imports this package, and must not load a database
     from worker.state import Transaction

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from scoring.errors import NeucoError, error_document
-from worker import disk
+from worker.runtime import disk
 
 CHILDREN = frozenset({"worker.evaluation.evaluate_child", "worker.fetching.fetch_child"})
 PR_SET_PDEATHSIG = 1

@@ -15,8 +15,7 @@ from worker.runtime.cgroup import Delegation
 from worker.runtime.child_acts import ChildAct, Died, OverLimit, Stopped, decode_error, no_child
 from worker.runtime.children import Child
 from worker.runtime.runner import counted
-from worker.state import Store
-from worker.states import Outcome
+from worker.state import Outcome, Store
 
 
 @dataclass(kw_only=True, eq=False)

@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from worker.state import schema
+from worker.state.states import Attempt, Outcome
 from worker.state.table import Tables
-from worker.states import Attempt, Outcome
 
 
 class Attempts(Tables):

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from worker.state import schema
 from worker.state.records import Owed
+from worker.state.states import Errand
 from worker.state.table import Tables
-from worker.states import Errand
 
 
 class Outbox(Tables):

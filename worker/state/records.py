@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from worker.states import Errand, State
+from worker.state.states import Errand, State
 
 LONGEST_WAIT = timedelta(seconds=120)
 """No back-off is longer: what seems to be was set before the clock was set back, and holds nobody up."""

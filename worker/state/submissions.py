@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from worker.state import schema
 from worker.state.records import Tracked
+from worker.state.states import TRANSITIONS, State
 from worker.state.table import Tables
-from worker.states import TRANSITIONS, State
 
 
 class Submissions(Tables):

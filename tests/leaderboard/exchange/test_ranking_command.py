@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from leaderboard.exchange.table import rank_table, read_table, table_document
 from leaderboard.ranking.dynamic_rank import rank as ranked
 from scoring.errors import OrganizerError
-from worker.commands.rank import rank
+from worker.cli.rank import rank
 
 DATA = Path(__file__).parents[1] / "data"
 APP = typer.Typer()

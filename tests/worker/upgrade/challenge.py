@@ -23,7 +23,7 @@ import yaml
 
 from tests.worker.stage import NEW, Play, Stage, clean_environment, embeddings
 from worker.sandbox import ManualClock
-from worker.states import State
+from worker.state import State
 
 HOSTS = "Host Participant Team"
 KEPT_FIELDS = ("status", "is_public", "is_baseline", "is_flagged", "ignore_submission", "method_name")

@@ -11,10 +11,10 @@ import pytest
 
 from tests.worker.stage import Play, Stage
 from tests.worker.upgrade.challenge import take_up
-from worker.fairness.public import opened
 from worker.fairness.verify import GROWING, Truth, verdicts
+from worker.fairness.verify.public import opened
 from worker.sandbox import ManualClock
-from worker.states import ANSWERED
+from worker.state import ANSWERED
 
 VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "state.sql").exists())
 

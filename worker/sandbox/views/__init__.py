@@ -22,4 +22,4 @@ ANONYMOUS = frozenset({"leaderboard.public", "challenge.one_phase", "challenge.p
 UNTHROTTLED = frozenset({"leaderboard.all_entries", "challenge.one_phase", "challenge.phase_splits"})
 """Endpoints that do not count against the minute."""
 
-__all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED"]
+__all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED", "leaderboard"]

@@ -129,3 +129,6 @@ def _migrate(connection: sa.Connection, found: str) -> None:
         _STAMP.create(connection)
         connection.execute(_STAMP.insert().values(version_num=found))
     command.upgrade(config, HEAD)
+
+
+__all__ = ["bring_up_to_date"]

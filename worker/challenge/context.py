@@ -1,0 +1,83 @@
+"""What the parts of the worker share; handed to each of them, global nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import structlog
+
+from scoring.errors import NeucoError
+from worker.challenge.configuration import Configuration
+from worker.challenge.setups import PhaseSetup
+from worker.evalai.backoff import backoff
+from worker.runtime import Timetable
+from worker.runtime.cgroup import Delegation
+from worker.state import Store, Transaction
+
+
+@dataclass(kw_only=True)
+class Context:
+    """The worker's surroundings.
+
+    Attributes:
+        configuration: As read at start or at the last reload.
+        phases: The phases as they are on record.
+        store: Durable state.
+        random: Source of jitter.
+        name: This worker's name in attempts and logs.
+        wake: Asks for another step soon.
+        checkpoint: Called before and after every external effect; tests kill the process there.
+        started_at: When this worker began.
+        timetable: What is done again and again, and when it is due.
+        cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
+    """
+
+    configuration: Configuration
+    phases: Mapping[str, PhaseSetup]
+    store: Store
+    random: Random
+    name: str
+    wake: Callable[[], None]
+    started_at: datetime
+    timetable: Timetable
+    checkpoint: Callable[[str], None] = lambda _: None
+    cgroup: Delegation | None = None
+    log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
+
+    def mode(self) -> str | None:
+        """Return what the organizer asked for: ``"pause"``, ``"drain"`` or None."""
+        with self.store.read() as tx:
+            return tx.fact("mode")
+
+    def retry_at(self, now: datetime, tries: int) -> datetime:
+        """Return when to try again after a failed try."""
+        return now + backoff(tries, first_s=self.configuration.evalai.poll_every, random=self.random)
+
+    def trouble(self, key: str, error: NeucoError, *, now: datetime) -> None:
+        """Tell the organizer of an error that is not a participant's."""
+        with self.store.write() as tx:
+            self.report(tx, key, error, now=now)
+
+    def report(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
+        """Tell the organizer of an error that is not a participant's, within a transaction."""
+        text = f"{error.sentence} {error.cure}".strip()
+        if tx.raise_alert(key, error.code, text, now=now):
+            self.log.warning(text, event_key=error.code, alert=key)
+
+    def over(self, key: str, *, now: datetime) -> None:
+        """Tell that a trouble is over, if it was there."""
+        with self.store.read() as tx:
+            raised = any(alert.key == key for alert in tx.alerts())
+        if raised:
+            with self.store.write() as tx:
+                tx.resolve_alert(key, now=now)
+            self.log.info("This is over.", event_key="alert.resolved", alert=key)
+
+
+def seconds(value: float) -> timedelta:
+    """Turn seconds of the configuration into a time span."""
+    return timedelta(seconds=value)

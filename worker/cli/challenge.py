@@ -1,0 +1,307 @@
+"""``neuco-worker challenge …``: run and correct a challenge, all with a trail."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scoring.errors import OrganizerError
+from worker.cli.run import ConfigOption
+
+if TYPE_CHECKING:
+    from worker.state import Transaction
+
+challenge = typer.Typer(
+    name="challenge",
+    help="Run and correct a challenge; every step goes into the audit trail.",
+    no_args_is_help=True,
+)
+
+Reason = Annotated[
+    str, typer.Option("--reason", help="Why; it goes into the audit trail.", show_default=False)
+]
+Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_default=False)]
+
+
+@challenge.command()
+def rescore(
+    *,
+    config: ConfigOption,
+    phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it only the plan is shown.")] = False,
+) -> None:
+    """Take up changed tasks or a changed protocol: fill the missing cells of all submissions that count.
+
+    Without --yes it only says what would be done and what it would cost. Interrupted, it goes on where it was. Stored files that are gone
+    are fetched again from EvalAI by the worker that leads, and kept only if they are the ones that were scored.
+
+    Example: neuco-worker challenge rescore --config challenge.yaml --yes
+    """
+    from rich.progress import Progress, TaskID
+
+    from worker.organizer.rescoring import carry_out, make_plan
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        setups = [session.phase(phase)] if phase else list(session.phases().values())
+        for setup in setups:
+            plan = make_plan(session, setup)
+            cells = sum(len(row.tasks) for row in plan.missing)
+            if plan.recorded and not cells:
+                print(f"{setup.codename}: nothing to do; all {plan.rows} rows are complete.")
+                continue
+            with session.store.read() as tx:
+                revealed = setup.codename in tx.reveals()
+            cost = "unknown time" if plan.seconds is None else f"about {plan.seconds:.0f} s"
+            print(
+                f"{setup.codename}: {len(plan.added)} tasks new or changed, {len(plan.dropped)} dropped; "
+                f"{cells} cells of {len(plan.missing)} rows are missing ({cost})."
+            )
+            if gone := sum(row.file_hash is None for row in plan.missing):
+                print(f"  The files of {gone} rows are gone; they are fetched again from EvalAI first.")
+            if revealed and plan.changed:
+                print(f"  {setup.codename} was revealed: its next board shows the new tasks to everybody.")
+            if not yes:
+                print("  Nothing was done. Add --yes to do it.")
+                continue
+            with Progress(transient=True, disable=not sys.stderr.isatty()) as bar:
+                task = bar.add_task(f"Rescoring {setup.codename}", total=len(plan.missing))
+
+                def show(done: int, rows: int, *, bar: Progress = bar, task: TaskID = task) -> None:
+                    bar.update(task, completed=done, total=rows)
+
+                changed = carry_out(session, plan, progress=show, tell=bar.console.print)
+            with session.store.read() as tx:
+                closed = _closed(tx, setup.codename)
+            follows = closed or " The daemon publishes the board."
+            print(f"  Done: {changed} answers changed; the daemon posts them.{follows}")
+
+
+@challenge.command()
+def rules(
+    *,
+    config: ConfigOption,
+    reason: Reason,
+    phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
+) -> None:
+    """Take up changed rules of the board; until then a phase keeps the rules that it was recorded with.
+
+    The rules are selection, visibility, eligible_if_scored_in, baselines, baselines_weigh, ghost_task, decimals and hidden_teams. The next
+    board follows the new ones; answers that were posted, and boards that are frozen, stay as they are.
+
+    Example: neuco-worker challenge rules --reason "announced on 1 June" --config challenge.yaml
+    """
+    from worker.fairness.recording import record_rules
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        for codename in [phase] if phase else list(session.configuration.phases):
+            session.check_phase(codename)
+            with session.store.write() as tx:
+                changed = record_rules(
+                    tx, session.configuration, codename, actor=session.actor, reason=reason, now=session.now
+                )
+                closed = _closed(tx, codename)
+            told = f"takes up {', '.join(changed)}." if changed else "nothing to do."
+            print(f"{codename}: {told}{closed}")
+
+
+@challenge.command()
+def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
+    """Let a submission count for its team, where the phase's selection is `chosen`.
+
+    Example: neuco-worker challenge choose 123 --reason "asked by the team before the deadline" --config challenge.yaml
+    """
+    from worker.challenge.setups import not_recorded, read_record
+    from worker.organizer.session import known_submission, open_session
+    from worker.state import COUNTED
+
+    with open_session(config) as session, session.store.write() as tx:
+        known = known_submission(tx, pk)
+        if known.state not in COUNTED or known.phase is None or known.team_key is None:
+            raise OrganizerError(
+                f"Submission {pk} is {known.state}; only a scored one can count.", code="choose.unscored"
+            )
+        record = read_record(tx, known.phase)
+        if record is None:
+            raise not_recorded(known.phase)
+        if record.rules.selection != "chosen":
+            raise OrganizerError(
+                f"In phase {known.phase} the {record.rules.selection} submission counts.",
+                cure=f"Set phases.{known.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
+                code="choose.selection",
+            )
+        tx.choose(known.phase, known.team_key, pk, reason)
+        tx.request_publish()
+        tx.log("chosen", actor=session.actor, now=session.now, submission=pk, reason=reason)
+        closed = _closed(tx, known.phase)
+    print(f"Submission {pk} counts now.{closed}")
+
+
+@challenge.command()
+def disqualify(
+    pk: Pk,
+    *,
+    config: ConfigOption,
+    reason: Reason,
+    undo: Annotated[bool, typer.Option("--undo", help="Let it count again.")] = False,
+) -> None:
+    """Take a submission off the board; EvalAI's own leaderboard is the host's to correct.
+
+    Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
+    """
+    from worker.evaluation.matrix import missing_tasks
+    from worker.organizer.session import known_submission, open_session
+
+    with open_session(config) as session, session.store.write() as tx:
+        known = known_submission(tx, pk)
+        tx.note(pk, excluded=None if undo else reason)
+        tx.request_publish()
+        tx.log(
+            "reinstated" if undo else "disqualified",
+            actor=session.actor,
+            now=session.now,
+            submission=pk,
+            reason=reason,
+        )
+        closed = _closed(tx, known.phase)
+        record = tx.phase_record(known.phase or "")
+        complete = (
+            record is None
+            or known.content_hash is None
+            or not missing_tasks(tx, known.content_hash, record["protocol_hash"], record["tasks"])
+        )
+    lacking = " It was not scored on tasks that came meanwhile: `challenge rescore` does that."
+    hint = lacking if undo and not complete else ""
+    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{hint}{closed}")
+
+
+def _closed(tx: Transaction, phase: str | None) -> str:
+    """Say so if a phase's board is frozen, and will not follow."""
+    record = None if phase is None else tx.phase_record(phase)
+    if record is None or record["frozen_at"] is None:
+        return ""
+    return f" The board of {phase} is frozen and stays as it is (`board freeze --undo` lets it move)."
+
+
+def _mode(config: Path, mode: str | None, action: str, sentence: str) -> None:
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session, session.store.write() as tx:
+        tx.set_fact("mode", mode)
+        tx.log(action, actor=session.actor, now=session.now)
+    print(sentence)
+
+
+@challenge.command()
+def pause(*, config: ConfigOption) -> None:
+    """Start no further evaluation; submissions are still received, answers still leave.
+
+    Example: neuco-worker challenge pause --config challenge.yaml
+    """
+    _mode(config, "pause", "paused", "Paused: nothing new is scored until `challenge resume`.")
+
+
+@challenge.command()
+def drain(*, config: ConfigOption) -> None:
+    """Finish what was received, and receive nothing more: before an upgrade or a move.
+
+    Example: neuco-worker challenge drain --config challenge.yaml
+    """
+    _mode(config, "drain", "draining", "Draining: what was received is finished, nothing more is received.")
+
+
+@challenge.command()
+def resume(*, config: ConfigOption) -> None:
+    """End a pause or a drain.
+
+    Example: neuco-worker challenge resume --config challenge.yaml
+    """
+    _mode(config, None, "resumed", "Resumed.")
+
+
+@challenge.command()
+def audit(*, config: ConfigOption) -> None:
+    """Print who scored what, when, with which protocol, versions and hashes: one JSON object a line.
+
+    Example: neuco-worker challenge audit --config challenge.yaml > audit.jsonl
+    """
+    from worker.organizer.auditing import records
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        for record in records(session.store):
+            print(json.dumps(record, sort_keys=True, ensure_ascii=False))
+
+
+@challenge.command()
+def backup(
+    archive: Annotated[
+        Path,
+        typer.Argument(
+            help="File to write, .tar.gz; or a folder for one with a name of its own.", show_default=False
+        ),
+    ],
+    *,
+    config: ConfigOption,
+    force: Annotated[bool, typer.Option("--force", help="Replace an archive that is there already.")] = False,
+) -> None:
+    """Write database, stored files, configuration and secret into one archive; works while the daemon runs.
+
+    The archive is as secret as the challenge: it holds its secret and all submissions. Tokens are not in it.
+
+    Example: neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml
+    """
+    from worker.organizer.archiving import named, write_backup
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        archive = named(archive, config, now=session.now)
+        size = write_backup(session, config, archive, replace=force)
+        with session.store.write() as tx:
+            tx.log("backup", actor=session.actor, now=session.now, bytes=size)
+    print(f"{archive}: {size / 1e6:.1f} MB. It holds the challenge's secret: keep it as safe as that.")
+
+
+@challenge.command()
+def restore(
+    archive: Annotated[
+        Path, typer.Argument(help="An archive that `challenge backup` wrote.", show_default=False)
+    ],
+    directory: Annotated[Path, typer.Argument(help="An empty or new folder.", show_default=False)],
+) -> None:
+    """Unpack a backup into a new folder, ready to run.
+
+    Example: neuco-worker challenge restore /backup/challenge.tar.gz ./challenge
+    """
+    from worker.challenge.configuration import load
+    from worker.organizer.archiving import missing_secrets, read_backup
+
+    place = read_backup(archive, directory)
+    print(f"Restored to {directory}.")
+    if missing := missing_secrets(load(place)):
+        print("No backup holds tokens and keys. Before the worker starts:")
+        for one in missing:
+            print(f"  {one}")
+    print(f"Next: neuco-worker doctor --config {place}")
+
+
+@challenge.command()
+def restored(*, config: ConfigOption) -> None:
+    """Say that the state on a database server was put back from a dump, before a worker is started on it.
+
+    What was answered since the dump is then named in an alert, and the public log of receipts is gone on from. `restore` does this itself.
+
+    Example: neuco-worker challenge restored --config challenge.yaml
+    """
+    from worker.organizer.archiving import mark_restored
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session, session.store.write() as tx:
+        mark_restored(tx, session.now.isoformat())
+        tx.log("restored", actor=session.actor, now=session.now)
+    print("Noted. Start the workers; an alert names what was answered since the dump.")

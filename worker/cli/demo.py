@@ -1,0 +1,150 @@
+"""``neuco-worker demo``: the whole story on one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scoring.errors import OrganizerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.table import Table
+
+    from worker.organizer.demo.place import Place
+    from worker.organizer.demo.story import Ending
+    from worker.sandbox import Sandbox
+
+SECRET_BYTES = 32
+
+
+def demo(
+    *,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--dir", help="Folder to keep everything in; by default a new one among the temporary files."
+        ),
+    ] = None,
+    secret: Annotated[
+        str | None, typer.Option(help="Challenge secret (64 hexadecimal digits), to repeat a demo's splits.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave EvalAI and worker running at the end, until Ctrl-C.")
+    ] = False,
+    folds: Annotated[int | None, typer.Option(hidden=True, min=1)] = None,
+    phase: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
+    entries: Annotated[int | None, typer.Option(hidden=True, min=1)] = None,
+) -> None:
+    """Watch a hidden-task challenge happen: submissions arrive at an EvalAI sandbox, the worker scores them, a leaderboard appears in git.
+
+    1,797 handwritten digits play the public data; the hidden tasks are what the digits are and where their ink lies. Five teams submit,
+    publicly and privately, one file is broken, and the organizers add two baselines; first in a dev phase, then in an eval phase.
+
+    Example: neuco-worker demo --dir my-demo
+    """
+    from rich.console import Console
+
+    from worker.organizer.demo.place import FOLDS
+    from worker.organizer.demo.screen import Screen
+    from worker.organizer.demo.story import play
+
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # the worker is ended on the way out
+    console = Console(highlight=False)
+    folder = (directory or Path(tempfile.mkdtemp(prefix="neuco-demo-"))).resolve()
+    console.print(f"A hidden-task challenge in {folder}", soft_wrap=True, markup=False)
+    ending = play(
+        folder,
+        Screen(console),
+        secret=None if secret is None else _secret(secret),
+        folds=FOLDS if folds is None else dict.fromkeys(FOLDS, folds),
+        phases=phase or FOLDS,
+        entries=entries,
+        linger=_linger if keep else None,
+    )
+    for board in ending.boards.values():
+        console.print()
+        console.print(_board(board))
+    for team, message in ending.failures.items():
+        console.print(f"\nWhat EvalAI tells {team} about the failed submissions:", markup=False)
+        console.print(indent(message, "  "), markup=False, soft_wrap=True)
+    console.print(f"\nFrom the first submission to the last board: {ending.seconds:.0f} seconds.\n")
+    console.print(_paths(ending), markup=False, soft_wrap=True)
+    console.print(_next(ending.place), markup=False, soft_wrap=True)
+
+
+def _secret(text: str) -> bytes:
+    try:
+        secret = bytes.fromhex(text)
+    except ValueError:
+        secret = b""
+    if len(secret) != SECRET_BYTES:
+        raise OrganizerError(
+            "--secret must be 32 bytes, written as 64 hexadecimal digits.",
+            cure="Leave it out for a random one.",
+            code="secret.form",
+        )
+    return secret
+
+
+def _board(board: Mapping[str, Any]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=f"Leaderboard of phase {board['title']}", title_justify="left")
+    table.add_column("Rank", justify="right")
+    table.add_column("Team")
+    table.add_column("Mean Q", justify="right")
+    table.add_column("By mean Q", justify="right")
+    for entry in board["entries"]:
+        table.add_row(
+            "–" if entry["rank"] is None else str(entry["rank"]),
+            escape(entry["team"]),
+            f"{entry['q_mean']:.{board['rules']['decimals']}f}",
+            "–" if entry["rank_by_mean"] is None else str(entry["rank_by_mean"]),
+        )
+    return table
+
+
+def _paths(ending: Ending) -> str:
+    place = ending.place
+    lines = [
+        ("Git repository", place.repository),
+        ("README", place.checkout / "README.md"),
+        *((f"JSON, {phase}", place.checkout / "leaderboard" / f"{phase}.json") for phase in ending.boards),
+        ("Web page", place.checkout / "index.html"),
+        ("Submissions", place.participants),
+        ("Configuration", place.configuration),
+        ("Worker's log", place.log),
+    ]
+    return "\n".join(f"{name + ':':<16} {path}" for name, path in lines)
+
+
+def _next(place: Place) -> str:
+    """Say how the hidden tasks are published, and how anybody then checks that all was fair; ready to be copied into the shell."""
+    command = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
+    return (
+        "\nBoth phases are closed. Publish what was hidden (the web page then shows it), and check from the repository alone that all was"
+        " fair:\n"
+        f"  {command} challenge reveal --yes --config {place.configuration}\n"
+        f"  {command} challenge verify {place.repository}"
+    )
+
+
+def _linger(evalai: Sandbox, place: Place) -> None:
+    """Say where EvalAI listens and wait for Ctrl-C."""
+    typer.echo(f"\nEvalAI sandbox: {evalai.url} (token of the host in {place.folder / 'evalai.token'})")
+    typer.echo("It runs until Ctrl-C.")
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()

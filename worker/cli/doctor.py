@@ -1,0 +1,175 @@
+"""``neuco-worker doctor``: every check that can be made before launch."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from worker.cli.run import ConfigOption
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from worker.organizer.doctor import Level, Outcome, Report
+
+GROUPS = {
+    "configuration": "Configuration",
+    "secret": "Secret and private files",
+    "ids": "Public ids",
+    "labels": "Hidden tasks",
+    "evalai": "EvalAI",
+    "board": "Leaderboard repository",
+    "alerts": "Alerts",
+    "machine": "This machine",
+    "records": "Phases on record",
+    "cost": "Cost of a submission, measured here",
+}
+
+
+def doctor(
+    *,
+    config: ConfigOption,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Make only the checks that need no other machine.")
+    ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show every check with what it found, also where all is well.")
+    ] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Check everything that can be checked before launch, and say how to fix what is wrong.
+
+    Nothing is changed anywhere: no message is received, nothing is pushed, nothing is posted. Where EvalAI takes no more calls in this
+    minute, it says so and waits. For the organizer's eyes: it names hidden tasks, but never a label. Ends with 1 if a check fails, with 0
+    if there are warnings only.
+
+    Example: neuco-worker doctor --config challenge.yaml
+    """
+    from worker.organizer.doctor import Level, examine
+
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    if json_output:
+        report = examine(config, clock=now, offline=offline, wait=_wait)
+        typer.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    else:
+        report = _watched(lambda told: examine(config, clock=now, offline=offline, told=told, wait=_wait))
+        _show(report, show_all=show_all)
+    if report.level is Level.FAIL:
+        raise typer.Exit(1)
+
+
+def _wait(seconds: float, why: str) -> None:
+    """Say why nothing happens for a while, on stderr: stdout is for what was found."""
+    print(why, file=sys.stderr, flush=True)
+    time.sleep(seconds)
+
+
+def _watched(look: Callable[[Callable[[Outcome], None]], Report]) -> Report:
+    """Show what is being looked at, where somebody watches."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    if not sys.stderr.isatty():
+        return look(lambda _: None)
+    with console.status("Looking …") as status:
+        return look(lambda outcome: status.update(f"{GROUPS[outcome.check.group]} …"))
+
+
+def _show(report: Report, *, show_all: bool) -> None:
+    from rich.console import Console
+
+    from worker.organizer.doctor import Level
+
+    console = Console(highlight=False, soft_wrap=True)
+    for level, one, several, style in (
+        (Level.FAIL, "problem to fix", "problems to fix", "bold red"),
+        (Level.WARN, "warning", "warnings", "bold yellow"),
+    ):
+        number = sum(finding.level is level for outcome in report.outcomes for finding in outcome.findings)
+        checks = sum(outcome.level is level for outcome in report.outcomes)
+        if number:
+            found = "" if number == checks else f", found by {checks} check{'s' * (checks != 1)}"
+            console.print(f"{number} {one if number == 1 else several}{found}", style=style)
+            for outcome in report.outcomes:
+                _tell(console, outcome, level)
+            console.print()
+    for group, heading in GROUPS.items():
+        outcomes = [outcome for outcome in report.outcomes if outcome.check.group == group]
+        if show_all:
+            _list(console, heading, outcomes)
+        elif outcomes:
+            _sum_up(console, heading, outcomes)
+    more = "" if show_all else "  Add --all to see each."
+    console.print(f"\n{len(report.outcomes)} checks: {_counts(report.outcomes)}.{more}", style="bold")
+
+
+def _tell(console: Console, outcome: Outcome, level: Level) -> None:
+    """Print a check's findings of one level, each with its cure."""
+    from rich.text import Text
+
+    for finding in outcome.findings:
+        if finding.level is level:
+            console.print(Text(f"  • {finding.sentence}"))
+            console.print(Text(f"    {finding.cure}  [{outcome.check.id}]", style="dim"))
+
+
+def _counts(outcomes: Sequence[Outcome]) -> str:
+    """Say how many checks ended how, the kinds without any left out."""
+    from worker.organizer.doctor import Level
+
+    words = {Level.OK: "passed", Level.WARN: "with warnings", Level.FAIL: "failed", Level.SKIPPED: "skipped"}
+    counts = Counter(outcome.level for outcome in outcomes)
+    return ", ".join(f"{counts[level]} {word}" for level, word in words.items() if counts[level])
+
+
+def _mark(level: Level) -> tuple[str, str]:
+    from worker.organizer.doctor import Level
+
+    return {
+        Level.OK: ("✓", "green"),
+        Level.SKIPPED: ("-", "dim"),
+        Level.WARN: ("!", "yellow"),
+        Level.FAIL: ("✗", "red"),
+    }[level]
+
+
+def _sum_up(console: Console, heading: str, outcomes: Sequence[Outcome]) -> None:
+    """Print a group as one line, and why checks of it were skipped."""
+    from rich.text import Text
+
+    from worker.organizer.doctor import Level
+    from worker.organizer.doctor.check import worst
+
+    mark, style = _mark(worst(outcome.level for outcome in outcomes))
+    line = Text(f"{mark} ", style=style).append(f"{heading}: {_counts(outcomes)}", style="default")
+    reasons = dict.fromkeys(o.findings[0].sentence for o in outcomes if o.level is Level.SKIPPED)
+    if reasons:
+        line.append(f" ({' '.join(reasons)})", style="dim")
+    console.print(line)
+
+
+def _list(console: Console, heading: str, outcomes: Sequence[Outcome]) -> None:
+    """Print a group with each of its checks and the facts that it found."""
+    from rich.text import Text
+
+    from worker.organizer.doctor import Level
+
+    console.print(Text(heading, style="bold"))
+    for outcome in outcomes:
+        mark, style = _mark(outcome.level)
+        line = Text(f"  {mark} ", style=style).append(outcome.check.title, style="default")
+        facts = [
+            finding.sentence for finding in outcome.findings if finding.level in (Level.OK, Level.SKIPPED)
+        ]
+        if facts:
+            line.append(f"\n      {' '.join(facts)}", style="dim")
+        console.print(line)

@@ -1,0 +1,206 @@
+"""``neuco-worker import …`` and ``export …``: results of other benchmarks here, ours there."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scoring.errors import OrganizerError
+
+if TYPE_CHECKING:
+    from leaderboard.exchange import Result, Row
+
+import_results = typer.Typer(name="import", help="Take results of other benchmarks.", no_args_is_help=True)
+export_results = typer.Typer(
+    name="export", help="Give results in other benchmarks' forms.", no_args_is_help=True
+)
+
+
+@import_results.callback()
+def _import() -> None:
+    """Take results of other benchmarks."""
+
+
+@export_results.callback()
+def _export() -> None:
+    """Give results in other benchmarks' forms."""
+
+
+@import_results.command("geobench")
+def import_geobench(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="new_submission folders: results_and_parameters.csv, additional_info.json."),
+    ],
+    *,
+    normalizer: Annotated[
+        Path | None,
+        typer.Option(
+            help='Frozen normaliser, {"dataset": [lowest, highest], …}; without it results are only checked.'
+        ),
+    ] = None,
+    freeze: Annotated[
+        Path | None,
+        typer.Option(help="Make a normaliser from these results and write it here, once and for all."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the rendered board: README.md, index.html, data, figures.")
+    ] = None,
+    title: Annotated[str, typer.Option(help="Title of the board.")] = "GEO-Bench",
+    comment_file: Annotated[
+        Path | None, typer.Option("--comment", help="Write the verdict as Markdown for a pull request.")
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Check, normalise, aggregate and rank GEO-Bench submissions. Ends with 1 if one is not valid.
+
+    Example: neuco-worker import geobench new_submission --normalizer normalizer.json --output board --comment verdict.md
+    """
+    from leaderboard.exchange import (
+        board_files,
+        comment,
+        make_normalizer,
+        ranking_document,
+        ranking_markdown,
+        read_normalizer,
+        read_submission,
+        standings,
+        without_range,
+    )
+
+    results: list[Result] = []
+    names: dict[str, str] = {}
+    faults: list[str] = []
+    for folder in folders:
+        submission, found = read_submission(folder)
+        faults.extend(found if len(folders) == 1 else [f"`{folder.name}`: {fault}" for fault in found])
+        if submission is not None:
+            results.extend(submission.results)
+            names.update(submission.names)
+    if freeze is not None and not faults:
+        if freeze.exists():
+            raise OrganizerError(
+                f"{freeze} exists; a frozen normaliser is not replaced.",
+                cure="Use it with --normalizer, or choose another name.",
+                code="geobench.frozen",
+            )
+        made = make_normalizer(results)
+        freeze.write_text(
+            json.dumps({name: list(ends) for name, ends in made.items()}, indent=2) + "\n", "utf-8"
+        )
+        normalizer = normalizer or freeze
+    ranges = None if normalizer is None else read_normalizer(normalizer)
+    if ranges is not None:
+        faults.extend(without_range(results, ranges))
+    rows = () if ranges is None or faults else standings(results, ranges, names)
+    verdict = comment(faults, ranking_markdown(rows) if rows else "")
+    if comment_file is not None:
+        comment_file.write_text(verdict, "utf-8")
+    if json_output:
+        document = {"valid": not faults, "faults": faults, **(ranking_document(rows) if rows else {})}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        print(verdict, end="")
+    if faults:
+        raise typer.Exit(1)
+    if output is not None:
+        if ranges is None:
+            raise OrganizerError(
+                "A board needs a normaliser.",
+                cure="Give --normalizer, or make one with --freeze.",
+                code="geobench.normalizer",
+            )
+        _write(output, board_files(results, ranges, names, title=title, at=datetime.now(UTC)))
+
+
+@export_results.command("geobench")
+def export_geobench(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder to write results_and_parameters.csv and additional_info.json to.")
+    ],
+    *,
+    output_dir: Annotated[
+        Path | None, typer.Option("--output_dir", "--output-dir", help="Results of standalone runs.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Configuration of a challenge, instead of standalone runs.")
+    ] = None,
+    phase: Annotated[str, typer.Option(help="Phase of the runs, or of the challenge.")] = "all",
+) -> None:
+    """Write the score matrix as a GEO-Bench submission; each fold stands as a seed, which the files say.
+
+    For a challenge it shows every hidden task: organizers only, until the reveal.
+
+    Example: neuco-worker export geobench new_submission --output_dir results --phase dev
+    """
+    from leaderboard.exchange import rows_of_runs, write_export
+
+    if (output_dir is None) == (config is None):
+        raise OrganizerError(
+            "There is nothing to export, or too much.",
+            cure="Give --output_dir for standalone runs or --config for a challenge, one of them.",
+            code="export.source",
+        )
+    rows = rows_of_runs(output_dir, phase) if output_dir is not None else _challenge_rows(config, phase)
+    write_export(folder, rows)
+    print(f"{len({row.backbone for row in rows})} entries, {len({row.task for row in rows})} tasks: {folder}")
+
+
+@export_results.command("neurobench")
+def export_neurobench(
+    source: Annotated[
+        Path, typer.Argument(help="Folder of a standalone run, or a scorecard's JSON file.", exists=True)
+    ],
+    *,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for one <task>.json each; by default all are printed.")
+    ] = None,
+) -> None:
+    """Write results in NeuroBench's JSON layout: correctness, complexity and system metrics, one document per task.
+
+    Example: neuco-worker export neurobench results/dev/mine_20260314_120000 --output neurobench
+    """
+    from leaderboard.exchange import neurobench_documents
+
+    found = neurobench_documents(source)
+    if output is None:
+        print(json.dumps(list(found), indent=2))
+        return
+    _write(output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in found})
+    print(f"{len(found)} tasks: {output}")
+
+
+def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
+    from leaderboard.exchange import rows_of_phase
+    from worker.challenge.setups import not_recorded, read_record
+    from worker.organizer.session import open_session
+    from worker.publishing.snapshots import snapshot
+
+    if config is None:
+        raise OrganizerError("There is no configuration.", code="export.source")
+    with open_session(config) as session:
+        session.check_phase(codename)
+        with session.store.read() as tx:
+            record = read_record(tx, codename)
+            if record is None:
+                raise not_recorded(codename)
+            recipe = record.protocol.recipe
+            state = snapshot(tx, session.configuration, codename)
+        return rows_of_phase(
+            state,
+            {task.name: task.type.value for task in record.tasks},
+            epochs=recipe.epochs,
+            batch_size=recipe.batch_size,
+            learning_rate=recipe.learning_rate,
+        )
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)

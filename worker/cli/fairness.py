@@ -1,0 +1,200 @@
+"""``neuco-worker challenge commit``, ``reveal`` and ``verify``: what lets anybody check that a challenge was fair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scoring.errors import OrganizerError
+from worker.cli.run import ConfigOption
+
+if TYPE_CHECKING:
+    from worker.state import Transaction
+
+
+def commit(
+    *,
+    config: ConfigOption,
+    reason: Annotated[str, typer.Option(help="Why, in public.")] = "committed by the organizer",
+    beacon: Annotated[
+        str | None,
+        typer.Option(help="A public value fixed after the first commitment, mixed into the splits."),
+    ] = None,
+) -> None:
+    """Commit to secret and tasks now (the first `run` does it by itself), or mix a public value into the splits.
+
+    A beacon is a value that nobody could choose when the commitment was published, such as tomorrow's lottery numbers. It can be mixed in
+    only before anything was scored.
+
+    Example: neuco-worker challenge commit --beacon "2026-12-01 drand 4821937" --config challenge.yaml
+    """
+    from worker.challenge.files import read_phases, read_secret
+    from worker.challenge.setups import put_on_record
+    from worker.fairness.commitments import begin, commit_again
+    from worker.fairness.commitments import commit as make_commitment
+    from worker.fairness.recording import has_begun
+    from worker.organizer.session import open_session
+
+    if beacon is not None and not (beacon := beacon.strip()):
+        raise OrganizerError("The beacon is empty.", cure="Name a public value.", code="commit.beacon")
+    with open_session(config) as session:
+        secret = read_secret(session.configuration)
+        if beacon is None:
+            with session.store.read() as tx:
+                open_ones = [name for name in session.configuration.phases if not has_begun(tx, name)]
+            read = [session.phase(name) for name in open_ones]
+            with session.store.write() as tx:
+                public = commit_again(tx, secret, read, reason=reason, now=session.now)
+        else:
+            phases = session.phases()
+            mixed = read_phases(session.configuration, beacon).values()
+            with session.store.write() as tx:
+                _not_begun(tx, phases)
+                begin(tx, secret, phases.values(), now=session.now)
+                for setup in mixed:
+                    put_on_record(tx, setup.record, files=setup.files, now=session.now)
+                public = make_commitment(
+                    tx, secret, mixed, reason="a beacon was mixed in", now=session.now, beacon=beacon
+                )
+        with session.store.write() as tx:
+            tx.log(
+                "committed",
+                actor=session.actor,
+                now=session.now,
+                commitment=public["commitment"],
+                reason=public["reason"],
+            )
+            tx.request_publish()
+    print(f"{public['commitment']} - a running daemon takes it up and publishes it.")
+
+
+def _not_begun(tx: Transaction, phases: Iterable[str]) -> None:
+    if any(tx.has_cells(name) for name in phases):
+        raise OrganizerError(
+            "Something was scored already: a beacon would change its splits.", code="commit.too_late"
+        )
+
+
+def reveal(
+    *,
+    config: ConfigOption,
+    phase: Annotated[
+        list[str] | None, typer.Option("--phase", help="Only this phase; may be repeated.")
+    ] = None,
+    labels: Annotated[bool, typer.Option(help="Publish the label rows, or their hashes alone.")] = True,
+    open_too: Annotated[
+        bool,
+        typer.Option("--open", help="Phases that are not frozen too, although teams may still submit."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it: what is published cannot be taken back.")
+    ] = False,
+) -> None:
+    """Publish what was hidden: key, tasks, labels, scores, weights, history. For the end of a phase.
+
+    Without --phase it reveals every frozen phase (`board freeze`). A phase that is still open is revealed only with --open. Run again, it
+    publishes only what was not revealed yet.
+
+    Example: neuco-worker challenge reveal --phase dev --yes --config challenge.yaml
+    """
+    from worker.organizer.board_by_hand import publish_now
+    from worker.organizer.reveal import choose
+    from worker.organizer.reveal import reveal as reveal_phases
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        names, left_out = choose(session, phase, open_too=open_too)
+        if left_out:
+            print(f"Still open, so not revealed: {', '.join(left_out)}.")
+        if not yes:
+            print(
+                f"This would publish tasks, labels and all scores of: {', '.join(names)}. Add --yes to do it."
+            )
+            return
+        publish_now(session, tell=print)  # the last board belongs to the history that is revealed
+        fresh = reveal_phases(session, names, labels=labels)
+        published = publish_now(session, tell=print)
+    if already := [name for name in names if name not in fresh]:
+        print(f"Already revealed, and nothing has changed since: {', '.join(already)}.")
+    done = "Revealed and pushed" if fresh else "It stands in the repository"
+    print(f"{done}: {published.commit}. Anybody can run: neuco-worker challenge verify REPOSITORY")
+
+
+def verify(
+    repository: Annotated[
+        str,
+        typer.Argument(help="The public leaderboard repository: URL, clone or folder.", show_default=False),
+    ],
+    submission: Annotated[
+        Path | None, typer.Option(help="A submission file, to compute its scores anew.")
+    ] = None,
+    receipt: Annotated[
+        Path | None, typer.Option(help="The stdout that EvalAI showed for a submission.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option("--with", help="`default`, or `pytorch`: the plain training loop.")
+    ] = "default",
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Check from the public repository alone that a challenge was fair. Anybody can.
+
+    Exits with 1 if anything is a lie. What cannot be checked is said so.
+
+    Example: neuco-worker challenge verify https://github.com/organizer/challenge-leaderboard
+    """
+    from worker.fairness.verify import GROWING, Truth, receipt_verdicts, verdicts
+    from worker.fairness.verify.public import opened as opened_repository
+
+    if engine not in ("default", "pytorch"):
+        raise OrganizerError(
+            f"There is no engine {engine!r}.", cure="Use default or pytorch.", code="verify.engine"
+        )
+    with opened_repository(repository, growing=GROWING) as public:
+        found = list(verdicts(public))
+        if receipt is not None:
+            found += receipt_verdicts(public, *_told(receipt))
+        if submission is not None:
+            from worker.fairness.verify.recompute import submission_verdicts
+
+            found += submission_verdicts(public, submission, engine=engine)
+    lies = [verdict for verdict in found if verdict.truth is Truth.FALSE]
+    open_ones = [verdict for verdict in found if verdict.truth is Truth.UNKNOWN]
+    if json_output:
+        document = {
+            "fair": not lies,
+            "complete": not open_ones,
+            "verdicts": [verdict.__dict__ for verdict in found],
+        }
+        print(json.dumps(document, indent=1))
+    else:
+        marks = {Truth.TRUE: "✓", Truth.FALSE: "✗", Truth.UNKNOWN: "?"}
+        for verdict in found:
+            print(f"{marks[verdict.truth]} {verdict.sentence}")
+        if lies:
+            print(f"\nNot fair: {len(lies)} of {len(found)} checks failed.")
+        elif open_ones:
+            print(
+                f"\nNothing speaks against fairness; {len(open_ones)} of {len(found)} points cannot be checked."
+            )
+        else:
+            print(f"\nFair: all {len(found)} checks passed.")
+    if lies:
+        raise typer.Exit(1)
+
+
+def _told(path: Path) -> tuple[dict[str, str], float]:
+    """Read the receipt and mean Q of a stdout that EvalAI showed."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        receipt, q_mean = dict(document["receipt"]), float(document["q_mean"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise OrganizerError(
+            f"{path} does not hold a receipt.",
+            cure="Save what EvalAI shows as stdout of your submission.",
+            code="verify.receipt",
+        ) from None
+    return {str(key): str(value) for key, value in receipt.items()}, q_mean

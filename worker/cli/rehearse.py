@@ -1,0 +1,127 @@
+"""``neuco-worker rehearse``: the real challenge against an EvalAI of our own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from worker.cli.run import ConfigOption
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from worker.organizer.rehearsal import PhaseReport, Rehearsal
+
+
+def rehearse(
+    *,
+    config: ConfigOption,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Public data for the pooled-mean baseline: NPZ (ids and one array) or CSV (id and numbers); may be repeated.",
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Train at most so many folds, to be done sooner.", min=1)
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Rehearse the challenge: your tasks and settings and the real worker, against a sandbox; EvalAI and GitHub hear nothing of it.
+
+    Submits random embeddings, the pooled mean of the public data (with --data), a malformed file and a private one, and shows the boards,
+    the time per submission, and how many submissions an hour this machine and EvalAI's limit of calls carry. Ends with 1 if something does
+    not come out as it should.
+
+    Example: neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10
+    """
+    from rich.console import Console
+
+    from worker.organizer.rehearsal import rehearse as play
+    from worker.organizer.rehearsal.entries import read_features
+
+    aside = Console(stderr=True, highlight=False, soft_wrap=True)
+    rehearsal = play(
+        config,
+        folds=folds,
+        features=read_features(data) if data else None,
+        told=lambda sentence: aside.print(sentence, markup=False, style="dim"),
+    )
+    if json_output:
+        typer.echo(json.dumps(rehearsal.to_json(), indent=2, ensure_ascii=False))
+    else:
+        _show(rehearsal)
+    if rehearsal.faults:
+        raise typer.Exit(1)
+
+
+def _show(rehearsal: Rehearsal) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    for phase in rehearsal.phases:
+        _show_phase(console, rehearsal, phase)
+    console.print(
+        f"\nA submission cost {rehearsal.calls_per_submission:.1f} calls to EvalAI; with {rehearsal.requests_per_minute} calls a minute"
+        f" that carries {rehearsal.calls_per_hour:,.0f} submissions an hour."
+    )
+    for heading, style, sentences in (
+        ("Worth a look", "bold yellow", rehearsal.remarks),
+        ("Did not come out as it should", "bold red", rehearsal.faults),
+    ):
+        if sentences:
+            console.print(f"\n{heading}", style=style)
+            for sentence in sentences:
+                console.print(f"  • {sentence}", markup=False)
+    if not rehearsal.faults:
+        console.print(
+            f"\nEverything came out as it should, in {rehearsal.seconds:.0f} s.", style="bold green"
+        )
+
+
+def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    folds = (
+        f"{phase.folds} folds"
+        if phase.folds == phase.configured_folds
+        else f"{phase.folds} of {phase.configured_folds} folds"
+    )
+    console.print(f"\nPhase {phase.codename} ({folds})", style="bold")
+    submissions = Table(box=None, padding=(0, 2))
+    for name in ("Submission", "Visibility", "Came out as", "Mean Q", "Seconds"):
+        submissions.add_column(name, justify="right" if name in {"Mean Q", "Seconds"} else "left")
+    for one in phase.played:
+        submissions.add_row(
+            Text(one.method),
+            "public" if one.public else "private",
+            one.status,
+            "" if one.q_mean is None else f"{one.q_mean:g}",
+            "" if one.seconds is None else f"{one.seconds:.1f}",
+        )
+    console.print(submissions)
+    board = Table(title="Board", title_justify="left", box=None, padding=(0, 2))
+    for name in ("Rank", "Team", "Mean Q"):
+        board.add_column(name, justify="left" if name == "Team" else "right")
+    for entry in phase.entries:
+        rank = entry["rank"]
+        board.add_row("–" if rank is None else str(rank), Text(str(entry["team"])), f"{entry['q_mean']:g}")
+    console.print(board)
+    for one in phase.played:
+        if one.message:
+            console.print(f"  {one.method} was refused in these words:", markup=False)
+            console.print(indent(one.message, "    "), markup=False)
+    if phase.seconds_per_submission is not None and phase.per_hour is not None:
+        estimated = "" if phase.folds == phase.configured_folds else ", estimated for all folds"
+        console.print(
+            f"  {phase.seconds_per_submission:.1f} s a submission{estimated}: this machine scores {phase.per_hour:,.0f} an hour;"
+            f" with EvalAI's limit {rehearsal.carried(phase):,.0f} an hour."
+        )

@@ -1,0 +1,296 @@
+"""``neuco-worker score``: NeuCo-Bench's ``main.py``, with its flags, files and numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scoring.errors import OrganizerError
+from worker.cli.summarize import show_leaderboard
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from leaderboard.exchange import PhaseRuns
+    from scoring.neuco_bench.configuration import StandaloneSettings
+    from scoring.neuco_bench.run import Material, RunReport, Watcher
+    from scoring.neuco_bench.sizes import SizePoint
+    from scoring.quality import Quality
+
+SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
+
+# Flags are spelled as NeuCo-Bench spells them; with hyphens they work too.
+
+
+def score(
+    *,
+    submission_file: Annotated[
+        Path,
+        typer.Option(
+            "--submission_file",
+            "--submission-file",
+            help="Embeddings: CSV (also .gz, .zip) with the column id and one per dimension, Parquet, or NPZ.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ],
+    annotation_path: Annotated[
+        Path,
+        typer.Option(
+            "--annotation_path",
+            "--annotation-path",
+            help="Folder of label files <task>__<type>.csv (columns id,label) or task packages.",
+        ),
+    ],
+    output_dir: Annotated[
+        Path, typer.Option("--output_dir", "--output-dir", help="Folder for the results.")
+    ] = Path("results"),
+    config: Annotated[
+        Path, typer.Option(help="YAML file: k_folds, probe_type, probe_params, task_filter and so on.")
+    ] = Path("config.yaml"),
+    method_name: Annotated[
+        str | None,
+        typer.Option(
+            "--method_name",
+            "--method-name",
+            help="Your method's name; by default that of the submission file.",
+        ),
+    ] = None,
+    phase: Annotated[str, typer.Option(help="Name of the group of runs that are ranked together.")] = "all",
+    exclude_file: Annotated[
+        Path | None,
+        typer.Option("--exclude_file", "--exclude-file", help="Text file of ids to leave out, one per line."),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1
+        ),
+    ] = 42,
+    dims: Annotated[
+        str | None,
+        typer.Option(help="Sizes of embedding to compare, such as 64,128,256: the first dimensions of each."),
+    ] = None,
+    sample_values: Annotated[
+        int,
+        typer.Option(
+            "--sample_values",
+            "--sample-values",
+            help="Numbers in one sample before compression, for the compression ratio; by default an SSL4EO-S12 data cube.",
+            min=1,
+        ),
+    ] = SAMPLE_VALUES,
+    threads: Annotated[
+        int | None, typer.Option(help="Folds trained at once; by default one per core.", min=1)
+    ] = None,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="Print results_summary.json as one document.")
+    ] = False,
+) -> None:
+    """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, folders, keys and numbers.
+
+    Embeddings that a challenge would refuse are scored with a warning: gaps count as 0, missing ids shrink the tasks, narrow embeddings are
+    padded with zeros.
+
+    Example: neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev
+    """
+    from rich.console import Console
+
+    from scoring.neuco_bench.configuration import read_settings
+    from scoring.neuco_bench.results import finite, make_run_folder
+    from scoring.neuco_bench.run import Inputs, narrowed, read_material
+    from scoring.neuco_bench.sizes import SizePoint, point_document, write_study
+
+    console = Console(stderr=True, highlight=False)
+    settings = read_settings(config)
+    inputs = Inputs(submission=submission_file, annotations=annotation_path, excluded=exclude_file)
+    sizes = None if dims is None else _sizes(dims)
+    material = read_material(inputs, settings)
+    _warn(console, material.warnings)
+    method = method_name or submission_file.stem
+    now = datetime.now().astimezone()
+
+    def run(part: Material, name: str) -> tuple[RunReport, Path]:
+        folder = make_run_folder(output_dir, phase=phase, method=name, now=now)
+        return _run(
+            console, part, settings, folder, seed=seed, threads=threads, stem=submission_file.stem
+        ), folder
+
+    documents = []
+    if sizes is None:
+        report, folder = run(material, method)
+        documents.append(_document(report, settings, folder))
+    else:
+        study = make_run_folder(output_dir, phase=phase, method=f"{method}_sizes", now=now)
+        points = []
+        for part in [narrowed(material, size) for size in sizes]:
+            console.print(f"{part.embeddings.matrix.shape[1]:,} dimensions")
+            report, folder = run(part, f"{method}_{part.embeddings.matrix.shape[1]}d")
+            documents.append(_document(report, settings, folder))
+            points.append(SizePoint.from_report(report, folder.name))
+        write_study(study, method, points, sample_values=sample_values)
+    ranked = _ranked(output_dir, phase) if settings.update_leaderboard else None
+    if json_output:
+        if sizes is None:
+            document = documents[0]
+        else:
+            found = [finite(point_document(point, sample_values)) for point in points]
+            document = {"folder": str(study), "sizes": found, "runs": documents}
+        print(json.dumps(document, indent=2))
+        return
+    if sizes is None:
+        _show(report, folder)
+    else:
+        _show_study(points, study, sample_values)
+    if ranked is not None:
+        show_leaderboard(*ranked)
+
+
+def _run(
+    console: Console,
+    material: Material,
+    settings: StandaloneSettings,
+    folder: Path,
+    *,
+    seed: int,
+    threads: int | None,
+    stem: str,
+) -> RunReport:
+    """Score, and write results and plots into the run's folder."""
+    from scoring.neuco_bench.plots import draw_plots
+    from scoring.neuco_bench.results import write_results
+    from scoring.neuco_bench.run import score_run
+    from scoring.neuco_bench.stored import store_probes
+
+    try:
+        with _progress(console) as watcher:
+            report = score_run(material, settings, seed=seed, threads=threads, watcher=watcher)
+    except BaseException:
+        folder.rmdir()  # nothing was written yet, and an empty run is none
+        raise
+    _warn(console, report.warnings[len(material.warnings) :])
+    write_results(folder, report, settings, experiment=folder.name)
+    if settings.store_probes:
+        store_probes(folder, report, settings)
+    if settings.enable_plots:
+        with console.status("Drawing plots …") as status:
+            for task in report.tasks:
+                status.update(f"Drawing plots of {task.data.name} …")
+                draw_plots(folder, task, stem=stem)
+    return report
+
+
+def _warn(console: Console, warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
+
+
+def _document(report: RunReport, settings: StandaloneSettings, folder: Path) -> dict[str, Any]:
+    from scoring.neuco_bench.results import finite, summary_document
+
+    document: dict[str, Any] = finite(summary_document(report, settings, experiment=folder.name))
+    return document | {"folder": str(folder)}
+
+
+def _ranked(output_dir: Path, phase: str) -> tuple[PhaseRuns, Path]:
+    from leaderboard.exchange import rank_runs
+    from worker.cli.summarize import write_leaderboard
+
+    runs = rank_runs(output_dir, phase)
+    return runs, write_leaderboard(runs, output_dir, phase, now=datetime.now().astimezone())
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        sizes = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        sizes = [0]
+    if sizes[0] < 1:
+        raise OrganizerError(
+            f"--dims {text!r} is no list of sizes.",
+            cure="Write it like 64,128,256.",
+            code="standalone.bad_dims",
+        )
+    return tuple(sizes)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Watcher]:
+    """Show a bar for each task on stderr; on what is no terminal, one line for each finished task."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from scoring.neuco_bench.run import Watcher
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("folds"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+    class Bars(Watcher):
+        def task(self, name: str, *, samples: int, folds: int) -> None:
+            self._bar = bars.add_task(f"{name} ({samples:,} samples)", total=folds)
+
+        def folds(self, finished: int) -> None:
+            bars.advance(self._bar, finished)
+
+        def done(self, name: str, result: Quality) -> None:
+            line = f"{name}: Q {result.q:.3f}, score {result.mean:.4f} ± {result.std:.4f}"
+            console.print(line, markup=False, soft_wrap=True)
+
+    with bars:
+        yield Bars()
+
+
+def _show(report: RunReport, folder: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="Results", title_justify="left")
+    for name in ("Task", "Type", "Samples", "Q", "Score", "± std"):
+        table.add_column(name, justify="left" if name in {"Task", "Type"} else "right")
+    for task in report.tasks:
+        table.add_row(
+            Text(task.data.name),
+            task.data.kind.value,
+            f"{len(task.data.rows):,}",
+            f"{task.quality.q:.3f}",
+            f"{task.quality.mean:.4f}",
+            f"{task.quality.std:.4f}",
+        )
+    table.add_section()
+    table.add_row("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", "")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"Results: {folder}", markup=False, soft_wrap=True)
+
+
+def _show_study(points: Sequence[SizePoint], folder: Path, sample_values: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Size study", title_justify="left")
+    for name in ("Dimensions", "Bytes per sample", "Compression ratio", "Mean Q", "Mean score"):
+        table.add_column(name, justify="right")
+    for point in points:
+        table.add_row(
+            f"{point.dim:,}",
+            f"{4 * point.dim:,}",
+            f"{sample_values / point.dim:,.0f}",
+            f"{point.overall_q:.3f}",
+            f"{point.overall_score:.4f}",
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"Results: {folder}", markup=False, soft_wrap=True)

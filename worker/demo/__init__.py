@@ -1,1 +1,0 @@
-"""The demo: a whole hidden-task challenge on one machine, with real data and the real worker."""

@@ -1,0 +1,320 @@
+"""EvalAI's client: every endpoint that a remote evaluation worker needs, one method each.
+
+Addresses are built exactly (some end in a slash, some must not), redirects are never followed (they turn POST into GET and drop bodies),
+every call has time-outs, and every failure is one of the types in :mod:`worker.evalai.errors`. The client neither retries nor waits:
+whoever calls decides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import requests
+
+from scoring.errors import OrganizerError
+from worker.evalai.errors import (
+    NotFound,
+    Unintelligible,
+)
+from worker.evalai.records import (
+    Account,
+    Challenge,
+    DatasetSplit,
+    Fields,
+    Message,
+    Phase,
+    PhaseSplit,
+    Submission,
+    clean,
+    finite,
+    read_account,
+    read_author,
+    read_challenge,
+    read_dataset_split,
+    read_members,
+    read_message,
+    read_phase,
+    read_phase_split,
+    read_submission,
+)
+from worker.evalai.transport import (
+    CONNECT_TIMEOUT_S,
+    READ_TIMEOUT_S,
+    OnCall,
+    Transport,
+)
+
+
+class Client:
+    """A challenge host's access to one challenge on one EvalAI server.
+
+    Not for several threads at a time. Its ``repr`` and its errors never show the token.
+
+    Args:
+        server: Address of the server; ``http://`` only on loopback.
+        token: The profile's JSON web token, or the 40 hexadecimal digits of the login; the scheme follows from the form.
+        challenge: Primary key of the challenge; all writes go to this one.
+        queue: Name of its queue.
+        session: Connection pool; one is made when none is handed in.
+        timeout_s: Time-outs for connecting and for each read.
+        on_call: Told of each answered or failed call: method, endpoint, HTTP status (0 for none), seconds.
+        budget: Asked with the endpoint's name before each call; holds a call back by raising.
+        clock: Where the date is read, to tell an expired token from an unknown one.
+
+    Raises:
+        OrganizerError: The server's address or the token cannot be right.
+    """
+
+    def __init__(
+        self,
+        *,
+        server: str,
+        token: str,
+        challenge: int,
+        queue: str,
+        session: requests.Session | None = None,
+        timeout_s: tuple[float, float] = (CONNECT_TIMEOUT_S, READ_TIMEOUT_S),
+        on_call: OnCall | None = None,
+        budget: Callable[[str], None] | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._transport = Transport(
+            server=server,
+            token=token,
+            session=session,
+            timeout_s=timeout_s,
+            on_call=on_call,
+            budget=budget,
+            clock=clock,
+        )
+        self._call = self._transport.call
+        self._challenge = challenge
+        self._queue = quote(queue, safe="")
+        self._labels: dict[tuple[int, str], frozenset[str]] = {}
+
+    def __repr__(self) -> str:
+        return f"Client(server={self._transport.server!r}, challenge={self._challenge})"
+
+    @property
+    def expiry(self) -> datetime | None:
+        """When the token ends; None for one that does not say."""
+        return self._transport.expiry
+
+    @property
+    def calls(self) -> int:
+        """How many calls were sent, answered or not."""
+        return self._transport.calls
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    # Queue ------------------------------------------------------------------------------------
+
+    def receive(self) -> Message | None:
+        """Take at most one message; None does not prove that the queue is empty.
+
+        GET /api/jobs/challenge/queues/<queue>/. The message is hidden for 30 s, then it comes again under a new receipt handle.
+        """
+        path = f"/api/jobs/challenge/queues/{self._queue}/"
+        return read_message(self._call("GET", "receive", path, "receive a message"))
+
+    def delete_message(self, receipt_handle: str) -> None:
+        """Delete a message by its newest receipt handle; a second time does no harm.
+
+        POST /api/jobs/queues/<queue>/.
+        """
+        body = {"receipt_handle": receipt_handle}
+        self._call("POST", "delete_message", f"/api/jobs/queues/{self._queue}/", "delete a message", body)
+
+    # Reading ----------------------------------------------------------------------------------
+
+    def submission(self, pk: int) -> Submission:
+        """Read one submission. GET /api/jobs/submission/<pk>, without a slash at the end."""
+        path = f"/api/jobs/submission/{int(pk)}"
+        return read_submission(self._call("GET", "submission", path, f"read submission {pk}"))
+
+    def submissions(
+        self, *, status: str | None = None, submitted_after: datetime | None = None
+    ) -> list[Submission]:
+        """List the submissions of all phases in one call, soft-deleted ones too, oldest first.
+
+        GET /api/jobs/challenge/<c>/submission/. The safety net for whatever the queue or we may have lost.
+        """
+        query: dict[str, str] = {}
+        if status is not None:
+            query["status"] = status
+        if submitted_after is not None:
+            query["submitted_after"] = submitted_after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        path = f"/api/jobs/challenge/{self._challenge}/submission/"
+        path += f"?{urlencode(query)}" if query else ""
+        listed = _items(self._call("GET", "submissions", path, "list the submissions"))
+        read = []
+        while listed:  # the whole challenge, time and again: not twice in memory
+            read.append(read_submission(listed.pop()))
+        return sorted(read, key=lambda s: (s.submitted_at, s.pk))
+
+    def challenge(self) -> Challenge:
+        """Read the challenge behind the queue; checks token, queue and primary key in one call at start.
+
+        GET /api/challenges/challenge/queues/<queue>/.
+        """
+        path = f"/api/challenges/challenge/queues/{self._queue}/"
+        return read_challenge(self._call("GET", "challenge", path, "read the challenge of the queue"))
+
+    def account(self) -> Account:
+        """Read whose token ours is. GET /api/auth/user/."""
+        return read_account(self._call("GET", "account", "/api/auth/user/", "read our account"))
+
+    def host_names(self, team_pk: int) -> frozenset[str]:
+        """Read the names of the challenge's hosts. GET /api/hosts/challenge_host_team/<pk>, without a slash at the end."""
+        path = f"/api/hosts/challenge_host_team/{int(team_pk)}"
+        return read_members(self._call("GET", "host_names", path, "read the host team"))
+
+    def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, str]:
+        """Read who sent the submissions to a phase, newest first, in pages of 150: submission to user name; past the last page none.
+
+        GET /api/challenges/<c>/challenge_phase/<p>/submissions, without a slash at the end; the one place where authors are told by name.
+
+        Args:
+            phase_pk: The phase.
+            page: Which page.
+            team: Only teams whose name contains this.
+        """
+        query = {"page": str(page)} | ({} if team is None else {"participant_team__team_name": team})
+        path = f"/api/challenges/{self._challenge}/challenge_phase/{int(phase_pk)}/submissions?{urlencode(query)}"
+        try:
+            listed = Fields(self._call("GET", "authors", path, "list a phase's submissions"), "page")
+        except NotFound:
+            return {}
+        return dict(read_author(item) for item in _items(listed.raw("results")))
+
+    def phases(self) -> list[Phase]:
+        """List the challenge's phases. GET /api/challenges/<c>/phases/."""
+        path = f"/api/challenges/{self._challenge}/phases/"
+        return [read_phase(item) for item in _items(self._call("GET", "phases", path, "list the phases"))]
+
+    def phase_splits(self) -> list[PhaseSplit]:
+        """List the phases' splits with their metric labels. GET /api/challenges/<c>/challenge_phase_split, without a slash."""
+        path = f"/api/challenges/{self._challenge}/challenge_phase_split"
+        listed = _items(self._call("GET", "phase_splits", path, "list the phase splits"))
+        return [read_phase_split(item) for item in listed]
+
+    def dataset_split(self, pk: int) -> DatasetSplit:
+        """Read a dataset split, for its codename. GET /api/challenges/challenge/create/dataset_split/<id>/."""
+        path = f"/api/challenges/challenge/create/dataset_split/{int(pk)}/"
+        return read_dataset_split(self._call("GET", "dataset_split", path, f"read dataset split {pk}"))
+
+    def learn_labels(self) -> Mapping[tuple[int, str], frozenset[str]]:
+        """Read the labels per (phase pk, split codename); from then on ``finish`` wants exactly these.
+
+        One call, and one more per dataset split.
+        """
+        splits = self.phase_splits()
+        codenames = {pk: self.dataset_split(pk).codename for pk in {s.dataset_split_pk for s in splits}}
+        self._labels = {(s.phase_pk, codenames[s.dataset_split_pk]): frozenset(s.labels) for s in splits}
+        return dict(self._labels)
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def set_running(self, pk: int) -> Submission:
+        """Set a submission to running; its start is reset each time.
+
+        PATCH /api/jobs/challenge/<c>/update_submission/. Nothing at EvalAI protects a finished or cancelled one from this.
+        """
+        body = {"submission": int(pk), "submission_status": "running"}
+        answer = self._update("PATCH", "set_running", f"set submission {pk} to running", body)
+        try:
+            return read_submission(answer)
+        except Unintelligible as problem:
+            problem.applied_unknown = True
+            raise
+
+    def finish(
+        self,
+        pk: int,
+        phase_pk: int,
+        *,
+        stdout: str,
+        result: Mapping[str, float],
+        split: str,
+        metadata: Mapping[str, Any] | None = None,
+        labels: Collection[str] | None = None,
+    ) -> None:
+        """Post the result of a submission: one entry of finite numbers, shown to the participant.
+
+        PUT /api/jobs/challenge/<c>/update_submission/. Repeating it is harmless. ``labels`` are the metrics that the result must have,
+        no more and no less; by default those of ``learn_labels``.
+
+        Raises:
+            OrganizerError: The result is one that EvalAI would take and break on (``evalai.result_invalid``).
+        """
+        wanted = frozenset(labels) if labels is not None else self._labels.get((phase_pk, split))
+        accuracies = checked_result(result, wanted)
+        entry = {"split": split, "show_to_participant": True, "accuracies": accuracies}
+        body = {
+            "challenge_phase": int(phase_pk),
+            "submission": int(pk),
+            "submission_status": "finished",
+            "stdout": clean(stdout),
+            "stderr": "",
+            "result": json.dumps([entry], allow_nan=False),
+            "metadata": "" if metadata is None else json.dumps(metadata, allow_nan=False),
+        }
+        self._update("PUT", "finish", f"post the result of submission {pk}", body)
+
+    def fail(self, pk: int, phase_pk: int, *, stderr: str) -> None:
+        """End a submission as failed; the participant reads ``stderr``. PUT on the same address as ``finish``."""
+        body = {
+            "challenge_phase": int(phase_pk),
+            "submission": int(pk),
+            "submission_status": "failed",
+            "stdout": "",
+            "stderr": clean(stderr),
+        }
+        self._update("PUT", "fail", f"post the failure of submission {pk}", body)
+
+    def _update(self, method: str, endpoint: str, what: str, body: Mapping[str, Any]) -> Any:
+        path = f"/api/jobs/challenge/{self._challenge}/update_submission/"
+        return self._call(method, endpoint, path, what, body)
+
+
+def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = None) -> dict[str, float]:
+    """Return a result that EvalAI can neither refuse nor choke on.
+
+    EvalAI takes booleans (and its leaderboard then answers 500), absent labels (shown as "#") and empty results (finished without a
+    row); it refuses what is not finite. So each is refused here.
+
+    Raises:
+        OrganizerError: ``evalai.result_invalid``.
+    """
+    values: dict[str, float] = {}
+    for metric, value in result.items():
+        number = finite(value) if isinstance(value, int | float) else None
+        if number is None:
+            raise _invalid(f"The value of “{metric}” is no finite number.")
+        values[metric] = number
+    if not values:
+        raise _invalid("The result is empty.")
+    if labels is not None and set(values) != set(labels):
+        want, have = ", ".join(sorted(labels)), ", ".join(sorted(values))
+        raise _invalid(f"EvalAI's leaderboard has the metrics {want}, the result has {have}.")
+    return values
+
+
+def _items(document: Any) -> list[Any]:
+    if not isinstance(document, list):
+        raise Unintelligible("EvalAI answered with something that is no list.")
+    return document
+
+
+def _invalid(sentence: str) -> OrganizerError:
+    return OrganizerError(
+        sentence,
+        cure="Compare the phase's metric and split in the configuration with EvalAI's.",
+        code="evalai.result_invalid",
+    )

@@ -1,0 +1,205 @@
+"""One call to EvalAI: address, token, time-outs, and whatever happens turned into a type.
+
+The token is added inside the HTTP library by an object that shows nothing of itself, and errors are raised outside the library's
+handlers: neither a message nor a traceback with its variables holds the token.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from requests.auth import AuthBase
+
+from scoring.errors import NeucoError, OrganizerError
+from worker.evalai.errors import Unreachable, failure, parse
+from worker.evalai.records import finite
+from worker.evalai.user_agent import USER_AGENT
+
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes its time
+
+OnCall = Callable[[str, str, int, float], None]
+
+
+class Transport:
+    """Sends one request at a time to one server with one token; see :class:`worker.evalai.Client` for the arguments."""
+
+    def __init__(
+        self,
+        *,
+        server: str,
+        token: str,
+        session: requests.Session | None,
+        timeout_s: tuple[float, float],
+        on_call: OnCall | None,
+        budget: Callable[[str], None] | None,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.server = checked_server(server)
+        self.expiry = token_expiry(token)
+        self._auth = _TokenAuth(token)
+        self._session = session or requests.Session()
+        self._timeout_s = timeout_s
+        self._on_call = on_call
+        self._budget = budget
+        self._clock = clock
+        self.calls = 0  # sent, answered or not
+
+    def __repr__(self) -> str:
+        return f"Transport(server={self.server!r})"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    def call(
+        self, method: str, endpoint: str, path: str, what: str, body: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Send one request and return the JSON of its answer.
+
+        Args:
+            method: HTTP method; everything but GET counts as a write.
+            endpoint: The call's name for metrics.
+            path: Address below the server, exactly as EvalAI wants it.
+            what: The call in words, "read submission 4", for sentences.
+            body: JSON to send.
+
+        Raises:
+            NeucoError: One of :mod:`worker.evalai.errors`.
+        """
+        if self._budget is not None:
+            self._budget(endpoint)
+        self.calls += 1
+        started_s = time.monotonic()
+        status, answer, error = self._send(method, path, what, body)
+        if self._on_call is not None:
+            self._on_call(method, endpoint, status, time.monotonic() - started_s)
+        # Raised here, outside any handler: the library's exceptions hold the request, and the request holds the token.
+        if error is not None:
+            raise error
+        return parse(answer)
+
+    def _send(
+        self, method: str, path: str, what: str, body: Mapping[str, Any] | None
+    ) -> tuple[int, bytes, NeucoError | None]:
+        write = method != "GET"
+        try:
+            response = self._session.request(
+                method,
+                self.server + path,
+                json=body,
+                auth=self._auth,
+                headers={"Accept": "application/json", "User-Agent": USER_AGENT},
+                timeout=self._timeout_s,
+                allow_redirects=False,
+            )
+        except requests.RequestException as problem:
+            # A connection that never came about carried nothing; any other failure may have come after the effect.
+            sent = not isinstance(problem, requests.ConnectTimeout) and not _refused(problem)
+            kind = type(problem).__name__
+            return (
+                0,
+                b"",
+                _unreachable(f"EvalAI could not be asked to {what} ({kind}).", write=write and sent),
+            )
+        error = failure(
+            status=response.status_code,
+            headers=response.headers,
+            body=response.content,
+            what=what,
+            write=write,
+            token_expired=self.expiry is not None and self.expiry <= self._clock(),
+        )
+        return response.status_code, response.content, error
+
+
+def token_expiry(token: str) -> datetime | None:
+    """Read when a JSON web token ends, without verifying it; None for hexadecimal digits and anything unreadable."""
+    parts = token.strip().split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        payload = parse(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        seconds = finite(payload.get("exp")) if isinstance(payload, dict) else None
+        return None if seconds is None else datetime.fromtimestamp(seconds, tz=UTC)
+    except (ValueError, OverflowError, OSError, binascii.Error):
+        return None
+
+
+def is_loopback(host: str | None) -> bool:
+    """Tell whether a host name means this machine."""
+    if host is None:
+        return False
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+class _TokenAuth(AuthBase):
+    """Adds the Authorization header; shows nothing of itself."""
+
+    def __init__(self, token: str) -> None:
+        token = token.strip()
+        if re.fullmatch(r"[0-9a-fA-F]{40}", token):
+            self._header = f"Token {token}"
+        elif re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", token, re.ASCII):
+            self._header = f"Bearer {token}"
+        else:
+            raise OrganizerError(
+                "The EvalAI token is neither a JSON web token nor 40 hexadecimal digits.",
+                cure="Copy it whole from the EvalAI profile page.",
+                code="evalai.token_form",
+            )
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = self._header
+        return request
+
+    def __repr__(self) -> str:
+        return "<token>"
+
+
+def checked_server(server: str) -> str:
+    """Return a server's address without a slash at its end.
+
+    Raises:
+        OrganizerError: A token may not be sent there (``evalai.server_address``).
+    """
+    try:
+        address = urlsplit(server.strip())
+        safe = address.scheme == "https" or (address.scheme == "http" and is_loopback(address.hostname))
+        whole = (
+            bool(address.hostname) and address.username is None and not (address.query or address.fragment)
+        )
+    except ValueError:  # broken brackets of an IPv6 address
+        safe = whole = False
+    if not (safe and whole):
+        raise OrganizerError(
+            "evalai.server is no address that a token may be sent to.",
+            cure="Write https://<host>; http:// works on this machine only.",
+            code="evalai.server_address",
+        )
+    return server.strip().rstrip("/")
+
+
+def _refused(problem: requests.RequestException) -> bool:
+    text = repr(problem.args)
+    return isinstance(problem, requests.ConnectionError) and (
+        "NewConnectionError" in text or "NameResolutionError" in text
+    )
+
+
+def _unreachable(sentence: str, *, write: bool) -> Unreachable:
+    return Unreachable(
+        sentence, cure="If this lasts, check the network and evalai.server.", applied_unknown=write
+    )

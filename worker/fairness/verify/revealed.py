@@ -1,0 +1,204 @@
+"""A revealed phase: what its organizers published of it, read from the public files as values.
+
+Nothing here is believed. A document that does not have the promised form raises one of ``UNREADABLE``, and whoever checks calls that a lie.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from leaderboard import Board, Rules, Selection
+from leaderboard.ranking import from_json
+from scoring.protocol import Protocol, Recipe
+from worker.challenge.keys import mixed_key
+from worker.fairness.commitments import committed_epsilon, reveal_path
+from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.verdict import Verdict, false, true, unknown
+
+UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a document of unexpected form may raise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """One public commitment and what the reveal opens of it for a phase.
+
+    Attributes:
+        public: The entry of ``commitment.json``.
+        opening: What opens its hash, None if nothing was revealed for it.
+        manifest: The phase's tasks and protocol as they were committed to, None if the phase had not begun.
+        beacon: The public value that was mixed into the splits by then, if any.
+    """
+
+    public: Mapping[str, Any]
+    opening: Mapping[str, Any] | None
+    manifest: Mapping[str, Any] | None
+    beacon: str | None
+
+    @property
+    def sequence(self) -> int:
+        """Its number in ``commitment.json``."""
+        return int(self.public["sequence"])
+
+    @property
+    def made_at(self) -> datetime:
+        """When it was published, as its organizers say."""
+        return datetime.fromisoformat(self.public["made_at"])
+
+
+class RevealedPhase:
+    """The document of one revealed phase.
+
+    Args:
+        repository: The public files.
+        name: Phase codename.
+        entries: The public commitments.
+        chain: The lines of the receipts log.
+    """
+
+    def __init__(
+        self,
+        repository: PublicRepository,
+        name: str,
+        entries: list[dict[str, Any]],
+        chain: list[dict[str, Any]],
+    ) -> None:
+        self.repository = repository
+        self.name = name
+        self.public = entries
+        self.chain = chain
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """What ``reveal.json`` says."""
+        return dict(self.repository.json(reveal_path(self.name)))
+
+    @property
+    def revealed_at(self) -> datetime:
+        """When it was revealed, as its organizers say."""
+        return datetime.fromisoformat(self.document["revealed_at"])
+
+    @cached_property
+    def promises(self) -> list[Promise]:
+        """All commitments, oldest first, with what was revealed of them."""
+        revealed = {item["sequence"]: item for item in self.document["commitments"]}
+        promises, beacon = [], None
+        for entry in self.public:
+            beacon = entry.get("beacon") or beacon
+            item = revealed.get(entry["sequence"], {})
+            promises.append(
+                Promise(
+                    public=entry,
+                    opening=item.get("opening"),
+                    manifest=item.get("manifest"),
+                    beacon=beacon,
+                )
+            )
+        return promises
+
+    @property
+    def latest(self) -> Promise:
+        """The last commitment that speaks of this phase: what its tasks are now."""
+        return [promise for promise in self.promises if promise.manifest][-1]
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The phase's latest manifest."""
+        return self.latest.manifest or {}
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol of the latest manifest."""
+        fields = dict(self.manifest["protocol"])
+        return Protocol(**{**fields, "recipe": Recipe(**fields["recipe"])})
+
+    def phase_key(self, promise: Promise) -> bytes:
+        """Return the key that seeds derived from under a commitment: the revealed one, with the beacon if there was one."""
+        key = bytes.fromhex(self.document["key"])
+        return mixed_key(key, promise.beacon)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The public ids."""
+        text = self.repository.files[f"reveal/{self.name}/ids.txt"].decode()
+        return tuple(line for line in text.split("\n") if line)
+
+    @property
+    def with_labels(self) -> bool:
+        """Whether label rows were published, not their hashes alone."""
+        return bool(self.document["labels"] == "published")
+
+    @property
+    def label_files(self) -> dict[str, bytes]:
+        """The published label files: name to content."""
+        folder = f"reveal/{self.name}/labels/"
+        return {
+            path.removeprefix(folder): content
+            for path, content in self.repository.files.items()
+            if path.startswith(folder)
+        }
+
+    @property
+    def entries(self) -> list[Mapping[str, Any]]:
+        """Every entry that ever counted, with its scores and its receipt."""
+        return list(self.document["entries"])
+
+    @cached_property
+    def rules(self) -> Rules:
+        """How boards are made; Q by the protocol that was committed to last, whatever is said of it later."""
+        document = dict(self.document["rules"])
+        document["selection"] = Selection(document["selection"])
+        document["hidden_teams"] = frozenset(document["hidden_teams"])
+        document["chosen"] = {int(team): submission for team, submission in document["chosen"].items()}
+        return Rules(**{**document, "epsilon": self.protocol.recipe.epsilon})
+
+    def epsilon_of(self, record: Mapping[str, Any]) -> float:
+        """Return the epsilon of the protocol that a record's scores were made by; it may have been changed since."""
+        manifests = (promise.manifest for promise in self.promises)
+        epsilon = committed_epsilon(manifests, record["protocol_hash"])
+        return self.rules.epsilon if epsilon is None else epsilon
+
+    @cached_property
+    def boards(self) -> list[Board]:
+        """Every board that was ever published, oldest first."""
+        return [from_json(json.dumps(document)) for document in self.document["boards"]]
+
+    def record_for(self, submission: int, at: datetime) -> Mapping[str, Any] | None:
+        """Return the latest record of a submission that existed at a time; the first one if clocks disagree."""
+        records = [entry["record"] for entry in self.entries if entry["submission"] == submission]
+        earlier = [record for record in records if datetime.fromisoformat(record["scored_at"]) <= at]
+        found: Mapping[str, Any] | None = (earlier[-1:] or records[:1] or [None])[0]
+        return found
+
+    def true(self, check: str, sentence: str) -> Verdict:
+        """Say that something holds for this phase."""
+        return true(f"{self.name}: {check}", f"Phase {self.name}: {sentence}.")
+
+    def false(self, check: str, sentence: str) -> Verdict:
+        """Say that something about this phase is a lie."""
+        return false(f"{self.name}: {check}", f"Phase {self.name}: {sentence}.")
+
+    def unknown(self, check: str, sentence: str) -> Verdict:
+        """Say that something about this phase cannot be told."""
+        return unknown(f"{self.name}: {check}", f"Phase {self.name}: {sentence}.")
+
+
+def revealed_phases(repository: PublicRepository) -> list[str]:
+    """Return the phases that were revealed."""
+    return sorted(
+        path.split("/")[1]
+        for path in repository.files
+        if path.startswith("reveal/") and path.endswith("/reveal.json") and path.count("/") == 2
+    )
+
+
+def read_phase(repository: PublicRepository, name: str) -> RevealedPhase:
+    """Read one revealed phase with the public promises."""
+    return RevealedPhase(
+        repository, name, list(repository.json("commitment.json")), list(repository.lines("receipts.jsonl"))
+    )

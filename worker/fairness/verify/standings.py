@@ -1,0 +1,186 @@
+"""Checks of the boards: every rank ever published follows from the published scores, and the repository shows the last of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from leaderboard import Board, PhaseSite, Site
+from leaderboard.ranking import Ranking, rank
+from leaderboard.rendering import Row, csv_cell, markdown, public_rows, update_history
+from scoring.quality import mean_quality, quality
+from scoring.scorecard import folds_from_json
+from worker.fairness.verify.ledger import HISTORY
+from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.verdict import Verdict
+
+TOLERANCE_Q = 1e-9
+README = "README.md"
+
+
+def ranks(phase: RevealedPhase) -> Verdict:
+    """Recompute every board that was ever published from the published scores."""
+    for board in phase.boards:
+        fault = _fault(phase, board)
+        if fault:
+            return phase.false("ranks", f"board {board.sequence}: {fault}")
+    rules = [board.rules_then(phase.rules) for board in phase.boards]
+    changes = sum(earlier != later for earlier, later in pairwise(rules))
+    told = f", by rules that were changed {changes} times on the way" if changes else ""
+    return phase.true(
+        "ranks", f"the ranks of all {len(phase.boards)} boards follow from the published scores{told}"
+    )
+
+
+def _fault(phase: RevealedPhase, board: Board) -> str | None:
+    if not board.standings:
+        return None
+    table = []
+    for standing in board.standings:
+        record = phase.record_for(standing.submission, board.made_at)
+        if record is None:
+            return f"submission {standing.submission} has no published scores"
+        epsilon = phase.epsilon_of(record)
+        table.append(
+            {
+                task: quality(folds_from_json(cell["folds"]), epsilon).q
+                for task, cell in record["cells"].items()
+            }
+        )
+    tasks = sorted(table[0])
+    if any(sorted(row) != tasks for row in table):
+        return "its entries were scored on different tasks"
+    for standing, row in zip(board.standings, table, strict=True):
+        if not _same(mean_quality([row[task] for task in tasks]), standing.q_mean):
+            return f"mean Q of submission {standing.submission} does not follow from its scores"
+    rules = board.rules_then(phase.rules)
+    ranking = rank(
+        np.array([[row[task] for task in tasks] for row in table]),
+        weighs=np.array([rules.baselines_weigh if row.baseline else row.eligible for row in board.standings]),
+        numbered=np.array([row.numbered for row in board.standings]),
+        ghost_task=rules.ghost_task,
+    )
+    if list(ranking.ranks) != [row.rank for row in board.standings]:
+        return "its ranks do not follow from the scores"
+    if list(ranking.ranks_by_mean) != [row.rank_by_mean for row in board.standings]:
+        return "its standing by mean Q does not follow from the scores"
+    return _figures_fault(board, tasks, table, ranking)
+
+
+def _figures_fault(
+    board: Board, tasks: Sequence[str], table: Sequence[Mapping[str, float]], ranking: Ranking
+) -> str | None:
+    """Check what is published of the tasks since the reveal; boards from before it was kept have nothing."""
+    figures = board.private.figures
+    if figures is None:
+        return None
+    weights = figures.weights
+    if sorted(weights) != tasks or not all(
+        _same(weights[task], weight) for task, weight in zip(tasks, ranking.weights, strict=True)
+    ):
+        return "the weights of its tasks do not follow from the scores"
+    for said, row, weighted in zip(figures.rows, table, ranking.weighted_ranks, strict=True):
+        if not _same(said.weighted_rank, weighted):
+            return f"the weighted rank of submission {said.submission} does not follow from the scores"
+        if sorted(said.q) != tasks or not all(_same(said.q[task], row[task]) for task in tasks):
+            return f"the quality scores of submission {said.submission} do not follow from its fold scores"
+    return None
+
+
+def _same(said: float, computed: float) -> bool:
+    return math.isclose(said, computed, rel_tol=0, abs_tol=2 * TOLERANCE_Q)
+
+
+def files(phase: RevealedPhase) -> Verdict:
+    """Check that the boards of the reveal are those that stood and stand in the repository."""
+    site = PhaseSite(codename=phase.name, title=phase.name, rules=phase.rules, history=tuple(phase.boards))
+    expected = update_history(None, Site(title="", phases=(site,))).splitlines()
+    stem = json.loads(expected[0])["phase"] if expected else phase.name
+    shown = [
+        line
+        for line in phase.repository.files.get(HISTORY, b"").splitlines()
+        if json.loads(line).get("phase") == stem
+    ]
+    later = [datetime.fromisoformat(json.loads(line)["made_at"]) for line in shown[len(expected) :]]
+    if shown[: len(expected)] != expected or any(moment < phase.revealed_at for moment in later):
+        return phase.false("board", "the published history is not that of the revealed boards")
+    if later:
+        return phase.unknown(
+            "board", f"the board changed after the reveal ({len(later)} times); that waits for another reveal"
+        )
+    if phase.boards:
+        fault = _present_fault(phase, phase.boards[-1], stem)
+        if fault:
+            return phase.false("board", fault)
+    return phase.true("board", "the published history and the present board are those of the revealed boards")
+
+
+def _present_fault(phase: RevealedPhase, board: Board, stem: str) -> str | None:
+    """Compare the page's data, the table and README.md with the last board."""
+    rows = public_rows(board, phase.rules)
+    published = phase.repository.files
+    document = phase.repository.json(f"leaderboard/{stem}.json")
+    stands = [
+        tuple(entry[key] for key in ("submission", "team", "rank", "rank_by_mean", "q_mean"))
+        for entry in document["entries"]
+    ]
+    if stands != [(row.submission, row.team, row.rank, row.rank_by_mean, float(row.q_text)) for row in rows]:
+        return "the present board is not the last one of its history"
+    if not _tasks_follow(document, board):
+        return "the tasks, weights and scores that the page shows are not those of the revealed board"
+    table = csv.DictReader(io.StringIO(published[f"leaderboard/{stem}.csv"].decode(), newline=""))
+    listed = [
+        (line["submission"], line["team"], line["rank"], line["rank_by_mean"], line["mean_q"])
+        for line in table
+    ]
+    if listed != [
+        (str(row.submission), csv_cell(row.team), _digits(row.rank), _digits(row.rank_by_mean), row.q_text)
+        for row in rows
+    ]:
+        return f"the table {stem}.csv is not the last board of its history"
+    if rows and readme_rows(published[README].decode(), stem) != [_readme_row(row) for row in rows]:
+        return f"the table in {README} is not the last board of its history"
+    return None
+
+
+def _digits(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _tasks_follow(document: Mapping[str, Any], board: Board) -> bool:
+    """Tell whether the tasks of the page's data are those of the board's figures, if both have them."""
+    figures = board.private.figures
+    if figures is None or "tasks" not in document:
+        return True
+    shown = {task["name"]: (task["weight"], task["quality"]) for task in document["tasks"]}
+    kept = {name: (weight, [row.q[name] for row in figures.rows]) for name, weight in figures.weights.items()}
+    return bool(shown == kept and document["weighted_ranks"] == [row.weighted_rank for row in figures.rows])
+
+
+def readme_rows(text: str, stem: str) -> list[tuple[str, str, str]]:
+    """Return rank, team and mean Q of each line of a phase's table in README.md, as they stand there."""
+    lines = iter(text.splitlines())
+    for line in lines:
+        if f"(leaderboard/{stem}.json)" in line:
+            break
+    table = []
+    for line in lines:
+        if line.startswith("|"):
+            table.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        elif table:
+            break
+    places = [table[0].index(name) for name in ("Rank", "Team", "Mean Q")]
+    return [(row[places[0]], row[places[1]], row[places[2]]) for row in table[2:]]
+
+
+def _readme_row(row: Row) -> tuple[str, str, str]:
+    return ("–" if row.rank is None else str(row.rank), markdown(row.team), row.q_text)

@@ -1,0 +1,92 @@
+"""The first words with EvalAI: is this our challenge, and will it take our results?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scoring.errors import OrganizerError
+from worker.challenge.configuration import Configuration
+from worker.evalai import Client
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """What EvalAI says of our challenge; read at start and after a reload.
+
+    Attributes:
+        phases: Phase pk to codename, of all its phases.
+        silent: Phases whose logs the host has disabled; EvalAI stores logs all the same, so it is ours to send none.
+        host_team_pk: The team of its hosts.
+    """
+
+    phases: Mapping[int, str]
+    silent: frozenset[int]
+    host_team_pk: int | None
+
+
+def read_remote(client: Client, configuration: Configuration) -> Remote:
+    """Return what EvalAI says of our challenge, after checking that pk, splits and metrics are the configured ones.
+
+    Several calls, at start and after a reload.
+
+    Raises:
+        OrganizerError: If they are not; with the cure.
+        NeucoError: As every call.
+    """
+    challenge = client.challenge()
+    ours = configuration.evalai.challenge
+    if challenge.pk != ours:
+        raise OrganizerError(
+            f"The queue belongs to challenge {challenge.pk}, but the configuration says {ours}.",
+            cure="Correct evalai.challenge or evalai.queue.",
+            code="evalai.challenge_differs",
+        )
+    listed = client.phases()
+    phases = {phase.pk: phase.codename for phase in listed}
+    check_splits(configuration, phases, client.learn_labels())
+    return Remote(
+        phases=phases,
+        silent=frozenset(phase.pk for phase in listed if phase.disable_logs),
+        host_team_pk=challenge.host_team_pk,
+    )
+
+
+def check_splits(
+    configuration: Configuration, phases: Mapping[int, str], labels: Mapping[tuple[int, str], frozenset[str]]
+) -> None:
+    """Find out now, and not with the first result, that EvalAI would refuse it or show "#" for a score.
+
+    Raises:
+        OrganizerError: If a split or its metric is not the configured one.
+    """
+    for pk, codename in phases.items():
+        settings = configuration.phases.get(codename)
+        if settings is None:
+            continue
+        known = {split: names for (phase, split), names in labels.items() if phase == pk}
+        if settings.split not in known:
+            raise OrganizerError(
+                f"EvalAI's phase {codename} has no split {settings.split!r}.",
+                cure=f"Set phases.{codename}.split to one of: {', '.join(sorted(known)) or 'none is defined'}.",
+                code="evalai.split_unknown",
+            )
+        if known[settings.split] != {settings.metric}:
+            raise OrganizerError(
+                f"EvalAI's leaderboard for {codename} wants the metrics {', '.join(sorted(known[settings.split]))}.",
+                cure=f"It must have one metric, the one that phases.{codename}.metric names ({settings.metric}).",
+                code="evalai.metric_differs",
+            )
+
+
+def unknown_phases(configuration: Configuration, phases: Mapping[int, str]) -> OrganizerError | None:
+    """Say which configured phases EvalAI does not have, if any."""
+    unknown = set(configuration.phases) - set(phases.values())
+    if not unknown:
+        return None
+    listed = ", ".join(sorted(phases.values())) or "none"
+    return OrganizerError(
+        f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
+        cure="The keys under `phases` must be EvalAI's phase codenames.",
+        code="evalai.phase_unknown",
+    )

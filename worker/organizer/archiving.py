@@ -1,0 +1,234 @@
+"""Backup and restore of a challenge: database, stored files, configuration, secret, tasks and id lists."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from scoring.errors import InfrastructureError, OrganizerError
+from scoring.inputs.documents import with_values
+from worker.challenge.configuration import Configuration
+from worker.challenge.setups import has_scores
+from worker.organizer.session import OrganizerSession
+from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
+from worker.state.store import damaged, failure
+
+FORMAT = 1
+MANIFEST = "neuco-worker-backup.json"
+CONFIGURATION = "challenge.yaml"
+KNOWN_HOSTS = "known_hosts"
+
+
+def named(archive: Path, config: Path, *, now: datetime) -> Path:
+    """Return the file to write: in a folder one that is called by the challenge's folder and the time."""
+    if not archive.is_dir():
+        return archive
+    name = config.resolve().parent.name or "challenge"
+    return archive / f"{name}-{now:%Y-%m-%dT%H-%M-%SZ}.tar.gz"
+
+
+def write_backup(session: OrganizerSession, config: Path, archive: Path, *, replace: bool = False) -> int:
+    """Write everything that a challenge needs to go on elsewhere; return the archive's size in bytes.
+
+    The database is copied with SQLite's own backup, so a daemon may run. The archive is made with mode 0600, under another name, and
+    moved into place when it is whole.
+
+    Args:
+        session: The challenge.
+        config: Its configuration file.
+        archive: Where to.
+        replace: Whether an archive that is there already may go.
+
+    Raises:
+        OrganizerError: If the state is not SQLite: a database server has its own tools; if pinned host keys are configured and gone; or if
+            the archive is there already.
+        InfrastructureError: If the disk fails, the files of a phase without scores are gone, or the database is damaged.
+    """
+    if archive.exists() and not replace:
+        raise OrganizerError(
+            f"{archive} is there already.",
+            cure="Name another file, or a folder, in which the archive is named by its time; or add --force to replace it.",
+            code="backup.exists",
+        )
+    configuration = session.configuration
+    prefix = "sqlite:///"
+    if not configuration.database_url.startswith(prefix):
+        raise OrganizerError(
+            "The state is on a database server.",
+            cure="Back it up with pg_dump (files lie under ./state); after pg_restore run `neuco-worker challenge restored`.",
+            code="backup.server",
+        )
+    database = Path(configuration.database_url.removeprefix(prefix))
+    temporary = archive.with_name(archive.name + ".part")
+    try:
+        with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:
+            copy = Path(folder) / "worker.db"
+            with (
+                contextlib.closing(sqlite3.connect(database)) as source,
+                contextlib.closing(sqlite3.connect(copy)) as target,
+            ):
+                source.backup(target)
+                (found,) = target.execute("PRAGMA quick_check(1)").fetchone()
+                if found != "ok":
+                    raise damaged(database, " ".join(found.split()))
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with (
+                os.fdopen(handle, "wb") as file,
+                tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar,
+            ):
+                manifest = Path(folder) / MANIFEST
+                manifest.write_text(json.dumps({"format": FORMAT, "made_at": session.now.isoformat()}))
+                tar.add(manifest, MANIFEST)
+                rewritten = Path(folder) / CONFIGURATION
+                rewritten.write_text(_rewritten(configuration, config), encoding="utf-8")
+                tar.add(rewritten, CONFIGURATION)
+                tar.add(copy, "state/worker.db")
+                tar.add(configuration.path(configuration.challenge.secret), "challenge.secret")
+                for name in configuration.phases:
+                    _add_files(tar, session, name)
+                if (hosts := _known_hosts(configuration)) is not None:
+                    tar.add(hosts, KNOWN_HOSTS)
+                for path in session.files.stored():
+                    tar.add(path, f"state/files/{path.parent.name}/{path.name}")
+        temporary.replace(archive)
+    except sqlite3.Error as error:
+        raise failure(error, database, str(error)) from error
+    except OSError as error:
+        raise InfrastructureError(
+            f"The backup {archive} could not be written: {error.strerror}.",
+            cure="Look at space and permissions there.",
+            code="backup.failed",
+        ) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return archive.stat().st_size
+
+
+def _add_files(tar: tarfile.TarFile, session: OrganizerSession, codename: str) -> None:
+    """Add a phase's tasks and ids; a phase with scores goes on without them, from its record in the database."""
+    configuration = session.configuration
+    phase = configuration.phases[codename]
+    with session.store.read() as tx:
+        record = tx.phase_record(codename)
+        suffices = record is not None and record["record"] is not None and has_scores(tx, codename)
+    for path, name in ((phase.tasks, f"tasks/{codename}"), (phase.ids, f"ids/{codename}.txt")):
+        if not suffices or configuration.path(path).exists():
+            tar.add(configuration.path(path), name)
+
+
+def _known_hosts(configuration: Configuration) -> Path | None:
+    """Return the file with the pinned host keys; they are public, and without them no push of the restored worker is accepted."""
+    reference = configuration.leaderboard.known_hosts
+    if reference is None or reference.startswith("credential:"):
+        return None  # a credential is handed over where it is restored, like all others
+    return configuration.secret_path(reference, "leaderboard.known_hosts")
+
+
+def _rewritten(configuration: Configuration, config: Path) -> str:
+    """Return the configuration with its paths pointing into the archive's layout."""
+    values: dict[tuple[str, ...], str] = {("leaderboard", "repository"): configuration.repository_url}
+    if str(configuration.challenge.secret) != "challenge.secret":
+        values["challenge", "secret"] = "./challenge.secret"
+    for name in configuration.phases:
+        values["phases", name, "tasks"] = f"./tasks/{name}"
+        values["phases", name, "ids"] = f"./ids/{name}.txt"
+    if configuration.state != "sqlite:///./state/worker.db":
+        values["state",] = "sqlite:///./state/worker.db"
+    if _known_hosts(configuration) is not None:
+        values["leaderboard", "known_hosts"] = f"file:{KNOWN_HOSTS}"
+    return with_values(config.read_text(encoding="utf-8-sig"), values)
+
+
+def missing_secrets(configuration: Configuration) -> list[str]:
+    """Say of each token and key that a configuration points to and that is not there what to do; no backup holds them."""
+    needed = (
+        ("evalai.token", configuration.evalai.token),
+        ("leaderboard.token", configuration.leaderboard.token),
+        ("leaderboard.ssh_key", configuration.leaderboard.ssh_key),
+        ("alerts.webhook", configuration.alerts.webhook),
+    )
+    missing = []
+    for key, reference in needed:
+        kind, _, name = (reference or "").partition(":")
+        if kind == "credential":
+            missing.append(f"{key}: hand it over with `neuco-challenge NAME credential {name}`.")
+        elif kind == "env" and not os.environ.get(name):
+            missing.append(f"{key}: set the environment variable {name}.")
+        elif kind == "file" and not (place := configuration.path(Path(name).expanduser())).is_file():
+            missing.append(f"{key}: write it to {place}, readable by the worker's user alone.")
+    return missing
+
+
+def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
+    """Write the files of an archive, and nothing that is no plain file or lies elsewhere.
+
+    Written out because the Python of Debian 12 (3.11.2) has no extraction filters yet.
+    """
+    for member in tar:
+        target = (directory / member.name).resolve()
+        if not target.is_relative_to(directory.resolve()) or not (member.isfile() or member.isdir()):
+            raise KeyError(member.name)
+        if member.isdir():
+            target.mkdir(parents=True, exist_ok=True, mode=0o700)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        content = tar.extractfile(member)
+        if content is None:
+            raise KeyError(member.name)
+        with content, os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            shutil.copyfileobj(content, file)
+
+
+def mark_restored(tx: Transaction, until: str) -> None:
+    """Note that a state was put back from a backup: what EvalAI and the repository know since then is looked for.
+
+    Args:
+        tx: The state.
+        until: The latest time of which the state can know everything, ISO 8601; its last look at EvalAI's listing counts if there was one.
+    """
+    tx.set_fact(RESTORED, tx.fact("reconciled_at") or until)
+    tx.set_fact(LOG_UNSEEN, "true")
+
+
+def read_backup(archive: Path, directory: Path) -> Path:
+    """Unpack a backup into an empty folder and return its configuration file.
+
+    Raises:
+        OrganizerError: If the archive is none of ours, or the folder holds something.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise OrganizerError(
+            f"{directory} is not empty.", cure="Name a new folder.", code="restore.not_empty"
+        )
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            manifest = tar.extractfile(MANIFEST)
+            if manifest is None or json.load(manifest).get("format") != FORMAT:
+                raise KeyError(MANIFEST)
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _unpack(tar, directory)
+    except FileNotFoundError:
+        raise OrganizerError(
+            f"There is no {archive}.", cure="Name the file that the backup wrote.", code="restore.missing"
+        ) from None
+    except (tarfile.TarError, KeyError, ValueError, EOFError, OSError):
+        raise OrganizerError(
+            f"{archive} is not a backup of a challenge, or is damaged.",
+            cure="Take another one; what a backup of the same challenge lacks is found at EvalAI.",
+            code="restore.damaged",
+        ) from None
+    (directory / "challenge.secret").chmod(0o600)
+    store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")
+    with store.write() as tx:
+        made_at = json.loads((directory / MANIFEST).read_text())["made_at"]
+        mark_restored(tx, made_at)
+    store.close()
+    (directory / MANIFEST).unlink()
+    return directory / CONFIGURATION

@@ -1,0 +1,120 @@
+"""Boards by hand: an organizer has them published at once, closes them, and opens them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import closing
+
+from leaderboard.git import Publisher
+from scoring.errors import InfrastructureError
+from worker.challenge.setups import put_on_record
+from worker.fairness import receipts
+from worker.organizer.session import LeaderWait, OrganizerSession
+from worker.publishing import publisher_settings
+from worker.publishing.board_history import BoardHistory
+from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
+from worker.publishing.pushing import push, record_push
+from worker.state import Completed, Transaction, leader_lock
+
+
+def publish_now(session: OrganizerSession, *, tell: Callable[[str], object]) -> Completed:
+    """Have the boards made and pushed at once: by the worker that leads, or by this process where none does.
+
+    Args:
+        session: The challenge.
+        tell: Hears what is waited for.
+
+    Raises:
+        NeucoError: What the worker that leads has told of its push; or as :meth:`leaderboard.git.publisher.Publisher.publish`.
+    """
+    configuration = session.configuration
+    with session.store.write() as tx:
+        generation = tx.request_publish(awaited=True)
+    with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+        wait = LeaderWait(lock, tell)
+        while True:
+            with session.store.read() as tx:
+                completed, failure = tx.completed_publish(), tx.publish_failure(generation)
+            if completed.generation >= generation:
+                return completed
+            if failure is not None:
+                raise failure
+            if lock.take():
+                return _publish_leading(session)
+            wait.pause("publish it")
+
+
+def _publish_leading(session: OrganizerSession) -> Completed:
+    """Make and push the boards in this process, which holds the leader's lock."""
+    publisher = Publisher(publisher_settings(session.configuration))
+    with session.store.lead(session.clock()):
+        pass  # a daemon that has lost the lock without knowing pushes nothing from now on
+    try:
+        while True:
+            pending = _make_boards(session, session.configuration.phases)
+            with session.store.write() as tx:
+                _keep(tx, pending)
+            try:
+                published = push(publisher, pending)
+            except receipts.LogIsAhead as error:  # the state comes from a backup
+                with session.store.write() as tx:
+                    receipts.take_over(tx, error)
+            else:
+                with session.store.write() as tx:
+                    record_push(tx, pending, published, now=session.now)
+                    return tx.completed_publish()
+    finally:
+        session.store.resign()
+
+
+def freeze(session: OrganizerSession, phase: str) -> None:
+    """Close a phase on the board that is due now: what was answered until this moment stands on it, nothing that comes later.
+
+    Raises:
+        OrganizerError: If there is no such phase.
+        InfrastructureError: If the worker that leads made a board at the same moment.
+    """
+    session.check_phase(phase)
+    pending = _make_boards(session, [phase])
+    setup = session.phase(phase) if pending.preconditions.records[phase] is None else None
+    with session.store.write() as tx:
+        _keep(tx, pending)
+        if tx.phase_record(phase) != pending.preconditions.records[phase]:  # a rescore would be closed out
+            raise _busy()
+        if setup is not None:
+            put_on_record(tx, setup.record, files=setup.files, now=session.now)
+        tx.freeze_phase(phase, at=session.now)
+        tx.request_publish()
+        tx.log("frozen", actor=session.actor, now=session.now, phase=phase)
+
+
+def thaw(session: OrganizerSession, phase: str) -> None:
+    """Let a phase's board move again.
+
+    Raises:
+        OrganizerError: If there is no such phase.
+    """
+    session.check_phase(phase)
+    with session.store.write() as tx:
+        tx.freeze_phase(phase, at=None)
+        tx.request_publish()
+        tx.log("thawed", actor=session.actor, now=session.now, phase=phase)
+
+
+def _make_boards(session: OrganizerSession, phases: Collection[str]) -> PendingBoards:
+    with session.store.read() as tx:
+        inputs = read_inputs(tx, session.configuration, phases, BoardHistory())
+    return make_boards(inputs, session.clock())
+
+
+def _keep(tx: Transaction, pending: PendingBoards) -> None:
+    if not keep_boards(tx, pending):
+        raise _busy()
+
+
+def _busy() -> InfrastructureError:
+    return InfrastructureError(
+        "The daemon or another command changed the board at the same moment.",
+        cure="Try again.",
+        code="board.busy",
+    )

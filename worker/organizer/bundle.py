@@ -1,0 +1,193 @@
+"""The EvalAI challenge bundle: the zip that creates the challenge there, made from the configuration.
+
+It lies open in a folder, where the organizer edits texts and dates, and is packed from there. It never holds labels: EvalAI wants an
+annotation file for each phase and gets a placeholder.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from scoring.errors import OrganizerError
+from worker.challenge.configuration import Configuration
+from worker.organizer.resources import shipped
+
+CONFIG_NAME = "challenge_config.yaml"
+SCRIPT_FOLDER = "evaluation_script"
+PLACEHOLDER = "This challenge is evaluated remotely. There are no annotations here.\n"
+PHASE_WEEKS = 4
+DAYS_UNTIL_START = 14
+UNLIMITED = 100_000  # EvalAI's own default
+PER_DAY, PER_MONTH = 10, 310  # in 2025: ten a day while developing …
+IN_ALL = 3  # … and three in all in the last phase
+LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the open form's pages; packing writes the address over it
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal zips
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundlePhase:
+    """One phase as the templates want it; times are UTC text in EvalAI's form."""
+
+    codename: str
+    name: str
+    split: str
+    metric: str
+    start: str
+    end: str
+    per_day: int
+    per_month: int
+    total: int
+    by_latest: bool
+    limited: bool
+    eligible_if: str | None
+    is_submission_public: bool = True
+
+
+def write_sources(folder: Path, configuration: Configuration, *, now: datetime) -> None:
+    """Write the bundle's open form: YAML, pages, placeholders, logo and evaluation script.
+
+    Codenames, metrics, dimension and decimals are the configuration's; dates are a proposal (phases of four weeks, one after the other).
+
+    Args:
+        folder: Where to; made if it is not there.
+        configuration: The challenge.
+        now: Aware time from which the proposal counts.
+    """
+    import jinja2
+
+    templates = shipped("config/bundle")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([templates, templates / "pages"]),
+        autoescape=jinja2.select_autoescape(enabled_extensions=("html.j2",)),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters["quoted"] = lambda text: json.dumps(
+        text, ensure_ascii=False
+    )  # a YAML string, readable
+    phases = bundle_phases(configuration, now=now)
+    facts = _facts(configuration, phases)
+    (folder / "annotations").mkdir(parents=True, exist_ok=True)
+    _write(folder / CONFIG_NAME, environment.get_template(f"{CONFIG_NAME}.j2").render(facts))
+    for page in sorted((templates / "pages").glob("*.html.j2")):
+        if page.name != "phase.html.j2":
+            _write(folder / page.name.removesuffix(".j2"), environment.get_template(page.name).render(facts))
+    for phase in phases:
+        text = environment.get_template("phase.html.j2").render(facts, phase=phase)
+        _write(folder / f"phase_{phase.codename}.html", text)
+        _write(folder / "annotations" / f"{phase.codename}.txt", PLACEHOLDER)
+    (folder / "logo.png").write_bytes((templates / "logo.png").read_bytes())
+    (folder / SCRIPT_FOLDER).mkdir(exist_ok=True)
+    for source in sorted((templates / SCRIPT_FOLDER).glob("*.py")):
+        (folder / SCRIPT_FOLDER / source.name).write_bytes(source.read_bytes())
+
+
+def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[BundlePhase, ...]:
+    """Propose dates and 2025's limits: ten submissions a day, and three in all in the last of several phases."""
+    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    phases = []
+    for number, (codename, phase) in enumerate(configuration.phases.items()):
+        start = midnight + timedelta(days=DAYS_UNTIL_START, weeks=PHASE_WEEKS * number)
+        limited = 0 < number == len(configuration.phases) - 1
+        phases.append(
+            BundlePhase(
+                codename=codename,
+                name=f"{codename[:1].upper()}{codename[1:]} phase",
+                split=phase.split,
+                metric=phase.metric,
+                start=_evalai_time(start),
+                end=_evalai_time(start + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
+                per_day=IN_ALL if limited else PER_DAY,
+                per_month=IN_ALL if limited else PER_MONTH,
+                total=IN_ALL if limited else UNLIMITED,
+                by_latest=phase.selection == "last",
+                limited=limited,
+                eligible_if=phase.eligible_if_scored_in,
+            )
+        )
+    return tuple(phases)
+
+
+def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
+    """Zip a bundle's open form, its evaluation script as a zip within. Equal files make an equal zip.
+
+    Args:
+        folder: The open form.
+        target: Where the zip goes.
+        leaderboard: Address of the leaderboard's page, for the pages that link it; while it is None their fill-in stays.
+
+    Raises:
+        OrganizerError: If the folder does not hold a bundle.
+    """
+    if not (folder / CONFIG_NAME).is_file():
+        raise OrganizerError(
+            f"{folder} holds no {CONFIG_NAME}.",
+            cure="Make a bundle with `neuco-worker init DIR`.",
+            code="bundle.missing",
+        )
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts[:-1])
+        and not path.name.startswith(".")
+    }
+    if leaderboard is not None:
+        link = html.escape(leaderboard).encode()
+        files |= {
+            name: data.replace(LEADERBOARD.encode(), link)
+            for name, data in files.items()
+            if name.endswith(".html")
+        }
+    script = {
+        name.removeprefix(f"{SCRIPT_FOLDER}/"): files.pop(name)
+        for name in list(files)
+        if name.startswith(f"{SCRIPT_FOLDER}/")
+    }
+    if script:
+        files[f"{SCRIPT_FOLDER}.zip"] = _zip(script)
+    target.write_bytes(_zip(files))
+
+
+def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mapping[str, object]:
+    title = configuration.challenge.title
+    return {
+        "title": title,
+        "short_description": f"{title}: embeddings, judged by downstream tasks that stay hidden.",
+        "leaderboard_description": "Mean quality score (mean Q) over the hidden tasks. The dynamic rank is on the organizers' leaderboard.",
+        "dim": configuration.submission.embedding_dim,
+        "max_megabytes": f"{configuration.submission.max_megabytes:g}",
+        "epsilon": f"{configuration.scoring.epsilon:g}",
+        "test_percent": f"{100 * configuration.scoring.test_size:g}",
+        "decimals": configuration.leaderboard.decimals,
+        "metrics": list(dict.fromkeys(phase.metric for phase in phases)),
+        "by_latest": all(phase.by_latest for phase in phases),
+        "phases": phases,
+        "leaderboard": LEADERBOARD,
+    }
+
+
+def _evalai_time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
+
+
+def _zip(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, ZIP_TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, files[name])
+    return buffer.getvalue()

@@ -1,0 +1,116 @@
+"""The demo's challenge: handwritten digits as public data, hidden tasks from what they show.
+
+The ids are hashes of the pixels, so their order tells nothing, and any run of sorted ids is a random sample.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worker.organizer.resources import shipped
+
+DEV_IDS = 697  # of the 1,797; the rest belongs to the last phase
+LOOPS = (0, 6, 8, 9)  # digits drawn with a closed loop
+BLACK = 16  # value of a pixel full of ink
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelFile:
+    """One hidden task: its file's name and its labels, in the order of ``ids``."""
+
+    name: str
+    ids: tuple[str, ...]
+    labels: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhaseData:
+    """What a phase consists of.
+
+    Attributes:
+        ids: Public ids, sorted.
+        images: What participants get, n x 8 x 8, one per id.
+        tasks: What they never see.
+    """
+
+    ids: tuple[str, ...]
+    images: NDArray[np.float64]
+    tasks: tuple[LabelFile, ...]
+
+
+def load() -> tuple[PhaseData, PhaseData]:
+    """Read the digits and cut them into a dev and an eval phase: other images, and in dev fewer tasks."""
+    with np.load(shipped("config/demo/digits.npz")) as archive:
+        images, digits = archive["images"], archive["digits"]
+    ids = np.array([f"img_{hashlib.sha256(image.tobytes()).hexdigest()[:12]}" for image in images])
+    order = np.argsort(ids)
+    ids, images, digits = ids[order], images[order].astype(np.float64), digits[order].astype(np.int64)
+    return _dev(ids[:DEV_IDS], images[:DEV_IDS], digits[:DEV_IDS]), _eval(
+        ids[DEV_IDS:], images[DEV_IDS:], digits[DEV_IDS:]
+    )
+
+
+def write_phase(phase: PhaseData, *, tasks: Path, ids: Path) -> None:
+    """Write the label files and the public id list (sorted: a list in label order would tell the tasks apart)."""
+    tasks.mkdir(parents=True, exist_ok=True)
+    ids.parent.mkdir(parents=True, exist_ok=True)
+    ids.write_text("".join(f"{identifier}\n" for identifier in phase.ids), encoding="utf-8")
+    for task in phase.tasks:
+        with (tasks / task.name).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["id", "label"])
+            writer.writerows((i, f"{label:.10g}") for i, label in zip(task.ids, task.labels, strict=True))
+
+
+def _dev(ids: NDArray[np.str_], images: NDArray[np.float64], digits: NDArray[np.int64]) -> PhaseData:
+    first, last = slice(0, 450), slice(250, None)  # two row sets that overlap and together hold every id
+    return PhaseData(
+        ids=tuple(ids.tolist()),
+        images=images,
+        tasks=(
+            _task("even__cls.csv", ids, digits % 2 == 0, first),
+            _task("digit__regr.csv", ids, digits, last),
+            _task("ink__regr.csv", ids, _ink(images), last),
+        ),
+    )
+
+
+def _eval(ids: NDArray[np.str_], images: NDArray[np.float64], digits: NDArray[np.int64]) -> PhaseData:
+    first, last = slice(0, 800), slice(500, None)
+    return PhaseData(
+        ids=tuple(ids.tolist()),
+        images=images,
+        tasks=(
+            _task("even__cls.csv", ids, digits % 2 == 0, first),
+            _task("high__cls.csv", ids, digits >= 5, first),
+            _task("loop__cls.csv", ids, np.isin(digits, LOOPS), first),
+            _task("digit__regr.csv", ids, digits, first),
+            _task("ink__regr.csv", ids, _ink(images), last),
+            _task("height__regr.csv", ids, _height(images), last),
+        ),
+    )
+
+
+def _task(
+    name: str, ids: NDArray[np.str_], labels: NDArray[np.float64 | np.int64 | np.bool_], rows: slice
+) -> LabelFile:
+    return LabelFile(
+        name=name, ids=tuple(ids[rows].tolist()), labels=tuple(labels[rows].astype(float).tolist())
+    )
+
+
+def _ink(images: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the paper that is more black than white."""
+    return np.asarray((images > BLACK / 2).mean(axis=(1, 2)))
+
+
+def _height(images: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Row of the centre of mass, 0 at the top."""
+    rows = np.arange(images.shape[1], dtype=np.float64)
+    return np.asarray(images.sum(axis=2) @ rows / images.sum(axis=(1, 2)))

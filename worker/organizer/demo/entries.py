@@ -1,0 +1,108 @@
+"""Who takes part in the demo and what they submit."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from worker.organizer.demo import methods
+from worker.organizer.demo.data import PhaseData
+from worker.organizer.demo.files import csv_of, spoilt
+
+HOSTS = "Host_1_Team"  # as EvalAI calls the team through which hosts submit
+Method = Callable[[methods.Images], methods.Embeddings]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One submission.
+
+    Attributes:
+        user: Account that submits; the only member of ``team``.
+        method_name: What the participant calls the method.
+        method: How images become embeddings.
+        public: Whether it counts for the leaderboard.
+        broken: Whether the file is spoilt on the way.
+    """
+
+    team: str
+    user: str
+    method_name: str
+    method: Method
+    file_name: str = "embeddings.csv"
+    public: bool = True
+    broken: bool = False
+
+    def file(self, phase: PhaseData) -> bytes:
+        """Make the file that is submitted."""
+        data = csv_of(phase.ids, self.method(phase.images))
+        if self.broken:
+            data = spoilt(data, nan=((10, 3), (11, 7)), missing=2)
+        return gzip.compress(data, mtime=0) if self.file_name.endswith(".gz") else data
+
+
+PIXELS = Entry(team="Pixel Pushers", user="ada", method_name="raw pixels", method=methods.raw_pixels)
+PCA = Entry(
+    team="Eigendigits", user="karl", method_name="principal components", method=methods.principal_components
+)
+PROJECTION = Entry(
+    team="Random Walkers", user="emmy", method_name="random projection", method=methods.random_projection
+)
+FEATURES = Entry(
+    team="Random Walkers",
+    user="emmy",
+    method_name="random features",
+    method=methods.random_features,
+    file_name="embeddings.csv.gz",
+)
+POOLED = Entry(team="Pool Party", user="sofia", method_name="pooled means", method=methods.pooled_means)
+PRIVATE = Entry(
+    team="Pool Party",
+    user="sofia",
+    method_name="quiet experiment with edges",
+    method=methods.edges,
+    public=False,
+)
+BROKEN = Entry(
+    team="Last Minute",
+    user="emil",
+    method_name="raw pixels, in a hurry",
+    method=methods.raw_pixels,
+    broken=True,
+)
+MENDED = Entry(
+    team="Last Minute", user="emil", method_name="pixels as shares of ink", method=methods.pixel_shares
+)
+BASELINE_MEAN = Entry(
+    team=HOSTS, user="host", method_name="Baseline mean embeddings", method=methods.quadrant_means
+)
+BASELINE_RANDOM = Entry(
+    team=HOSTS, user="host", method_name="Baseline random embeddings", method=methods.noise
+)
+
+PHASES: dict[str, tuple[Entry, ...]] = {
+    "dev": (
+        BASELINE_MEAN,
+        BASELINE_RANDOM,
+        PIXELS,
+        PROJECTION,
+        POOLED,
+        BROKEN,
+        PRIVATE,
+        PCA,
+        FEATURES,
+        MENDED,
+    ),
+    "eval": (BASELINE_MEAN, BASELINE_RANDOM, PIXELS, POOLED, BROKEN, PRIVATE, PCA, FEATURES),
+}
+"""What arrives in each phase, in order.
+
+In dev the Random Walkers submit twice, and their last one counts; Last Minute mend their file, and because all teams share their splits
+they get the score of the Pixel Pushers, to the last digit. In eval nobody is left to mend it.
+"""
+
+
+def teams() -> dict[str, str]:
+    """Return each participant team with its member."""
+    return {entry.team: entry.user for entries in PHASES.values() for entry in entries if entry.team != HOSTS}

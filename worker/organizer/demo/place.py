@@ -1,0 +1,123 @@
+"""The folder in which a challenge is played: one like any other, only that its EvalAI is the sandbox."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from scoring.errors import InfrastructureError, OrganizerError
+from worker.organizer import scaffold
+from worker.organizer.demo import data
+
+FOLLOW = """#!/bin/sh
+# What a visitor sees follows every push, a reveal among them.
+exec git --work-tree=../{} checkout --quiet --force main
+"""
+FOLDS = {"dev": 40, "eval": 200}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where everything of one demo or rehearsal lies."""
+
+    folder: Path
+
+    @property
+    def configuration(self) -> Path:
+        """The worker's configuration."""
+        return self.folder / "challenge.yaml"
+
+    @property
+    def secret(self) -> Path:
+        """The challenge secret."""
+        return self.folder / "challenge.secret"
+
+    @property
+    def repository(self) -> Path:
+        """The bare git repository that the worker pushes to."""
+        return self.folder / "leaderboard.git"
+
+    @property
+    def checkout(self) -> Path:
+        """What a visitor of the repository sees; it follows every push."""
+        return self.folder / "leaderboard"
+
+    @property
+    def log(self) -> Path:
+        """What the worker says."""
+        return self.folder / "worker.log"
+
+    @property
+    def database_url(self) -> str:
+        """Where the worker's state is."""
+        return f"sqlite:///{self.folder / 'state' / 'worker.db'}"
+
+    @property
+    def participants(self) -> Path:
+        """The files that teams submit, in a folder for each phase."""
+        return self.folder / "participants"
+
+    def hand_over(self, token: str) -> str:
+        """Store the host's EvalAI token, and return how the configuration names it."""
+        file = self.folder / "evalai.token"
+        file.touch(mode=0o600)
+        file.write_text(f"{token}\n", encoding="utf-8")
+        return f"file:./{file.name}"
+
+    def make_repository(self) -> None:
+        """Make the repository, with nothing in it."""
+        git("init", "--quiet", "--bare", "--initial-branch=main", str(self.repository))
+
+
+def prepare(folder: Path, *, secret: bytes | None) -> Place:
+    """Make the folder's challenge: secret, hidden tasks, public ids and an empty leaderboard repository.
+
+    A secret that lies there is used again, so that a demo can be repeated with the same splits.
+
+    Raises:
+        OrganizerError: If anything else lies there, or there is a secret and another one is asked for.
+    """
+    place = Place(folder=folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    others = sorted(path.name for path in folder.iterdir() if path != place.secret)
+    if others:
+        raise OrganizerError(
+            f"{folder} holds other files ({', '.join(others[:3])}).",
+            cure="Give a folder that is empty or does not exist; of an earlier demo you may leave challenge.secret in it.",
+            code="demo.folder",
+        )
+    if secret is not None or not place.secret.exists():
+        scaffold.write_secret(place.secret, secret)
+    for codename, phase in zip(FOLDS, data.load(), strict=True):
+        data.write_phase(phase, tasks=folder / "tasks" / codename, ids=folder / "ids" / f"{codename}.txt")
+    place.make_repository()
+    place.checkout.mkdir()
+    hook = place.repository / "hooks" / "post-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(FOLLOW.format(place.checkout.name), encoding="utf-8")
+    hook.chmod(0o755)
+    return place
+
+
+def git(*arguments: str) -> str:
+    """Run git without anybody's configuration and return what it prints.
+
+    Raises:
+        InfrastructureError: If git is missing or fails.
+    """
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments], env=environment, capture_output=True, text=True, check=True, timeout=60
+        )
+    except FileNotFoundError:
+        raise InfrastructureError(
+            "git is not installed.", cure="Install it: sudo apt-get install git", code="git.missing"
+        ) from None
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise InfrastructureError(
+            f"git {arguments[0]} failed.", cure="See whether git works here.", code="git.failed"
+        ) from error
+    return done.stdout

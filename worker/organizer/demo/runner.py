@@ -1,0 +1,112 @@
+"""How a challenge is played without EvalAI: a place, a sandbox, and the real worker in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from scoring.errors import InfrastructureError
+from worker.organizer.demo.place import Place, git
+from worker.sandbox import Sandbox
+
+LOOK_EVERY_S = 0.2
+STOP_S = 12  # the daemon's own promise, and a little
+LAST_WORDS = 1500  # characters of the worker's log that are told when it fails
+
+
+def turned_here(place: Place, evalai: Sandbox) -> dict[str, object]:
+    """Return the values, by dotted key, that turn a configuration from EvalAI and GitHub to the sandbox and the place's repository."""
+    return {
+        "evalai.server": evalai.url,
+        "evalai.challenge": evalai.challenge,
+        "evalai.queue": evalai.queue,
+        "evalai.token": place.hand_over(evalai.token("host")),
+        "evalai.poll_every": 0.5,
+        "evalai.requests_per_minute": 6000,
+        "evalai.media_hosts": [evalai.media_host],
+        "submission.answer_grid": 0,
+        "leaderboard.repository": f"./{place.repository.name}",
+    }
+
+
+@contextmanager
+def worker(place: Place, command: Literal["run", "once"]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the real worker in a process of its own, and end it as systemd would."""
+    code = "from worker.cli import main; main()"
+    words = [sys.executable, "-c", code, command, "--config", str(place.configuration)]
+    with place.log.open("wb") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, cwd=place.folder)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(timeout=STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def watch(
+    process: subprocess.Popen[bytes],
+    place: Place,
+    evalai: Sandbox,
+    submissions: Sequence[int],
+    *,
+    patience_s: float,
+    code: str,
+) -> Iterator[dict[int, str]]:
+    """Give the submissions' statuses time and again, for the last time when the worker has ended; ``code`` is that of the error.
+
+    Raises:
+        InfrastructureError: If nothing changes any more.
+    """
+    before: dict[int, str] = {}
+    changed_at = time.monotonic()
+    ended = False
+    while not ended:
+        ended = process.poll() is not None  # before the last look, so that nothing is missed
+        statuses = {pk: str(evalai.submission(pk)["status"]) for pk in submissions}
+        if statuses != before:
+            before, changed_at = statuses, time.monotonic()
+        yield statuses
+        if time.monotonic() - changed_at > patience_s and not ended:
+            raise InfrastructureError(
+                f"Nothing has moved for {patience_s:.0f} seconds.",
+                cure=f"The worker's last words: {last_words(place)}",
+                code=code,
+            )
+        time.sleep(0 if ended else LOOK_EVERY_S)
+
+
+def last_words(place: Place) -> str:
+    """Return the end of the worker's log."""
+    return place.log.read_text("utf-8", "replace")[-LAST_WORDS:].strip()
+
+
+def q_mean(evalai: Sandbox, pk: int) -> float | None:
+    """Return the mean Q that the participant is told, None if there is none."""
+    try:
+        value = json.loads(evalai.text(pk, "stdout_file"))["q_mean"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def board(place: Place, codename: str) -> dict[str, Any] | None:
+    """Read a phase's board as a visitor of the repository sees it; None if there is none."""
+    repository = ("--git-dir", str(place.repository))
+    if not git(*repository, "for-each-ref", "refs/heads/main"):
+        return None
+    for path in git(*repository, "ls-tree", "--name-only", "main", "leaderboard/").split():
+        if path.endswith(".json"):
+            document = json.loads(git(*repository, "show", f"main:{path}"))
+            if isinstance(document, dict) and document.get("title") == codename and "entries" in document:
+                return document
+    return None

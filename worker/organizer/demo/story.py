@@ -1,0 +1,251 @@
+"""The demo's course: a sandbox opens, teams submit, the real worker scores and publishes, the boards are shown."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import InfrastructureError
+from worker.organizer import scaffold
+from worker.organizer.board_by_hand import freeze, publish_now
+from worker.organizer.demo import data
+from worker.organizer.demo.entries import HOSTS, PHASES, Entry, teams
+from worker.organizer.demo.methods import DIMENSION
+from worker.organizer.demo.place import FOLDS, Place, git, prepare
+from worker.organizer.demo.runner import board, last_words, q_mean, turned_here, watch, worker
+from worker.organizer.demo.screen import Line, Screen
+from worker.organizer.session import open_session
+from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
+from worker.state import Store
+from worker.state.status import read_status
+
+TITLE = "Handwritten digits (demo)"
+PATIENCE_S = 300  # without any change; then something is wrong
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submitted:
+    """A submission that the sandbox has taken; ``file`` is what was submitted, kept for its team."""
+
+    pk: int
+    phase: str
+    entry: Entry
+    file: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """What came of the demo.
+
+    Attributes:
+        boards: Phase to the published document, as ``leaderboard/<phase>.json`` holds it.
+        failures: Team to what EvalAI shows it about its failed submission.
+        seconds: From the first submission to the last board.
+    """
+
+    place: Place
+    boards: Mapping[str, Mapping[str, Any]]
+    failures: Mapping[str, str]
+    seconds: float
+
+
+def play(
+    folder: Path,
+    screen: Screen,
+    *,
+    secret: bytes | None = None,
+    folds: Mapping[str, int] | None = None,
+    phases: Collection[str] = tuple(PHASES),
+    entries: int | None = None,
+    linger: Callable[[Sandbox, Place], None] | None = None,
+) -> Ending:
+    """Play the whole challenge in a folder.
+
+    Args:
+        folder: Where everything is kept.
+        screen: Where progress is shown.
+        secret: Challenge secret; by default the folder's, or a random one.
+        folds: Random splits per phase, by default those of 2025.
+        phases: Phases in which anybody submits.
+        entries: Only so many submissions in each phase.
+        linger: Called at the end, while sandbox and worker still run.
+
+    Raises:
+        OrganizerError: If the folder is in use.
+        InfrastructureError: If the worker ends or nothing moves any more.
+    """
+    place = prepare(folder, secret=secret)
+    with _evalai() as evalai:
+        _configure(place, evalai, folds=folds or FOLDS)
+        with worker(place, "run") as process:
+            began = time.monotonic()
+            with screen:
+                submitted = _challenge(
+                    evalai, place, screen, process, {p: PHASES[p][:entries] for p in phases}
+                )
+            seconds = time.monotonic() - began
+            if linger is not None:
+                linger(evalai, place)
+        _close(place)
+        for s in submitted:
+            _keep_answer(evalai, s)
+        failures = {
+            s.entry.team: evalai.text(s.pk, "stderr_file").strip()
+            for s in submitted
+            if evalai.submission(s.pk)["status"] == "failed"
+        }
+    shown = {codename: board(place, codename) for codename in PHASES if codename in phases}
+    boards = {codename: document for codename, document in shown.items() if document is not None}
+    return Ending(place=place, boards=boards, failures=failures, seconds=seconds)
+
+
+def _evalai() -> Sandbox:
+    return Sandbox(
+        SandboxSettings(
+            title=TITLE,
+            host_team=HOSTS,
+            phases=tuple(PhaseSettings(codename=codename) for codename in PHASES),
+            teams=tuple(TeamSettings(name=team, members=(user,)) for team, user in teams().items()),
+            throttle_per_minute=100_000,
+        )
+    )
+
+
+def _configure(place: Place, evalai: Sandbox, *, folds: Mapping[str, int]) -> None:
+    """Write the configuration and the host's token for a sandbox that listens.
+
+    It is the annotated example with a handful of changes: the sandbox in place of EvalAI, no waiting, 64 numbers in an embedding, and
+    larger steps for the probes, because a demo has few images and so few steps.
+    """
+    values = turned_here(place, evalai) | {
+        "challenge.title": TITLE,
+        "submission.embedding_dim": DIMENSION,
+        "submission.max_megabytes": 16,
+        "submission.disk_reserve_gigabytes": 0.1,
+        "scoring.learning_rate": 0.01,
+        "leaderboard.publish_every": 1,
+    }
+    phases: dict[str, dict[str, object]] = {
+        codename: {
+            "split": f"{codename}_split",
+            "tasks": f"./tasks/{codename}",
+            "ids": f"./ids/{codename}.txt",
+            "folds": folds[codename],
+            "eligible_if_scored_in": "dev" if codename == "eval" else None,
+        }
+        for codename in FOLDS
+    }
+    place.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
+
+
+def _challenge(
+    evalai: Sandbox,
+    place: Place,
+    screen: Screen,
+    process: subprocess.Popen[bytes],
+    programme: Mapping[str, Sequence[Entry]],
+) -> list[Submitted]:
+    """Let the phases pass one after the other, until every submission is answered and the boards are pushed."""
+    submitted: list[Submitted] = []
+    for codename, phase in zip(PHASES, data.load(), strict=True):
+        for entry in programme.get(codename, ()):
+            submitted.append(_submit(evalai, place, codename, phase, entry))
+            screen.show(_lines(evalai, submitted))
+        _wait(evalai, place, screen, process, submitted, for_board=codename == tuple(PHASES)[-1])
+    return submitted
+
+
+def _submit(evalai: Sandbox, place: Place, codename: str, phase: data.PhaseData, entry: Entry) -> Submitted:
+    content = entry.file(phase)
+    kept = (
+        place.participants
+        / codename
+        / f"{entry.user}-{entry.method_name.replace(' ', '-')}-{entry.file_name}"
+    )
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(content)
+    pk = evalai.submit(
+        entry.team,
+        codename,
+        content,
+        method_name=entry.method_name,
+        is_public=entry.public,
+        file_name=entry.file_name,
+    )
+    return Submitted(pk=pk, phase=codename, entry=entry, file=kept)
+
+
+def _wait(
+    evalai: Sandbox,
+    place: Place,
+    screen: Screen,
+    process: subprocess.Popen[bytes],
+    submitted: Sequence[Submitted],
+    *,
+    for_board: bool,
+) -> None:
+    """Show what moves until all submissions are answered and, if that is asked for, the board is pushed."""
+    pks = [s.pk for s in submitted]
+    for statuses in watch(process, place, evalai, pks, patience_s=PATIENCE_S, code="demo.stuck"):
+        screen.show(_lines(evalai, submitted))
+        answered = all(status in ("finished", "failed") for status in statuses.values())
+        if answered and (not for_board or _published(place)):
+            return
+    raise InfrastructureError(
+        f"The worker ended by itself (exit status {process.returncode}).",
+        cure=f"Its last words: {last_words(place)}",
+        code="demo.worker_ended",
+    )
+
+
+def _close(place: Place) -> None:
+    """Close all phases, as an organizer does at the end: only then are they revealed."""
+    with open_session(place.configuration) as session:
+        for codename in PHASES:
+            freeze(session, codename)
+        publish_now(session, tell=print)
+    # Also where hooks do not run, such as on a file system that is mounted without the right to execute.
+    git(
+        *("--git-dir", str(place.repository), "--work-tree", str(place.checkout)),
+        *("checkout", "--quiet", "--force", "main"),
+    )
+
+
+def _keep_answer(evalai: Sandbox, submitted: Submitted) -> None:
+    """Keep what EvalAI showed beside the file, as careful participants do: it holds their receipt."""
+    for output in ("stdout", "stderr"):
+        text = evalai.text(submitted.pk, f"{output}_file")
+        if text:
+            submitted.file.with_name(f"{submitted.file.name}.{output}").write_text(text, encoding="utf-8")
+
+
+def _published(place: Place) -> bool:
+    """Ask the worker's own database, as `status` does, whether anything is owed to EvalAI or to the board."""
+    store = Store(place.database_url)
+    try:
+        state = read_status(store, now=datetime.now(UTC), led=False, token_expires=None, free_bytes=0)
+    finally:
+        store.close()
+    return not state.waiting and not state.owed and not state.states.get("posted") and bool(state.last_push)
+
+
+def _lines(evalai: Sandbox, submitted: Sequence[Submitted]) -> list[Line]:
+    lines = []
+    for s in submitted:
+        status = evalai.submission(s.pk)["status"]
+        lines.append(
+            Line(
+                phase=s.phase,
+                team=s.entry.team,
+                method=s.entry.method_name,
+                public=s.entry.public,
+                status=status,
+                q_mean=q_mean(evalai, s.pk) if status == "finished" else None,
+            )
+        )
+    return lines

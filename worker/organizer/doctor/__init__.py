@@ -1,0 +1,111 @@
+"""The doctor: every check that can be made before launch, each with its result and cure.
+
+It is read-only on the world: it receives nothing from the queue, pushes nothing and posts nothing. Label values are never shown; names of
+hidden tasks are, because only the organizer reads them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from datetime import datetime
+from pathlib import Path
+
+from scoring.errors import NeucoError
+from worker.organizer.doctor import board, configuration, cost, evalai, machine, phases, records, tasks
+from worker.organizer.doctor.check import Check, Finding, Level, Outcome, Report, fail, skipped
+from worker.organizer.doctor.examination import Examination
+from worker.organizer.doctor.remote import Wait
+
+CHECKS: tuple[Check, ...] = (
+    *configuration.CHECKS,
+    *tasks.CHECKS,
+    *evalai.CHECKS,
+    *phases.CHECKS,
+    *board.CHECKS,
+    *machine.CHECKS,
+    *records.CHECKS,
+    *cost.CHECKS,
+)
+
+
+def examine(
+    path: Path,
+    *,
+    clock: Callable[[], datetime],
+    offline: bool = False,
+    only: Collection[str] | None = None,
+    told: Callable[[Outcome], None] = lambda _: None,
+    wait: Wait = lambda seconds, _: time.sleep(seconds),
+) -> Report:
+    """Make the checks in their order.
+
+    Args:
+        path: The configuration file.
+        clock: Gives the time of this machine, aware.
+        offline: Skip what talks to other machines.
+        only: Ids of the checks to make, with those that they need; all by default.
+        told: Called with each outcome as soon as it is known.
+        wait: Lets so many seconds pass, and tells why.
+    """
+    wanted = _closure(only)
+    outcomes: dict[str, Outcome] = {}
+    with Examination(path, clock=clock, wait=wait) as exam:
+        for check in CHECKS:
+            if check.id not in wanted:
+                continue
+            outcomes[check.id] = Outcome(check=check, findings=_ask(check, exam, outcomes, offline=offline))
+            told(outcomes[check.id])
+    return Report(outcomes=tuple(outcomes.values()))
+
+
+def _ask(
+    check: Check, exam: Examination, outcomes: dict[str, Outcome], *, offline: bool
+) -> tuple[Finding, ...]:
+    if offline and check.remote:
+        return (skipped("Not asked for: offline."),)
+    for need in check.needs:
+        if outcomes[need].level in (Level.FAIL, Level.SKIPPED):
+            state = "failed" if outcomes[need].level is Level.FAIL else "was skipped"
+            return (skipped(f"{need} {state}."),)
+    findings: list[Finding] = []
+    try:
+        findings.extend(check.ask(exam))
+    except NeucoError as error:
+        findings.append(fail(error.sentence, error.cure))
+    except Exception as error:  # noqa: BLE001 - one check that breaks must not hide what the others find
+        kind = type(error).__name__
+        findings.append(
+            fail(f"The check itself broke ({kind}).", "Please report it, with the configuration's shape.")
+        )
+    return tuple(findings)
+
+
+def _closure(only: Collection[str] | None) -> frozenset[str]:
+    by_id = {check.id: check for check in CHECKS}
+    if only is None:
+        return frozenset(by_id)
+    wanted: set[str] = set()
+    waiting = list(only)
+    while waiting:
+        identifier = waiting.pop()
+        if identifier not in wanted:
+            wanted.add(identifier)
+            waiting.extend(by_id[identifier].needs)
+    return frozenset(wanted)
+
+
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Examination",
+    "Finding",
+    "Level",
+    "Outcome",
+    "Report",
+    "Wait",
+    "check",
+    "examine",
+    "fail",
+    "skipped",
+]

@@ -1,0 +1,175 @@
+"""Checks of the leaderboard's repository and of the alerts; nothing is pushed and nothing is posted."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from urllib.parse import SplitResult, urlsplit
+
+from leaderboard.rendering import BEGIN, END
+from worker.fairness import commitments
+from worker.organizer.doctor.check import Check, Finding, check, fail, note, skipped, warn
+from worker.organizer.doctor.examination import Examination
+from worker.organizer.web_address import EXAMPLE_REPOSITORY
+
+GIT_NEEDED = (
+    2,
+    31,
+)  # the first that reads its configuration from the environment, where no process list shows it
+GIT_S = 20.0
+CONNECT_S = 5.0
+README, HISTORY = "README.md", "leaderboard/history.jsonl"
+GIT = ("configuration.file", "board.git")
+PUSH = (*GIT, "board.address", "board.push")
+WEBHOOK = ("configuration.file", "alerts.webhook")
+
+
+@check("board.git", "git is installed and new enough", needs=())
+def _git(_: Examination) -> Iterator[Finding]:
+    cure = "Install it: sudo apt-get install git"
+    try:
+        said = subprocess.run(
+            ["git", "--version"], capture_output=True, text=True, timeout=GIT_S, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        yield fail("git is not installed.", cure)
+        return
+    version = tuple(map(int, found.groups())) if (found := re.search(r"(\d+)\.(\d+)", said)) else (0, 0)
+    if version < GIT_NEEDED:
+        wanted = ".".join(map(str, GIT_NEEDED))
+        yield fail(f"git is version {'.'.join(map(str, version))}; {wanted} or newer is needed.", cure)
+
+
+@check("board.address", "The leaderboard repository's address and credentials can be used")
+def _address(exam: Examination) -> Iterator[Finding]:
+    if exam.configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
+        yield fail("leaderboard.repository still has the example's value.", "Enter your own.")
+        return
+    yield note(f"Branch {exam.configuration.leaderboard.branch} of {_shown(exam)}.")
+    exam.publisher  # noqa: B018 - making it reads the credentials and raises what is wrong with them
+
+
+@check("board.host_keys", "The host keys of an ssh server are pinned")
+def _host_keys(exam: Examination) -> Iterator[Finding]:
+    board = exam.configuration.leaderboard
+    over_ssh = board.repository.startswith("ssh://") or re.match(r"[\w.-]+@[\w.-]+:", board.repository)
+    if over_ssh and board.known_hosts is None:
+        yield warn(
+            "leaderboard.known_hosts is not set: pushes depend on the known_hosts file of whoever runs the worker.",
+            "Write the server's published host keys into a file and name it in leaderboard.known_hosts.",
+        )
+
+
+@check(
+    "board.push",
+    "The repository would take a push (tried without sending anything)",
+    needs=(*GIT, "board.address"),
+    remote=True,
+)
+def _push(exam: Examination) -> Iterator[Finding]:
+    exam.publisher.check()
+    yield from ()
+
+
+@check("board.readme", "The repository's README has room for the board", needs=PUSH, remote=True)
+def _readme(exam: Examination) -> Iterator[Finding]:
+    text = exam.publisher.existing().get(README)
+    if text is None:
+        yield note("There is no README.md yet; the first push makes one.")
+        return
+    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines()]
+    begins, ends = lines.count(BEGIN), lines.count(END)
+    if (begins, ends) == (0, 0):
+        yield note("README.md has no markers; the board is appended to it.")
+    elif (begins, ends) != (1, 1) or lines.index(BEGIN) > lines.index(END):
+        yield warn(
+            f"README.md has {begins} opening and {ends} closing markers that do not make one pair; the board may land elsewhere.",
+            f"Leave one pair, each on a line of its own: {BEGIN} and {END}",
+        )
+
+
+@check("board.history", "No earlier challenge stands in the repository", needs=PUSH, remote=True)
+def _history(exam: Examination) -> Iterator[Finding]:
+    if HISTORY not in exam.publisher.existing():
+        return
+    with exam.state() as tx:
+        has_boards = tx is not None and any(tx.last_board(name) for name in exam.configuration.phases)
+    if not has_boards:
+        yield warn(
+            f"{HISTORY} is in the repository already, but this state has no boards: the history of another challenge would go on.",
+            "Use another branch or an empty repository, or restore the state that belongs to it.",
+        )
+
+
+@check(
+    "board.commitments",
+    "The repository promises nothing that this state does not know",
+    needs=PUSH,
+    remote=True,
+)
+def _commitments(exam: Examination) -> Iterator[Finding]:
+    public = exam.publisher.existing().get(commitments.PATH)
+    if public is not None:
+        with exam.state() as tx:
+            commitments.check_growth(public, commitments.commitment_file(tx) if tx else None)
+    yield from ()
+
+
+@check("alerts.webhook", "Somebody hears when a person is needed")
+def _webhook(exam: Examination) -> Iterator[Finding]:
+    if exam.configuration.alerts.webhook is None:
+        yield warn(
+            "alerts.webhook is not set: what needs a person shows in the log and in `status` only.",
+            "Make an incoming webhook (Slack, Mattermost) and set alerts.webhook: file:./webhook.token",
+        )
+        return
+    address = _webhook_address(exam)
+    if address.scheme != "https" and address.hostname not in ("127.0.0.1", "localhost", "::1"):
+        yield fail("The alert webhook is no https address.", "Copy it whole; it begins with https://.")
+
+
+@check(
+    "alerts.reachable",
+    "The alert webhook's server takes connections (nothing is posted)",
+    needs=WEBHOOK,
+    remote=True,
+)
+def _reachable(exam: Examination) -> Iterator[Finding]:
+    if exam.configuration.alerts.webhook is None:
+        yield skipped("alerts.webhook is not set.")
+        return
+    address = _webhook_address(exam)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        socket.create_connection((address.hostname or "", port), timeout=CONNECT_S).close()
+    except OSError as error:
+        # The address is itself a secret; its host is not.
+        yield fail(
+            f"{address.hostname}, where the alert webhook is, takes no connection ({type(error).__name__}).",
+            "Check the address, and that this machine may connect to it.",
+        )
+
+
+def _webhook_address(exam: Examination) -> SplitResult:
+    reference = exam.configuration.alerts.webhook or ""
+    return urlsplit(exam.configuration.secret(reference, "alerts.webhook").get_secret_value())
+
+
+def _shown(exam: Examination) -> str:
+    """Return the repository's address without what may be a password in it."""
+    return re.sub(r"(?<=://)[^/@]*@", "", exam.configuration.repository_url)
+
+
+CHECKS: tuple[Check, ...] = (
+    _git,
+    _address,
+    _host_keys,
+    _push,
+    _readme,
+    _history,
+    _commitments,
+    _webhook,
+    _reachable,
+)

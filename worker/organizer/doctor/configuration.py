@@ -1,0 +1,238 @@
+"""Checks of the configuration file and the secret."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from zipfile import BadZipFile
+
+from scoring.errors import OrganizerError
+from worker.challenge.secrets import read_challenge_secret
+from worker.organizer.bundle import LEADERBOARD
+from worker.organizer.bundle_check import pages_to_fill_in
+from worker.organizer.doctor.check import Check, Finding, check, fail, note, warn
+from worker.organizer.doctor.examination import Examination
+from worker.organizer.web_address import web_address
+from worker.state import is_host_team
+
+FEW_FOLDS = 10
+DISTINCT_BYTES = 16  # of 32; random ones have about 30, and never as few as this
+SECRET = ("configuration.file", "secret.file")
+GIT_S = 20.0
+EXAMPLE_QUEUE = "name-of-the-queue"
+_GIVES_AWAY = {
+    "intervals": "intervals tell how far fold scores scatter, and with several teams something of how many tasks there are",
+    "stable_views": "stable views (agreement, ranks under other rules) tell how much the tasks disagree",
+}
+
+
+@check("configuration.file", "The configuration file can be read and every key is right", needs=())
+def _file(exam: Examination) -> Iterator[Finding]:
+    phases = ", ".join(exam.configuration.phases)
+    yield note(f"“{exam.configuration.challenge.title}” with the phases {phases}.")
+
+
+@check("configuration.placeholders", "The queue is not the example's")
+def _placeholders(exam: Examination) -> Iterator[Finding]:
+    if exam.configuration.evalai.queue == EXAMPLE_QUEUE:
+        yield fail("evalai.queue still has the example's value.", "Enter your own.")
+
+
+@check("configuration.phases", "Every phase has tasks and ids of its own")
+def _phases(exam: Examination) -> Iterator[Finding]:
+    configuration = exam.configuration
+    for (first, one), (second, other) in combinations(configuration.phases.items(), 2):
+        if configuration.path(one.tasks) == configuration.path(other.tasks):
+            yield warn(
+                f"{first} and {second} have the same hidden tasks: what a team learns in one helps it in the other.",
+                "Give the last phase tasks and samples that nobody has been scored on.",
+            )
+        elif configuration.path(one.ids) == configuration.path(other.ids):
+            yield warn(
+                f"{first} and {second} have the same public ids: embeddings made for one can be tuned for the other.",
+                "Publish other samples for the last phase.",
+            )
+
+
+@check("configuration.folds", "Every phase has enough folds for a steady score")
+def _folds(exam: Examination) -> Iterator[Finding]:
+    for codename, phase in exam.configuration.phases.items():
+        if phase.folds < FEW_FOLDS:
+            yield warn(
+                f"Phase {codename} has {phase.folds} folds: the spread that Q punishes is then mostly luck.",
+                f"Set phases.{codename}.folds to 40 or more, as in 2025.",
+            )
+
+
+@check("configuration.early_release", "Nothing about the tasks is released before the reveal")
+def _early_release(exam: Examination) -> Iterator[Finding]:
+    for item in exam.configuration.leaderboard.publish:
+        yield warn(
+            f"leaderboard.publish releases {item} while the challenge runs: {_GIVES_AWAY[item]}.",
+            "Take it out of leaderboard.publish, or accept it knowingly.",
+        )
+
+
+@check("configuration.baselines", "Baselines are named by their methods")
+def _baselines(exam: Examination) -> Iterator[Finding]:
+    board = exam.configuration.leaderboard
+    for name in board.baselines:
+        if name in board.hidden_teams or is_host_team(name):
+            yield warn(
+                f"“{name}” in leaderboard.baselines is the name of a team; baselines are named by their methods.",
+                "Write the method name that the hosts' submission has at EvalAI, or mark the submission there as a baseline.",
+            )
+
+
+@check("configuration.bundle", "The challenge's pages say where the leaderboard is")
+def _bundle(exam: Examination) -> Iterator[Finding]:
+    archive = exam.base / "bundle.zip"
+    if not archive.is_file():
+        yield note("There is no bundle.zip next to the configuration.")
+        return
+    pack = f"neuco-worker init {exam.base} --bundle-only"
+    try:
+        pages = pages_to_fill_in(archive)
+    except (OSError, BadZipFile):
+        yield warn("bundle.zip is not a zip file.", f"Pack it again: {pack}")
+        return
+    known = web_address(exam.configuration.leaderboard.repository) is not None
+    for page in pages:
+        yield warn(
+            f"bundle.zip: {page} holds {LEADERBOARD} where participants look for the leaderboard.",
+            f"Pack it again: {pack}; a page that is on EvalAI already is edited there."
+            if known
+            else f"Write the board's address into bundle/{page} (leaderboard.repository names none that a browser opens); "
+            f"then pack it again: {pack}",
+        )
+
+
+@check("secret.file", "The challenge secret is there")
+def _secret(exam: Examination) -> Iterator[Finding]:
+    path = _secret_path(exam)
+    try:
+        read_challenge_secret(path)
+    except OrganizerError as error:
+        if error.code != "secret.mode":
+            yield fail(error.sentence, error.cure)
+
+
+@check("secret.mode", "Only its owner can read the challenge secret", needs=SECRET)
+def _mode(exam: Examination) -> Iterator[Finding]:
+    path = _secret_path(exam)
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield fail(
+            f"{path} can be read by others; whoever has it knows every split.", f"Run: chmod 600 {path}"
+        )
+
+
+@check("secret.random", "The challenge secret looks random", needs=SECRET)
+def _random(exam: Examination) -> Iterator[Finding]:
+    text = _secret_path(exam).read_text(encoding="utf-8").strip()
+    if len(set(bytes.fromhex(text))) < DISTINCT_BYTES:
+        yield fail(
+            "The challenge secret is a pattern, not 32 random bytes; a patient participant could guess it and with it every split.",
+            "Make one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
+        )
+
+
+@check("secret.versioned", "No git repository holds the secret or the tasks")
+def _versioned(exam: Examination) -> Iterator[Finding]:
+    configuration = exam.configuration
+    places = [
+        _secret_path(exam),
+        *(configuration.path(phase.tasks) for phase in configuration.phases.values()),
+    ]
+    for path in dict.fromkeys(places):
+        if _tracked(path):
+            yield fail(
+                f"git tracks {path}: with the next push it is everybody's.",
+                f"Run: git rm -r --cached {path.name}, add it to .gitignore, and if it was ever pushed, make another one.",
+            )
+
+
+@check(
+    "secret.tasks", "Other users of this machine cannot read the hidden tasks", needs=("configuration.file",)
+)
+def _tasks(exam: Examination) -> Iterator[Finding]:
+    configuration = exam.configuration
+    for folder in dict.fromkeys(configuration.path(phase.tasks) for phase in configuration.phases.values()):
+        if folder.is_dir() and _open_to_others(folder, exam.base):
+            yield warn(
+                f"Every user of this machine can read the label files in {folder}.",
+                f"Run: chmod -R o-rwx {folder}",
+            )
+
+
+@check("secret.tokens", "Only their owner can read the files that hold tokens")
+def _tokens(exam: Examination) -> Iterator[Finding]:
+    configuration = exam.configuration
+    references = {
+        "evalai.token": configuration.evalai.token,
+        "leaderboard.token": configuration.leaderboard.token,
+        "leaderboard.ssh_key": configuration.leaderboard.ssh_key,
+        "alerts.webhook": configuration.alerts.webhook,
+    }
+    for key, reference in references.items():
+        if reference is None or not reference.startswith("file:"):
+            continue
+        path = exam.base / Path(reference.removeprefix("file:")).expanduser()
+        if path.is_file() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            yield fail(f"{path}, which {key} points to, can be read by others.", f"Run: chmod 600 {path}")
+
+
+def _secret_path(exam: Examination) -> Path:
+    return exam.configuration.path(exam.configuration.challenge.secret)
+
+
+def _tracked(path: Path) -> bool:
+    """Tell whether a git repository around a path tracks it, or something in it."""
+    folder = path if path.is_dir() else path.parent
+    if not folder.is_dir():
+        return False
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    try:
+        listed = subprocess.run(
+            ["git", "-C", str(folder), "ls-files", "--", str(path)],
+            env=environment,
+            capture_output=True,
+            timeout=GIT_S,
+            check=False,
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return False  # without git nothing is tracked; that git is missing is another check's affair
+    return listed.returncode == 0 and bool(listed.stdout.strip())
+
+
+def _open_to_others(folder: Path, base: Path) -> bool:
+    """Tell whether others may go from the challenge's folder down to a file and read it; what lies above is not ours to judge."""
+    way = [folder]
+    while way[-1].parent not in (base, way[-1]) and base in way[-1].parents:
+        way.append(way[-1].parent)
+    if not all(step.stat().st_mode & stat.S_IXOTH for step in way):
+        return False
+    return any(
+        file.is_file() and file.stat().st_mode & stat.S_IROTH and file.parent.stat().st_mode & stat.S_IXOTH
+        for file in folder.rglob("*")
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    _file,
+    _placeholders,
+    _phases,
+    _folds,
+    _early_release,
+    _baselines,
+    _bundle,
+    _secret,
+    _mode,
+    _random,
+    _versioned,
+    _tasks,
+    _tokens,
+)

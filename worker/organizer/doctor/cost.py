@@ -1,0 +1,186 @@
+"""Checks of what a submission costs, measured on this very machine: random embeddings, the real tasks, a few folds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from worker.organizer.doctor.check import Check, Finding, check, fail, note, warn
+from worker.organizer.doctor.examination import Examination
+from worker.organizer.doctor.tasks import LABELS
+from worker.runtime.limits import GIGABYTE, MEGABYTE
+
+READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
+LEAST_FOLDS = 2
+HALF = 0.5
+NEEDS = ("secret.file", "secret.mode", "machine.memory", *LABELS)
+MEASURED = (*NEEDS, "cost.seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What one submission to a phase costs.
+
+    Attributes:
+        seconds: From its file to its score, estimated for all folds.
+        measured_folds: How many were really trained.
+        csv_bytes: Size as plain CSV with all the digits that float32 has.
+        memory_bytes: Largest resident size of this process while it scored.
+    """
+
+    seconds: float
+    measured_folds: int
+    csv_bytes: int
+    memory_bytes: int
+
+
+@check("cost.seconds", "A submission is scored well within its deadline", needs=NEEDS)
+def _seconds(exam: Examination) -> Iterator[Finding]:
+    deadline = exam.configuration.submission.deadline
+    for codename, cost in exam.costs.items():
+        folds = exam.configuration.phases[codename].folds
+        sentence = (
+            f"Phase {codename}: about {cost.seconds:.1f} s for a submission"
+            f" ({cost.measured_folds} of {folds} folds were measured)"
+        )
+        if cost.seconds > deadline:
+            yield fail(
+                f"{sentence}; submission.deadline is {deadline:g} s.",
+                "Raise it, or use fewer folds or a larger machine.",
+            )
+        elif cost.seconds > HALF * deadline:
+            yield warn(
+                f"{sentence}; submission.deadline is {deadline:g} s, which leaves little for a busy moment.",
+                "Raise it to several times as much.",
+            )
+        else:
+            yield note(f"{sentence}.")
+
+
+@check("cost.answer_grid", "The time of an answer does not tell how much was scored", needs=MEASURED)
+def _answer_grid(exam: Examination) -> Iterator[Finding]:
+    grid = exam.configuration.submission.answer_grid
+    for codename, cost in exam.costs.items():
+        if grid == 0:
+            yield warn(
+                f"Phase {codename}: answers leave at once, and EvalAI shows execution times to the second: about {cost.seconds:.0f} s"
+                " tell how many tasks and folds there are.",
+                f"Set submission.answer_grid to {_next_grid(cost.seconds)}.",
+            )
+        elif cost.seconds > grid:
+            yield warn(
+                f"Phase {codename}: scoring takes about {cost.seconds:.0f} s, longer than the grid of {grid:g} s: the multiple at which"
+                " answers leave tells something of how much was scored.",
+                f"Set submission.answer_grid to {_next_grid(cost.seconds)}.",
+            )
+
+
+@check("cost.size", "A plain CSV of honest embeddings is within the size limit", needs=MEASURED)
+def _size(exam: Examination) -> Iterator[Finding]:
+    limit = exam.configuration.submission.max_megabytes
+    for codename, cost in exam.costs.items():
+        size = cost.csv_bytes / MEGABYTE
+        if size > limit:
+            yield fail(
+                f"Phase {codename}: a plain CSV has about {size:.1f} MB, more than submission.max_megabytes ({limit:g}).",
+                "Raise it, or tell participants to send Parquet or NPZ.",
+            )
+        else:
+            yield note(f"Phase {codename}: a plain CSV has about {size:.1f} MB.")
+
+
+@check(
+    "cost.disk", "The disk holds the submissions of the whole challenge", needs=(*MEASURED, "machine.disk")
+)
+def _disk(exam: Examination) -> Iterator[Finding]:
+    import shutil
+
+    from worker.organizer.doctor.machine import existing
+
+    few = 200
+    free = shutil.disk_usage(existing(exam.configuration.state_dir)).free
+    room = free - exam.configuration.submission.disk_reserve_gigabytes * GIGABYTE
+    largest = max(cost.csv_bytes for cost in exam.costs.values())
+    fit = int(room / largest)
+    if fit < few:
+        yield warn(
+            f"Above the reserve there is room for about {fit} submissions as plain CSV.",
+            "Use a larger disk, or lower submission.keep_days or submission.disk_reserve_gigabytes.",
+        )
+    else:
+        yield note(f"Above the reserve there is room for about {fit:,} submissions as plain CSV.")
+
+
+@check("cost.memory", "A submission is scored well within its memory limit", needs=MEASURED)
+def _memory(exam: Examination) -> Iterator[Finding]:
+    limit = exam.configuration.submission.memory_gigabytes * GIGABYTE
+    for codename, cost in exam.costs.items():
+        # The file is still in memory while it becomes a matrix.
+        needed = cost.memory_bytes + cost.csv_bytes
+        if needed > limit:
+            yield fail(
+                f"Phase {codename}: a submission takes about {needed / GIGABYTE:.2f} GB of memory,"
+                f" more than submission.memory_gigabytes ({limit / GIGABYTE:g}).",
+                "Raise it.",
+            )
+        else:
+            yield note(f"Phase {codename}: about {needed / GIGABYTE:.2f} GB of memory.")
+
+
+def measure(exam: Examination, codename: str) -> Cost:
+    """Score random embeddings with the phase's tasks and a few folds, and read a part of a CSV.
+
+    Folds cost alike, so the time for all of them follows; as many are measured as there are threads, or a few more.
+
+    Raises:
+        NeucoError: If the embeddings cannot be scored; the tasks or settings are wrong then.
+    """
+    import numpy as np
+
+    from scoring.engines import make_engine
+    from scoring.evaluate import score_embeddings
+    from scoring.inputs.embeddings import Embeddings
+    from scoring.inputs.submission import read_submission
+    from scoring.warm import warm
+    from worker.organizer.demo.files import csv_of
+
+    warm()
+    setup, settings = exam.setups[codename], exam.configuration.scoring
+    ids, dim = setup.ids, setup.protocol.embedding_dim
+    matrix = np.random.default_rng(0).standard_normal((len(ids), dim), dtype=np.float32)
+    some = ids[: max(LEAST_FOLDS, READ_ROWS)]
+    with tempfile.TemporaryDirectory(prefix="neuco-doctor-") as folder:
+        file = Path(folder) / "embeddings.csv"
+        file.write_bytes(csv_of(some, matrix[: len(some)]))
+        size = file.stat().st_size * len(ids) // len(some)
+        begun = time.perf_counter()
+        read_submission(file, some, dim, max_expanded_bytes=10 * file.stat().st_size)
+        reading_s = (time.perf_counter() - begun) * len(ids) / len(some)
+    threads = len(os.sched_getaffinity(0)) if settings.threads == "auto" else settings.threads
+    folds = min(setup.protocol.folds, max(LEAST_FOLDS, threads))
+    card = score_embeddings(
+        Embeddings.from_rows(ids, matrix),
+        tuple(exam.tasks(codename).values()),
+        replace(setup.protocol, folds=folds),
+        setup.key,
+        engine=make_engine(settings.engine, threads=settings.threads, ray_address=settings.ray_address),
+    )
+    training_s = sum(task.seconds for task in card.tasks)
+    return Cost(
+        seconds=reading_s + card.seconds + training_s * (setup.protocol.folds / folds - 1),
+        measured_folds=folds,
+        csv_bytes=size,
+        memory_bytes=card.peak_memory_bytes,
+    )
+
+
+def _next_grid(seconds: float) -> int:
+    """Return a round grid with room above the estimate."""
+    return max(30, int(-(-seconds * 1.5 // 30) * 30))
+
+
+CHECKS: tuple[Check, ...] = (_seconds, _answer_grid, _size, _disk, _memory)

@@ -1,0 +1,219 @@
+"""Checks of the token and of the challenge on EvalAI: a handful of reading calls; nothing is received and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, timedelta
+from urllib.parse import urlsplit
+
+from scoring.errors import NeucoError, OrganizerError
+from worker.evalai import NotFound, NotPermitted, TokenRefused
+from worker.fetching.download import check_address
+from worker.organizer.doctor.check import Check, Finding, check, fail, note, skipped, warn
+from worker.organizer.doctor.examination import Examination
+
+SOON = timedelta(days=30)
+ALLOWED_PER_MINUTE = 60
+SKEW_WARN_S, SKEW_FAIL_S = 10.0, 120.0
+TOKEN = ("configuration.file", "evalai.token")
+SERVER = (*TOKEN, "evalai.server")
+HOST = (*SERVER, "evalai.accepted", "evalai.host", "evalai.queue")
+
+
+@check("evalai.token", "The EvalAI token is there and has the form of one")
+def _token(exam: Examination) -> Iterator[Finding]:
+    kind = (
+        "a JSON web token"
+        if exam.remote.expiry is not None
+        else "40 hexadecimal digits, which end 365 days after the login"
+    )
+    yield note(f"The token is {kind}.")
+
+
+@check("evalai.expiry", "The EvalAI token outlives the challenge", needs=TOKEN)
+def _expiry(exam: Examination) -> Iterator[Finding]:
+    expiry, now = exam.remote.expiry, exam.clock()
+    if expiry is None:
+        yield skipped("The token does not tell when it ends.")
+    elif expiry <= now:
+        yield fail(
+            f"The EvalAI token ended on {expiry:%Y-%m-%d}.", "Take a new one from the EvalAI profile page."
+        )
+    elif expiry <= now + SOON:
+        yield warn(
+            f"The EvalAI token ends on {expiry:%Y-%m-%d}, in {(expiry - now).days} days.",
+            "Renew it on the EvalAI profile page before the launch.",
+        )
+    else:
+        yield note(f"It ends on {expiry:%Y-%m-%d}.")
+
+
+@check("evalai.server", "EvalAI answers", needs=TOKEN, remote=True)
+def _server(exam: Examination) -> Iterator[Finding]:
+    greeting = exam.remote.greeting
+    known = isinstance(greeting, TokenRefused | NotPermitted | NotFound) or exam.remote.queue_breaks
+    if isinstance(greeting, NeucoError) and not known:
+        yield fail(greeting.sentence, greeting.cure)
+
+
+@check("evalai.accepted", "EvalAI accepts the token", needs=SERVER, remote=True)
+def _accepted(exam: Examination) -> Iterator[Finding]:
+    if isinstance(exam.remote.greeting, TokenRefused):
+        yield fail(exam.remote.greeting.sentence, exam.remote.greeting.cure)
+
+
+@check(
+    "evalai.host",
+    "The token belongs to a host of the challenge",
+    needs=(*SERVER, "evalai.accepted"),
+    remote=True,
+)
+def _host(exam: Examination) -> Iterator[Finding]:
+    if isinstance(exam.remote.greeting, NotPermitted):
+        yield fail(exam.remote.greeting.sentence, exam.remote.greeting.cure)
+
+
+@check(
+    "evalai.queue",
+    "EvalAI has the configured queue",
+    needs=(*SERVER, "evalai.accepted", "evalai.host"),
+    remote=True,
+)
+def _queue(exam: Examination) -> Iterator[Finding]:
+    queue = exam.configuration.evalai.queue
+    if exam.remote.queue_breaks and isinstance(exam.remote.greeting, NeucoError):
+        yield fail(
+            f"{exam.remote.greeting.sentence} It answers everything else: probably two challenges share the queue {queue}.",
+            "Ask EvalAI's administrators for a queue of your own, and enter its name as evalai.queue.",
+        )
+    elif isinstance(exam.remote.greeting, NotFound):
+        yield fail(
+            f"EvalAI has no challenge with the queue {queue}.",
+            "Copy evalai.queue from the challenge's Manage tab on EvalAI; it is there as soon as the bundle is uploaded.",
+        )
+
+
+@check("evalai.challenge", "The queue belongs to the configured challenge", needs=HOST, remote=True)
+def _challenge(exam: Examination) -> Iterator[Finding]:
+    found, wanted = exam.remote.challenge.pk, exam.configuration.evalai.challenge
+    if found != wanted:
+        yield fail(
+            f"The queue belongs to challenge {found}, not to {wanted}.",
+            "Correct evalai.challenge or evalai.queue.",
+        )
+    else:
+        yield note(f"Challenge {found}: “{exam.remote.challenge.title}”.")
+
+
+@check("evalai.remote_evaluation", "EvalAI leaves the evaluation to the worker", needs=HOST, remote=True)
+def _remote_evaluation(exam: Examination) -> Iterator[Finding]:
+    if not exam.remote.challenge.remote_evaluation:
+        yield fail(
+            "The challenge is not set to remote evaluation: EvalAI would evaluate submissions itself.",
+            "Upload the bundle with remote_evaluation: True, or ask EvalAI's admins to set it.",
+        )
+
+
+@check("evalai.docker", "Participants submit files", needs=HOST, remote=True)
+def _docker(exam: Examination) -> Iterator[Finding]:
+    if exam.remote.challenge.is_docker_based:
+        yield fail(
+            "The challenge is docker-based (is_docker_based): participants would submit images, which the worker cannot score.",
+            "Upload the bundle with is_docker_based: False, or ask EvalAI's administrators to unset it.",
+        )
+
+
+@check("evalai.published", "Participants can find the challenge", needs=HOST, remote=True)
+def _published(exam: Examination) -> Iterator[Finding]:
+    if not exam.remote.challenge.published:
+        yield warn(
+            "The challenge is not published: only its hosts can see it.",
+            "Publish it on EvalAI when everything is rehearsed.",
+        )
+
+
+@check("evalai.fifo", "The queue gives messages in any order", needs=HOST, remote=True)
+def _fifo(exam: Examination) -> Iterator[Finding]:
+    if exam.remote.challenge.use_fifo:
+        yield warn(
+            "The challenge has a FIFO queue (use_fifo_sqs): a team's next message comes only after its last one was deleted,"
+            " so a team's burst takes longer to arrive.",
+            "The worker finds every submission in EvalAI's listing all the same; ask EvalAI's administrators for a standard queue.",
+        )
+
+
+@check("evalai.dates", "The challenge has not ended", needs=HOST, remote=True)
+def _dates(exam: Examination) -> Iterator[Finding]:
+    challenge, now = exam.remote.challenge, exam.clock()
+    if challenge.end_date is not None and challenge.end_date <= now:
+        yield fail(
+            f"The challenge ended on {challenge.end_date:%Y-%m-%d %H:%M} UTC; EvalAI takes no submissions.",
+            "Move its end on EvalAI.",
+        )
+    elif challenge.start_date is not None and challenge.start_date > now:
+        yield note(f"It begins on {challenge.start_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
+    expiry = exam.remote.expiry
+    if expiry is not None and challenge.end_date is not None and now < expiry < challenge.end_date:
+        yield warn(
+            f"The EvalAI token ends on {expiry:%Y-%m-%d}, before the challenge does ({challenge.end_date:%Y-%m-%d}).",
+            "Renew it on the EvalAI profile page in time; SIGHUP makes a running worker read it.",
+        )
+
+
+@check("evalai.clock", "This machine's clock agrees with EvalAI's", needs=SERVER, remote=True)
+def _clock(exam: Examination) -> Iterator[Finding]:
+    skew_s = exam.remote.skew_s
+    if skew_s is None:
+        yield skipped("The server does not tell its time.")
+    elif abs(skew_s) > SKEW_WARN_S:
+        say = fail if abs(skew_s) > SKEW_FAIL_S else warn
+        yield say(
+            f"This machine's clock is {abs(skew_s):.0f} s {'behind' if skew_s > 0 else 'ahead of'} EvalAI's.",
+            "Let it follow a time server: sudo timedatectl set-ntp true",
+        )
+
+
+@check("evalai.files", "Files may come from where EvalAI stores them", needs=HOST, remote=True)
+def _files(exam: Examination) -> Iterator[Finding]:
+    url = exam.remote.script_url
+    evalai = exam.configuration.evalai
+    if not url or not urlsplit(url).netloc:
+        yield skipped("EvalAI does not tell where it stores files.")
+        return
+    try:
+        check_address(url, [urlsplit(evalai.server).netloc, *evalai.media_hosts])
+    except OrganizerError:
+        host = urlsplit(url).netloc
+        yield fail(
+            f"EvalAI stores files on {host}, which the worker may not download from.",
+            f"Set evalai.media_hosts: [{host}]",
+        )
+
+
+@check("evalai.budget", "The worker stays within EvalAI's limit of calls")
+def _budget(exam: Examination) -> Iterator[Finding]:
+    asked = exam.configuration.evalai.requests_per_minute
+    if asked > ALLOWED_PER_MINUTE:
+        yield warn(
+            f"evalai.requests_per_minute is {asked}; EvalAI allows an account {ALLOWED_PER_MINUTE} and then refuses calls for a minute.",
+            "Set it to 50.",
+        )
+
+
+CHECKS: tuple[Check, ...] = (
+    _token,
+    _expiry,
+    _server,
+    _accepted,
+    _host,
+    _queue,
+    _challenge,
+    _remote_evaluation,
+    _docker,
+    _published,
+    _fifo,
+    _dates,
+    _clock,
+    _files,
+    _budget,
+)

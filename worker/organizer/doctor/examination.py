@@ -1,0 +1,133 @@
+"""What the checks look at, read once and when it is first needed. Nothing here changes anything outside a temporary folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from leaderboard.git import Publisher
+from scoring.inputs.identifiers import read_ids
+from scoring.tasks import Task
+from worker.challenge.configuration import Configuration, load
+from worker.challenge.files import read_phases
+from worker.challenge.setups import PhaseSetup
+from worker.organizer.doctor.labels import LabelFile, read_labels
+from worker.organizer.doctor.remote import Remote, Wait
+from worker.publishing import publisher_settings
+from worker.state import Store, Transaction
+
+if TYPE_CHECKING:
+    from worker.organizer.doctor.cost import Cost
+
+GIT_S = 30.0  # for one git process
+
+
+class Examination:
+    """One look at one challenge; a context manager, because connections and folders are open while it lasts.
+
+    Args:
+        path: The configuration file.
+        clock: Gives the time of this machine.
+        wait: Lets so many seconds pass, and tells why.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], datetime], wait: Wait) -> None:
+        self.path = path
+        self._wait = wait
+        self.clock = clock
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """The checked configuration."""
+        return load(self.path)
+
+    @cached_property
+    def base(self) -> Path:
+        """The folder of the configuration file."""
+        return self.path.resolve().parent
+
+    @cached_property
+    def ids(self) -> Mapping[str, tuple[str, ...]]:
+        """Public ids per phase, in the order of their file."""
+        return {
+            codename: read_ids(self.configuration.path(phase.ids))
+            for codename, phase in self.configuration.phases.items()
+        }
+
+    @cached_property
+    def labels(self) -> Mapping[str, tuple[LabelFile, ...]]:
+        """Label files per phase, the faulty ones too."""
+        return {
+            codename: read_labels(self.configuration.path(phase.tasks), self.ids[codename])
+            for codename, phase in self.configuration.phases.items()
+        }
+
+    def label_files(self) -> Iterator[LabelFile]:
+        """Go through the label files of all phases; those of a folder that serves two phases come once."""
+        seen = set()
+        for files in self.labels.values():
+            for file in files:
+                if file.path not in seen:
+                    seen.add(file.path)
+                    yield file
+
+    def tasks(self, codename: str) -> dict[str, Task]:
+        """Return a phase's tasks that could be read, by name."""
+        return {file.task.name: file.task for file in self.labels[codename] if file.task is not None}
+
+    @cached_property
+    def setups(self) -> Mapping[str, PhaseSetup]:
+        """The phases as the worker loads them."""
+        return read_phases(self.configuration)
+
+    @cached_property
+    def costs(self) -> Mapping[str, Cost]:
+        """What a submission to each phase costs here; measured when it is first asked for."""
+        from worker.organizer.doctor.cost import measure
+
+        return {codename: measure(self, codename) for codename in self.setups}
+
+    @property
+    def database(self) -> Path:
+        """The file of a SQLite state."""
+        return Path(self.configuration.database_url.removeprefix("sqlite:///"))
+
+    @contextmanager
+    def state(self) -> Iterator[Transaction | None]:
+        """Look into the state; None if there is none, and none is made."""
+        url = self.configuration.database_url
+        if url.startswith("sqlite:///") and not self.database.is_file():
+            yield None
+            return
+        with closing(Store(url)) as store, store.read() as tx:
+            yield tx
+
+    @cached_property
+    def remote(self) -> Remote:
+        """EvalAI, as far as it was asked."""
+        remote = Remote(self.configuration, clock=self.clock, wait=self._wait)
+        self._open.callback(remote.close)
+        return remote
+
+    @cached_property
+    def publisher(self) -> Publisher:
+        """A publisher with a clone of its own, so that one that works for a daemon is not disturbed."""
+        settings = publisher_settings(self.configuration)
+        folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="neuco-doctor-"))
+        return Publisher(replace(settings, state_dir=Path(folder), timeout_s=GIT_S))

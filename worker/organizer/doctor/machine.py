@@ -1,0 +1,171 @@
+"""Checks of this machine: state, disk, memory, processors, monitoring."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from worker.organizer import unit
+from worker.organizer.doctor.check import Check, Finding, check, fail, note, skipped, warn
+from worker.organizer.doctor.examination import Examination
+from worker.runtime.limits import GIGABYTE, check_memory
+from worker.state.store import damaged, failure
+
+STATE = ("configuration.file", "machine.state")
+
+
+@check("machine.state", "The state directory is ours alone and can be written to")
+def _state(exam: Examination) -> Iterator[Finding]:
+    folder = exam.configuration.state_dir
+    there = existing(folder)
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        yield fail(
+            f"The state cannot be kept in {folder}: {there} is no folder that this user may write to.",
+            "Make the folder for the user who runs the worker, or correct state.",
+        )
+    elif there == folder and folder.stat().st_mode & stat.S_IRWXO:
+        yield fail(
+            f"Every user of this machine can look into {folder}, where submissions and fold scores lie.",
+            f"Run: chmod 700 {folder}",
+        )
+
+
+@check("machine.database", "The state's database can be opened", needs=STATE)
+def _database(exam: Examination) -> Iterator[Finding]:
+    if not exam.configuration.state.startswith("sqlite:///"):
+        yield skipped("The database is a server; the worker says at its start whether it can be reached.")
+        return
+    path = exam.database
+    if not path.is_file():
+        yield note("There is no state yet; the first start makes it.")
+        return
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        problem = failure(error, path, str(error))
+    else:
+        if found == "ok":
+            return
+        problem = damaged(path, " ".join(found.split()))
+    yield fail(problem.sentence, problem.cure)
+
+
+@check("machine.disk", "There is room on the disk", needs=STATE)
+def _disk(exam: Examination) -> Iterator[Finding]:
+    limits = exam.configuration.submission
+    free = shutil.disk_usage(existing(exam.configuration.state_dir)).free / GIGABYTE
+    reserve, largest = limits.disk_reserve_gigabytes, limits.max_megabytes / 1000
+    if free < reserve + largest:
+        yield fail(
+            f"{free:.1f} GB are free; the reserve of {reserve:g} GB and one submission of {largest:g} GB do not fit.",
+            "Use a larger disk, or lower submission.disk_reserve_gigabytes or submission.max_megabytes.",
+        )
+    else:
+        yield note(f"{free:.1f} GB are free.")
+
+
+@check(
+    "machine.memory",
+    "An evaluation may use the memory that it is allowed",
+    needs=("configuration.file", "ids.file"),
+)
+def _memory(exam: Examination) -> Iterator[Finding]:
+    import psutil
+
+    allowed = exam.configuration.submission.memory_gigabytes
+    for codename, ids in exam.ids.items():
+        check_memory(
+            allowed, phase=codename, rows=len(ids), columns=exam.configuration.submission.embedding_dim
+        )
+    total = psutil.virtual_memory().total / GIGABYTE
+    at_once = exam.configuration.scoring.at_once
+    what = "an evaluation" if at_once == 1 else f"{at_once} evaluations at once"
+    if total < allowed * at_once:
+        yield warn(
+            f"This machine has {total:.1f} GB of memory; {what} may take {allowed * at_once:g} GB.",
+            "Lower submission.memory_gigabytes below what the machine has, or use a larger one.",
+        )
+    else:
+        yield note(f"{total:.1f} GB of memory, of which {what} may take {allowed * at_once:g} GB.")
+
+
+@check("machine.service", "The service may reach every place that the configuration names")
+def _service(exam: Examination) -> Iterator[Finding]:
+    instance = unit.instance_of(exam.path)
+    views = [unit.view(template, instance) for template in instance.units()] if instance is not None else []
+    if instance is None or not views:
+        yield note("No service of this machine runs this configuration.")
+        return
+    for place in unit.places(exam.configuration, instance):
+        unit.check(place)
+        closed = [view.unit for view in views if not view.may(place)]
+        if closed:
+            yield fail(
+                f"{place.key} names {place.path}, which {' and '.join(closed)} may not {'write to' if place.written else 'see'}.",
+                f"Run: sudo neuco-challenge {instance.name} paths; then restart the service, if it runs.",
+            )
+
+
+@check("machine.threads", "No more threads are asked for than there are processors")
+def _threads(exam: Examination) -> Iterator[Finding]:
+    threads, cores = exam.configuration.scoring.threads, len(os.sched_getaffinity(0))
+    if threads != "auto" and threads > cores:
+        yield warn(
+            f"scoring.threads is {threads}, but this process may use {cores} processors.",
+            "Set scoring.threads: auto",
+        )
+    else:
+        yield note(f"{cores} processors.")
+
+
+@check("machine.cache", "Compiled code can be kept")
+def _cache(_: Examination) -> Iterator[Finding]:
+    from scoring.jit import cache_candidates, cache_directory
+
+    if cache_directory() is None:
+        tried = ", ".join(map(str, cache_candidates()))
+        yield warn(
+            f"No folder to keep compiled code in can be written to (tried: {tried}); every evaluation compiles again.",
+            "Set NUMBA_CACHE_DIR to a folder of the user who runs the worker.",
+        )
+
+
+@check("machine.metrics", "Figures for monitoring have a place")
+def _metrics(exam: Examination) -> Iterator[Finding]:
+    metrics = exam.configuration.metrics
+    if metrics.listen is not None:
+        host, _, port = metrics.listen.rpartition(":")
+        family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host.strip("[]"), int(port)))
+            except (OSError, OverflowError):
+                yield warn(
+                    f"metrics.listen: {metrics.listen} is in use, perhaps by the worker itself, or no port at all.",
+                    "Unless the worker runs, choose another port.",
+                )
+    if metrics.textfile is not None:
+        folder = exam.configuration.path(metrics.textfile).parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            yield fail(
+                f"metrics.textfile lies in {folder}, which is no folder that this user may write to.",
+                "Make it, or correct metrics.textfile.",
+            )
+
+
+def existing(path: Path) -> Path:
+    """Return the nearest part of a path that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+CHECKS: tuple[Check, ...] = (_state, _database, _disk, _memory, _service, _threads, _cache, _metrics)

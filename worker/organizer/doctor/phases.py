@@ -1,0 +1,182 @@
+"""Checks of the challenge's phases and leaderboards on EvalAI; nothing is written there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from worker.organizer.doctor.check import Check, Finding, check, fail, warn
+from worker.organizer.doctor.evalai import HOST
+from worker.organizer.doctor.examination import Examination
+
+PUBLIC = 3
+BY_LATEST = {"last": True, "best": False}  # other selections EvalAI cannot show
+PHASES = (*HOST, "evalai.phases")
+SPLITS = (*PHASES, "evalai.splits")
+
+
+@check("evalai.phases", "EvalAI has every configured phase", needs=HOST, remote=True)
+def _phases(exam: Examination) -> Iterator[Finding]:
+    known = exam.remote.phases
+    for codename in exam.configuration.phases:
+        if codename not in known:
+            yield fail(
+                f"EvalAI has no phase with the codename {codename}; it has {', '.join(sorted(known)) or 'none'}.",
+                "Use the codenames of the challenge bundle under phases.",
+            )
+
+
+@check("evalai.other_phases", "Every phase on EvalAI is configured", needs=PHASES, remote=True)
+def _other_phases(exam: Examination) -> Iterator[Finding]:
+    for codename in sorted(set(exam.remote.phases) - set(exam.configuration.phases)):
+        yield warn(
+            f"EvalAI has a phase {codename} that is not configured: its submissions would be held.",
+            f"Add phases.{codename}, or remove the phase there.",
+        )
+
+
+@check("evalai.ended", "No phase has ended", needs=(*PHASES, "evalai.dates"), remote=True)
+def _ended(exam: Examination) -> Iterator[Finding]:
+    for codename in exam.configuration.phases:
+        end = exam.remote.phases[codename].end_date
+        if end is not None and end <= exam.clock():
+            yield warn(
+                f"Phase {codename} ended on {end:%Y-%m-%d %H:%M} UTC; EvalAI takes no more submissions to it.",
+                "Move its end on EvalAI, unless it is meant to be over.",
+            )
+
+
+@check("evalai.public", "Participants see every phase", needs=PHASES, remote=True)
+def _public(exam: Examination) -> Iterator[Finding]:
+    for codename in exam.configuration.phases:
+        if not exam.remote.phases[codename].is_public:
+            yield warn(
+                f"Phase {codename} is not public (is_public): EvalAI takes submissions to it from hosts only.",
+                "Make the phase public on EvalAI before it begins.",
+            )
+
+
+@check("evalai.open", "No phase is paused on EvalAI", needs=PHASES, remote=True)
+def _open(exam: Examination) -> Iterator[Finding]:
+    for codename in exam.configuration.phases:
+        if exam.remote.phases[codename].is_submission_paused:
+            yield warn(
+                f"Phase {codename} takes no submissions: it is paused on EvalAI.",
+                "Resume it on EvalAI before the launch.",
+            )
+
+
+@check("evalai.logs", "Participants can read what is wrong with their files", needs=PHASES, remote=True)
+def _logs(exam: Examination) -> Iterator[Finding]:
+    for codename in exam.configuration.phases:
+        if exam.remote.phases[codename].disable_logs:
+            yield warn(
+                f"Phase {codename} has disable_logs set: participants may not see their score's details or what is wrong with a file.",
+                "Unset it on EvalAI; the worker's answers hold nothing that a participant may not know.",
+            )
+
+
+@check(
+    "evalai.visibility", "Submissions are public unless their team says otherwise", needs=PHASES, remote=True
+)
+def _visibility(exam: Examination) -> Iterator[Finding]:
+    for codename in exam.configuration.phases:
+        if not exam.remote.phases[codename].is_submission_public:
+            yield warn(
+                f"Submissions to phase {codename} are private by default, and only public ones count for the board.",
+                "Set is_submission_public on EvalAI, or tell the participants.",
+            )
+
+
+@check("evalai.partial", "No phase asks for partial evaluation", needs=PHASES, remote=True)
+def _partial(exam: Examination) -> Iterator[Finding]:
+    for codename in exam.configuration.phases:
+        if exam.remote.phases[codename].partial_evaluation:
+            yield warn(
+                f"Phase {codename} has partial evaluation enabled, which the worker does not use.",
+                "Unset is_partial_submission_evaluation_enabled on EvalAI.",
+            )
+
+
+@check("evalai.splits", "Every phase has the configured dataset split", needs=PHASES, remote=True)
+def _splits(exam: Examination) -> Iterator[Finding]:
+    for codename, phase in exam.configuration.phases.items():
+        pk = exam.remote.phases[codename].pk
+        if (pk, phase.split) not in exam.remote.splits:
+            there = sorted(split for of, split in exam.remote.splits if of == pk)
+            yield fail(
+                f"Phase {codename} has no dataset split {phase.split} on EvalAI; it has {', '.join(there) or 'none'}.",
+                f"Correct phases.{codename}.split.",
+            )
+
+
+@check(
+    "evalai.metric", "EvalAI's leaderboards have exactly the metric that is posted", needs=SPLITS, remote=True
+)
+def _metric(exam: Examination) -> Iterator[Finding]:
+    for codename, phase in exam.configuration.phases.items():
+        split = exam.remote.splits[exam.remote.phases[codename].pk, phase.split]
+        if split.labels != (phase.metric,):
+            yield fail(
+                f"The leaderboard of phase {codename} has the metrics {', '.join(split.labels)}, the worker posts {phase.metric}.",
+                f"Correct phases.{codename}.metric, or the schema of the bundle: labels: [{phase.metric}].",
+            )
+
+
+@check("evalai.leaderboard", "Participants see EvalAI's own leaderboard", needs=SPLITS, remote=True)
+def _leaderboard(exam: Examination) -> Iterator[Finding]:
+    for codename, phase in exam.configuration.phases.items():
+        there = exam.remote.phases[codename]
+        split = exam.remote.splits[there.pk, phase.split]
+        if split.visibility != PUBLIC or not there.leaderboard_public:
+            yield warn(
+                f"EvalAI's leaderboard of phase {codename} is not public: participants see mean Q in their own submissions only.",
+                "Set leaderboard_public and visibility: 3 on EvalAI, unless that is meant.",
+            )
+
+
+@check(
+    "evalai.latest", "EvalAI shows the same submission of each team as the board", needs=SPLITS, remote=True
+)
+def _latest(exam: Examination) -> Iterator[Finding]:
+    for codename, phase in exam.configuration.phases.items():
+        split = exam.remote.splits[exam.remote.phases[codename].pk, phase.split]
+        wanted = BY_LATEST.get(phase.selection)
+        if wanted is None or split.by_latest is wanted:
+            continue
+        shown, button = ("best", "Sort by latest") if wanted else ("latest", "Sort by best")
+        address = f"{exam.configuration.evalai.server.rstrip('/')}/api/challenges/challenge/create/challenge_phase_split/{split.pk}/"
+        change = json.dumps({"show_leaderboard_by_latest_submission": wanted})
+        dropped = "EvalAI drops this setting of a bundle when it imports it. " if wanted else ""
+        yield warn(
+            f"EvalAI's leaderboard of phase {codename} shows each team's {shown} submission, and the board its {phase.selection} one:"
+            " participants see two standings.",
+            f"{dropped}As a host, press “{button}” on EvalAI's leaderboard of the phase, or send: PATCH {address} {change}",
+        )
+
+
+@check("evalai.execution_time", "EvalAI does not show how long submissions took", needs=SPLITS, remote=True)
+def _execution_time(exam: Examination) -> Iterator[Finding]:
+    for codename, phase in exam.configuration.phases.items():
+        if exam.remote.splits[exam.remote.phases[codename].pk, phase.split].show_execution_time:
+            yield warn(
+                f"EvalAI's leaderboard of phase {codename} shows execution times (show_execution_time), which depend on the hidden tasks.",
+                "Ask EvalAI's administrators to unset it, or upload the bundle again with show_execution_time: False.",
+            )
+
+
+CHECKS: tuple[Check, ...] = (
+    _phases,
+    _other_phases,
+    _ended,
+    _public,
+    _open,
+    _logs,
+    _visibility,
+    _partial,
+    _splits,
+    _metric,
+    _leaderboard,
+    _latest,
+    _execution_time,
+)

@@ -1,0 +1,58 @@
+"""Files that a rescore needs and that are gone: the worker that leads is asked for them, and waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import closing
+
+from scoring.errors import InfrastructureError
+from worker.organizer.session import LeaderWait, OrganizerSession
+from worker.state import LeaderLock, Tracked, WantedFile, leader_lock
+
+ELSEWHERE = "the worker that leads has it on another machine; run this there"
+
+
+def fetch_again(
+    session: OrganizerSession, submissions: Collection[Tracked], *, tell: Callable[[str], object]
+) -> dict[int, str]:
+    """Have the worker that leads fetch the stored files of submissions again; return why some are not here then.
+
+    Args:
+        session: The challenge.
+        submissions: Those whose files are gone.
+        tell: Hears what is waited for.
+
+    Raises:
+        InfrastructureError: If no worker leads; what was asked for is fetched once one does.
+    """
+    hashes = {known.pk: known.file_hash for known in submissions if known.file_hash is not None}
+    with session.store.write() as tx:
+        for pk, file_hash in hashes.items():
+            tx.want_file(pk, file_hash)
+    with closing(leader_lock(session.configuration.database_url, session.configuration.state_dir)) as lock:
+        ended = _wait(session, hashes, lock, tell)
+    return {
+        request.submission: request.failure or ELSEWHERE
+        for request in ended
+        if session.files.find(request.file_hash) is None
+    }
+
+
+def _wait(
+    session: OrganizerSession, pks: Collection[int], lock: LeaderLock, tell: Callable[[str], object]
+) -> list[WantedFile]:
+    """Wait until the requests have ended; return them."""
+    wait = LeaderWait(lock, tell)
+    while True:
+        with session.store.read() as tx:
+            asked = [request for request in tx.wanted_files() if request.submission in pks]
+        left = sum(request.open for request in asked)
+        if not left:
+            return asked
+        if lock.holder() is None:
+            raise InfrastructureError(
+                f"{left} stored files are gone, and no worker leads that could fetch them again from EvalAI.",
+                cure="Start the worker, which fetches them, and run this again; nothing was taken up.",
+                code="rescore.no_leader",
+            )
+        wait.pause(f"fetch {left} files again from EvalAI")

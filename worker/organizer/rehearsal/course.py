@@ -1,0 +1,193 @@
+"""The rehearsal's course: a sandbox opens, the baselines submit, the real worker drains the queue, the outcome is collected."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scoring.inputs.identifiers import read_ids
+from worker.challenge.configuration import Configuration, Phase, load
+from worker.challenge.files import read_phases
+from worker.organizer.demo.place import Place
+from worker.organizer.demo.runner import board, last_words, q_mean, watch, worker
+from worker.organizer.rehearsal.entries import Entry, Features, covering, make_entries
+from worker.organizer.rehearsal.place import prepare, stage
+from worker.organizer.rehearsal.verdict import PhaseReport, Played, Rehearsal
+from worker.sandbox import Sandbox
+from worker.state import Attempt, Store, Transaction
+
+PATIENCE_S = 120.0  # beyond a submission's deadline, without any change; then something is wrong
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Submitted:
+    pk: int
+    phase: str
+    entry: Entry
+
+
+def rehearse(
+    path: Path,
+    *,
+    folds: int | None = None,
+    features: Features | None = None,
+    told: Callable[[str], None] = lambda _: None,
+) -> Rehearsal:
+    """Rehearse a challenge in a temporary folder; EvalAI and the leaderboard's repository hear nothing of it.
+
+    Args:
+        path: The organizer's configuration.
+        folds: At most so many in each phase, to be done sooner; times are estimated for all.
+        features: Public data by id, for the pooled mean.
+        told: Told of progress, a sentence each.
+
+    Raises:
+        OrganizerError: If configuration, secret, ids or tasks are wrong.
+        InfrastructureError: If nothing moves any more.
+    """
+    configuration = load(path)
+    read_phases(configuration)  # its faults are told before anything is started
+    begun = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="neuco-rehearsal-") as folder,
+        Sandbox(stage(configuration)) as evalai,
+    ):
+        place = Place(folder=Path(folder))
+        prepare(place, configuration, evalai, folds=folds)
+        submitted = _submit(configuration, evalai, features or {}, told)
+        calls_before = len(evalai.journal)
+        status = _drain(configuration, place, evalai, submitted, told)
+        troubles = _troubles(place, evalai, status)
+        store = Store(place.database_url)
+        try:
+            with store.read() as tx:
+                phases = tuple(
+                    _phase(tx, settings, place, evalai, [one for one in submitted if one.phase == codename])
+                    for codename, settings in configuration.phases.items()
+                )
+        finally:
+            store.close()
+        calls = _calls(evalai, since=calls_before)
+    return Rehearsal(
+        phases=phases,
+        calls_per_submission=calls / len(submitted),
+        requests_per_minute=configuration.evalai.requests_per_minute,
+        troubles=troubles,
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _submit(
+    configuration: Configuration, evalai: Sandbox, features: Features, told: Callable[[str], None]
+) -> list[_Submitted]:
+    submitted = []
+    for codename, phase in configuration.phases.items():
+        ids = read_ids(configuration.path(phase.ids))
+        covers = covering(features, ids)
+        if covers is None:
+            told(f"{codename}: without public data for all ids there is no pooled mean (--data FILE).")
+        for entry in make_entries(ids, configuration.submission.embedding_dim, covers):
+            pk = evalai.submit(
+                entry.team, codename, entry.content, method_name=entry.method, is_public=entry.public
+            )
+            submitted.append(_Submitted(pk=pk, phase=codename, entry=entry))
+    told(f"{len(submitted)} submissions wait; the worker starts.")
+    return submitted
+
+
+def _drain(
+    configuration: Configuration,
+    place: Place,
+    evalai: Sandbox,
+    submitted: Sequence[_Submitted],
+    told: Callable[[str], None],
+) -> int:
+    """Run ``once`` as cron would, tell what it does, and return its exit status."""
+    before = {one.pk: "submitted" for one in submitted}
+    patience_s = configuration.submission.deadline + PATIENCE_S
+    with worker(place, "once") as process:
+        for now in watch(process, place, evalai, list(before), patience_s=patience_s, code="rehearse.stuck"):
+            for one in submitted:
+                if now[one.pk] != before[one.pk]:
+                    told(f"{one.phase}: {one.entry.method}: {now[one.pk]}")
+            before = now
+    return int(process.returncode)
+
+
+def _troubles(place: Place, evalai: Sandbox, status: int) -> tuple[str, ...]:
+    troubles = []
+    if status != 0:
+        troubles.append(f"The worker ended with exit status {status}. {last_words(place)}")
+    if evalai.queue_length():
+        troubles.append(f"{evalai.queue_length()} messages are still on the queue.")
+    return tuple(troubles)
+
+
+def _phase(
+    tx: Transaction, settings: Phase, place: Place, evalai: Sandbox, submitted: Sequence[_Submitted]
+) -> PhaseReport:
+    codename = submitted[0].phase
+    folds = load(place.configuration).phases[codename].folds
+    return PhaseReport(
+        codename=codename,
+        folds=folds,
+        configured_folds=settings.folds,
+        shows_all=settings.selection != "chosen",
+        played=tuple(_played(tx, evalai, one, more=settings.folds / folds) for one in submitted),
+        entries=tuple((board(place, codename) or {"entries": ()})["entries"]),
+    )
+
+
+def _played(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -> Played:
+    """Collect what became of a submission.
+
+    Args:
+        tx: The worker's state.
+        evalai: Where it was submitted.
+        one: The submission.
+        more: How many times as many folds the configuration has.
+    """
+    shown = evalai.submission(one.pk)
+    stdout, stderr = evalai.text(one.pk, "stdout_file"), evalai.text(one.pk, "stderr_file")
+    finished = shown["status"] == "finished"
+    seconds, peak = None, None
+    for attempt in tx.attempts(pk=one.pk):
+        if attempt["kind"] == Attempt.EVALUATE.value and attempt["closed_at"] is not None:
+            seconds = (attempt["closed_at"] - attempt["opened_at"]).total_seconds()
+            peak = attempt["peak_memory_bytes"]
+    known = tx.get(one.pk)
+    content = known.content_hash if known is not None else None
+    training_s = sum(
+        float(cell["seconds"])
+        for cell in tx.all_cells()
+        if (cell["content_hash"], cell["phase"]) == (content, one.phase)
+    )
+    return Played(
+        phase=one.phase,
+        team=one.entry.team,
+        method=one.entry.method,
+        public=one.entry.public,
+        good=one.entry.good,
+        status=str(shown["status"]),
+        q_mean=q_mean(evalai, one.pk) if finished else None,
+        message=stderr.strip(),
+        silent=not (stderr if one.entry.good else stdout),
+        seconds=seconds,
+        full_seconds=None if seconds is None else seconds + training_s * (more - 1),
+        peak_memory_bytes=peak,
+    )
+
+
+def _calls(evalai: Sandbox, *, since: int) -> int:
+    """Count the calls that submissions caused; looks at an empty queue and the start's questions are not theirs."""
+    journal = [entry for entry in evalai.journal if entry.number >= since]
+    received = sum(entry.kind == "effect" and entry.name == "message_received" for entry in journal)
+    theirs = ("/api/jobs/submission/", "/update_submission/", "/api/jobs/queues/")
+    others = sum(
+        entry.kind == "request" and entry.origin == "api" and any(part in entry.path for part in theirs)
+        for entry in journal
+    )
+    return received + others

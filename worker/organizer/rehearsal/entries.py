@@ -1,0 +1,138 @@
+"""What is submitted at a rehearsal: two baselines, a malformed file and a private one."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.errors import OrganizerError
+from scoring.inputs.embeddings import without_suffix
+from worker.organizer.demo.files import csv_of, spoilt
+
+Matrix = NDArray[np.float32]
+Features = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Entry:
+    """One submission.
+
+    Attributes:
+        team: Who submits; a team of its own.
+        method: What the method is called.
+        content: The file.
+        public: Whether it counts for the board.
+        good: Whether it is to be scored; else refused.
+    """
+
+    team: str
+    method: str
+    content: bytes
+    public: bool = True
+    good: bool = True
+
+
+def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tuple[Entry, ...]:
+    """Make a phase's submissions.
+
+    Args:
+        ids: Public ids.
+        dim: Numbers in one embedding.
+        features: Public data by id; None leaves the pooled mean out.
+    """
+    rng = np.random.default_rng(0)
+    shape = (len(ids), dim)
+    noise = csv_of(ids, rng.standard_normal(shape, dtype=np.float32))
+    entries = [
+        Entry(team="Rehearsal: random", method="random embeddings", content=noise),
+        Entry(
+            team="Rehearsal: malformed",
+            method="a malformed file",
+            content=spoilt(noise, nan=((1, -1),), missing=1),
+            good=False,
+        ),
+        Entry(
+            team="Rehearsal: private",
+            method="a private file",
+            content=csv_of(ids, rng.standard_normal(shape, dtype=np.float32)),
+            public=False,
+        ),
+    ]
+    if features is not None:
+        matrix = pooled_means(np.stack([features[identifier] for identifier in ids]), dim)
+        entries.insert(
+            0, Entry(team="Rehearsal: pooled mean", method="pooled mean", content=csv_of(ids, matrix))
+        )
+    return tuple(entries)
+
+
+def pooled_means(rows: NDArray[np.float64], dim: int) -> Matrix:
+    """Average neighbouring numbers until as many are left as an embedding has; fewer than that are repeated.
+
+    Args:
+        rows: n x M, the public data of a sample in a row.
+        dim: N.
+
+    Returns:
+        n x N.
+    """
+    if rows.shape[1] < dim:
+        times = -(-dim // rows.shape[1])
+        return np.tile(rows, times)[:, :dim].astype(np.float32)
+    starts = np.arange(dim) * rows.shape[1] // dim
+    sizes = np.diff([*starts, rows.shape[1]])
+    return np.asarray(np.add.reduceat(rows, starts, axis=1) / sizes, dtype=np.float32)
+
+
+def read_features(files: Sequence[Path]) -> dict[str, NDArray[np.float64]]:
+    """Read public data: NPZ with ``ids`` and one other array (a sample in a row), or CSV with a column ``id`` and numbers.
+
+    Raises:
+        OrganizerError: If a file is neither.
+    """
+    features: dict[str, NDArray[np.float64]] = {}
+    for file in files:
+        try:
+            ids, rows = _npz(file) if file.suffix == ".npz" else _csv(file)
+        except (OSError, ValueError, LookupError, StopIteration, csv.Error, BadZipFile, zlib.error) as error:
+            raise OrganizerError(
+                f"{file} cannot be read as public data ({type(error).__name__}).",
+                cure="Give an NPZ with ids and one array of numbers, a sample in a row, or a CSV with the column id and numbers.",
+                code="rehearse.data",
+            ) from error
+        flat = np.nan_to_num(rows.reshape(len(ids), -1).astype(np.float64))
+        features.update((without_suffix(name), row) for name, row in zip(ids, flat, strict=True))
+    return features
+
+
+def covering(features: Features, ids: Sequence[str]) -> Features | None:
+    """Return the features if they hold every id, in equal numbers."""
+    if not all(identifier in features for identifier in ids):
+        return None
+    return features if len({len(features[identifier]) for identifier in ids}) == 1 else None
+
+
+def _npz(file: Path) -> tuple[list[str], NDArray[np.float64]]:
+    with file.open("rb") as raw, np.load(raw, allow_pickle=False) as archive:
+        ids = [str(name) for name in archive["ids"]]
+        (other,) = [name for name in archive.files if name != "ids"]
+        rows = archive[other]
+    if len(rows) != len(ids) or not ids:
+        raise ValueError("one row per id is needed")
+    return ids, rows
+
+
+def _csv(file: Path) -> tuple[list[str], NDArray[np.float64]]:
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        reader = csv.reader(text)
+        place = next(reader).index("id")
+        rows = [row for row in reader if row]
+    ids = [row[place] for row in rows]
+    return ids, np.array([[float(x) for x in row[:place] + row[place + 1 :]] for row in rows])

@@ -1,0 +1,52 @@
+"""Where a rehearsal happens: a folder with the real configuration, turned from EvalAI and the repository to doubles of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from worker.challenge.configuration import Configuration
+from worker.organizer.demo.place import Place
+from worker.organizer.demo.runner import turned_here
+from worker.sandbox import Sandbox, SandboxSettings, from_challenge
+
+UNHINDERED = 1_000_000  # calls a minute; EvalAI's limit is reckoned with afterwards
+
+
+def stage(configuration: Configuration) -> SandboxSettings:
+    """Shape the sandbox after the configuration."""
+    document = configuration.model_dump(mode="json")
+    return from_challenge(document, throttle_per_minute=UNHINDERED, visibility_timeout_s=600.0)
+
+
+def prepare(place: Place, configuration: Configuration, evalai: Sandbox, *, folds: int | None) -> None:
+    """Write the rehearsal's configuration and make an empty repository.
+
+    Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are asked for), recipe and limits. Other
+    are EvalAI, the repository, the state, and all that would only cost time: waiting between polls and pushes, and the grid of answers.
+    """
+    place.make_repository()
+    document: dict[str, Any] = configuration.model_dump(mode="json")
+    document["challenge"]["secret"] = str(configuration.path(configuration.challenge.secret))
+    for key, value in turned_here(place, evalai).items():
+        section, name = key.split(".")
+        document[section][name] = value
+    for codename, phase in configuration.phases.items():
+        document["phases"][codename] |= {
+            "tasks": str(configuration.path(phase.tasks)),
+            "ids": str(configuration.path(phase.ids)),
+            "folds": phase.folds if folds is None else min(folds, phase.folds),
+        }
+    document["submission"]["disk_reserve_gigabytes"] = 0
+    document["leaderboard"] |= {
+        "branch": "main",
+        "token": None,
+        "ssh_key": None,
+        "known_hosts": None,
+        "publish_every": 0,
+    }
+    document["alerts"] = {"webhook": None}
+    document["metrics"] = {"listen": None, "textfile": None}
+    document["state"] = place.database_url
+    place.configuration.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

@@ -1,0 +1,406 @@
+"""Rescoring: taking up changed tasks or a changed protocol by filling the missing cells of the submissions that count.
+
+The cells are filled first, under their new keys, while the board still stands on the old ones. Only when the row of every submission is
+complete does the phase's record change, and with it answers and board, in one transaction. An interrupted rescore goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from scoring.scorecard import Scorecard
+from worker.challenge.files import read_secret
+from worker.challenge.setups import PhaseSetup, put_on_record, read_record
+from worker.evaluation import answers
+from worker.evaluation.act import child_limits
+from worker.evaluation.evaluate_child import order_for
+from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q, save_card
+from worker.fairness import commitments
+from worker.organizer.refetching import fetch_again
+from worker.organizer.session import OrganizerSession
+from worker.publishing.snapshots import stands
+from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
+from worker.runtime.child_runner import ChildRunner
+from worker.runtime.files import RESCORING
+from worker.state import COUNTED, Errand, Outcome, State, Tracked, Transaction
+
+EVERY_S = 0.5  # between two looks at a child's limits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """One content whose row is not complete.
+
+    Attributes:
+        content_hash: Of the embeddings.
+        submissions: Those that have this content.
+        tasks: Tasks without a cell.
+        file_hash: Stored file, None if it is no longer there.
+    """
+
+    content_hash: str
+    submissions: tuple[Tracked, ...]
+    tasks: tuple[str, ...]
+    file_hash: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a rescore of one phase would do.
+
+    Attributes:
+        setup: The phase as its files are now.
+        changed: Whether tasks or protocol differ from those of the scores so far.
+        recorded: Whether the phase is on record as its files are now.
+        added: New or changed task identifiers.
+        dropped: Task identifiers that are gone.
+        missing: Rows to complete.
+        rows: Contents in all.
+        seconds: Estimate, from the cells scored so far; None without any.
+    """
+
+    setup: PhaseSetup
+    changed: bool
+    recorded: bool
+    added: tuple[str, ...]
+    dropped: tuple[str, ...]
+    missing: tuple[Missing, ...]
+    rows: int
+    seconds: float | None
+
+
+def make_plan(session: OrganizerSession, setup: PhaseSetup) -> Plan:
+    """Say what has to be done, without doing it."""
+    with session.store.read() as tx:
+        record = tx.phase_record(setup.codename)
+        setup = _with_rules(tx, setup)
+        rows = _rows(tx, setup)
+        missing = _missing(session, tx, setup, rows)
+        per_fold = tx.seconds_per_fold(setup.codename)
+    before = {} if record is None else record["tasks"]
+    changed = record is not None and not setup.record.scores_as(record["protocol_hash"], before)
+    cells = sum(len(row.tasks) for row in missing)
+    return Plan(
+        setup=setup,
+        changed=changed,
+        recorded=record is not None and setup.is_recorded(record),
+        added=tuple(sorted(name for name, version in setup.tasks.items() if before.get(name) != version)),
+        dropped=tuple(sorted(set(before) - set(setup.tasks))),
+        missing=missing,
+        rows=len(rows),
+        seconds=None if per_fold is None else per_fold * cells * setup.protocol.folds,
+    )
+
+
+def _with_rules(tx: Transaction, setup: PhaseSetup) -> PhaseSetup:
+    """Return a phase as its files are, by the rules that are on record: those change by a command of their own."""
+    recorded = read_record(tx, setup.codename)
+    if recorded is None:
+        return setup
+    return replace(setup, record=replace(setup.record, rules=recorded.rules))
+
+
+def _rows(tx: Transaction, setup: PhaseSetup) -> dict[str, list[Tracked]]:
+    """Return the contents that were scored in a phase, with their submissions."""
+    rows: dict[str, list[Tracked]] = {}
+    for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
+        if known.content_hash is not None:
+            rows.setdefault(known.content_hash, []).append(known)
+    return rows
+
+
+def _missing(
+    session: OrganizerSession, tx: Transaction, setup: PhaseSetup, rows: dict[str, list[Tracked]]
+) -> tuple[Missing, ...]:
+    found = []
+    for content_hash, submissions in rows.items():
+        tasks = missing_tasks(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
+        if not tasks:
+            continue
+        stored = (known.file_hash for known in submissions if known.file_hash)
+        file_hash = next((name for name in stored if session.files.find(name)), None)
+        if file_hash is None and not any(stands(known) for known in submissions):
+            continue  # nobody misses what is off the board
+        found.append(
+            Missing(
+                content_hash=content_hash,
+                submissions=tuple(submissions),
+                tasks=tuple(tasks),
+                file_hash=file_hash,
+            )
+        )
+    return tuple(found)
+
+
+def _lost(missing: tuple[Missing, ...]) -> tuple[Tracked, ...]:
+    """Return the submissions whose file is gone: without it their rows cannot be completed."""
+    return tuple(known for row in missing if row.file_hash is None for known in row.submissions)
+
+
+def _fetch_lost(
+    session: OrganizerSession,
+    setup: PhaseSetup,
+    missing: tuple[Missing, ...],
+    *,
+    tell: Callable[[str], object],
+) -> tuple[Missing, ...]:
+    """Have the files that are gone fetched again; return what is missing then.
+
+    Raises:
+        OrganizerError: If one cannot be had.
+        InfrastructureError: If no worker leads, which alone may ask EvalAI.
+    """
+    if not (gone := _lost(missing)):
+        return missing
+    reasons = fetch_again(session, gone, tell=tell)
+    with session.store.read() as tx:
+        missing = _missing(session, tx, setup, _rows(tx, setup))
+    if lost := _lost(missing):
+        named = "; ".join(f"{known.pk}: {reasons.get(known.pk, 'it has just gone')}" for known in lost[:5])
+        raise OrganizerError(
+            f"The stored files of {len(lost)} submissions are gone and cannot be fetched again ({named}).",
+            cure="Restore them from a backup, or disqualify these submissions, or put the tasks back; nothing was taken up.",
+            code="rescore.files_gone",
+        )
+    return missing
+
+
+def carry_out(
+    session: OrganizerSession,
+    plan: Plan,
+    *,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+    tell: Callable[[str], object] = print,
+) -> int:
+    """Fill the missing cells, then let answers and board stand on them; return how many answers changed.
+
+    Args:
+        session: The challenge.
+        plan: Of :func:`make_plan`.
+        progress: Called with rows done and rows in all.
+        tell: Hears what is waited for.
+
+    Raises:
+        OrganizerError: If a stored file is gone for good, or embeddings cannot be scored on the new tasks.
+        InfrastructureError: If an evaluation died, or no worker leads that could fetch a file again; running it again goes on from there.
+    """
+    setup, missing, done = plan.setup, plan.missing, 0
+    off_board: set[str] = set()  # contents that cannot be scored on the new tasks, and that nobody misses
+    while True:
+        found = _fetch_lost(session, setup, missing, tell=tell)
+        missing = tuple(row for row in found if row.content_hash not in off_board)
+        for number, row in enumerate(missing):
+            progress(done, done + len(missing) - number)
+            stood = any(stands(known) for known in row.submissions)
+            try:
+                fill(session, setup, row)
+            except ParticipantError as error:
+                if stood:
+                    raise _unscorable(row, error) from error
+                off_board.add(row.content_hash)
+            except RowOverLimit:
+                if stood:
+                    raise
+                off_board.add(row.content_hash)
+            done += 1
+        with session.store.write() as tx:
+            # A daemon beside us went on scoring under the old tasks meanwhile.
+            found = _missing(session, tx, setup, _rows(tx, setup))
+            missing = tuple(row for row in found if row.content_hash not in off_board)
+            if not missing:
+                changed = _take_up(session, tx, setup)
+                break
+    progress(done, done)
+    return changed
+
+
+def _unscorable(row: Missing, error: ParticipantError) -> OrganizerError:
+    listed = ", ".join(str(known.pk) for known in row.submissions[:5])
+    return OrganizerError(
+        f"Submission {listed} cannot be scored on the new tasks: {error.sentence}",
+        cure="Look at these tasks, or disqualify the submission; nothing was taken up.",
+        code="rescore.unscorable",
+    )
+
+
+def fill(session: OrganizerSession, setup: PhaseSetup, row: Missing) -> None:
+    """Score one content's missing cells in a child of its own, within the limits of `submission`.
+
+    Raises:
+        InfrastructureError: If the child died, or took longer or more memory than it may.
+        ParticipantError: If these embeddings cannot be scored on these tasks.
+    """
+    file = session.files.find(row.file_hash or "")
+    if file is None:
+        raise InfrastructureError(
+            "A stored file has just disappeared.",
+            cure="Run it again: it is fetched again from EvalAI.",
+            code="rescore.files_gone",
+        )
+    wake = threading.Event()
+    runner = ChildRunner(session.store, wake=wake.set)
+    act = FillRow(session, setup, row, file)
+    try:
+        runner.start(act, session.clock())
+        while runner.acts:
+            wake.wait(timeout=EVERY_S)
+            wake.clear()
+            runner.look(session.clock())
+    finally:
+        runner.stop(session.clock())
+    if act.error is not None:
+        raise act.error
+
+
+class FillRow(ChildAct):
+    """Score the missing cells of a content.
+
+    Args:
+        session: The challenge.
+        setup: The phase.
+        row: What is missing.
+        file: A stored file with this content.
+    """
+
+    name = "rescore"
+    module = "worker.evaluation.evaluate_child"
+
+    def __init__(self, session: OrganizerSession, setup: PhaseSetup, row: Missing, file: Path) -> None:
+        self._session = session
+        self._setup = setup
+        self._row = row
+        self._file = file
+        self.error: NeucoError | None = None
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Record nothing: an interrupted rescore looks again at what is missing."""
+
+    @property
+    def folder(self) -> Path:
+        """Named after the content."""
+        return self._session.files.temporary(f"{RESCORING}{self._row.content_hash[:16]}")
+
+    @property
+    def limits(self) -> Limits:
+        """Those of a submission."""
+        return child_limits(self._session.configuration)
+
+    def order(self) -> dict[str, Any]:
+        """Say which file to score on which tasks."""
+        configuration, tasks = self._session.configuration, self._row.tasks
+        return order_for(self._setup, configuration, self._file, folder=self.folder, tasks=tasks)
+
+    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+        """Keep the cells."""
+        if result["scorecard"] is not None:
+            card = Scorecard.from_json(result["scorecard"])
+            worker = f"rescore by {self._session.actor}"
+            save_card(tx, self._setup, self._row.content_hash, card, worker=worker, now=self._session.now)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Record nothing."""
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
+        """Have it raised."""
+        self.error = error
+        if isinstance(error, OverLimit):
+            self.error = RowOverLimit(self._row, error.limit)
+        elif isinstance(error, Died):
+            self.error = InfrastructureError(
+                f"The process that rescored ended {error.reason}.", cure="Run it again.", code="rescore.died"
+            )
+
+
+class RowOverLimit(InfrastructureError):
+    """Scoring a row again took more than a submission may.
+
+    Args:
+        row: What was scored.
+        limit: Which limit it hit.
+    """
+
+    def __init__(self, row: Missing, limit: Outcome) -> None:
+        much = (
+            "longer than submission.deadline"
+            if limit is Outcome.DEADLINE
+            else "more memory than submission.memory_gigabytes"
+        )
+        super().__init__(
+            f"Rescoring submission {row.submissions[0].pk} took {much}.",
+            cure="Raise the limit if this machine has the room, or disqualify the submission, and run it again: it goes on from there.",
+            code=f"rescore.{limit}",
+        )
+
+
+def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> int:
+    """Put the phase on record as its files are, and owe EvalAI every answer that changed."""
+    setup = _with_rules(tx, setup)
+    decimals = setup.rules.decimals
+    changed = 0
+    now = session.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
+    before = tx.phase_record(setup.codename)
+    renewed = before is None or not setup.record.scores_as(before["protocol_hash"], before["tasks"])
+    put_on_record(tx, setup.record, files=setup.files, now=now)
+    tx.request_publish()
+    tx.forget_wanted(known.pk for known in tx.submissions(phase=setup.codename))
+    for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
+        if known.content_hash is None or known.answer is None:
+            continue
+        q_mean = row_mean_q(tx, known.content_hash, setup.protocol.hash, dict(setup.tasks))
+        if q_mean is None or (q_mean == known.q_mean and not renewed):
+            continue
+        receipt = give_receipt(tx, known.pk, setup, known.content_hash, now=now)
+        before_it = answers.Answer.from_json(known.answer)
+        answer = with_value(before_it, q_mean, decimals, receipt=receipt)
+        if answer.value == before_it.value:
+            tx.note(known.pk, q_mean=q_mean)
+            continue
+        changed += 1
+        _answer_again(tx, known, answer, q_mean, now)
+    if renewed:
+        reason = f"tasks or protocol of {setup.codename} changed"
+        commitments.commit(tx, read_secret(session.configuration), [setup], reason=reason, now=now)
+    tx.log(
+        "rescored",
+        actor=session.actor,
+        now=now,
+        phase=setup.codename,
+        before=None if before is None else before["tasks"],
+        after=dict(setup.tasks),
+        answers_changed=changed,
+    )
+    return changed
+
+
+def _answer_again(
+    tx: Transaction, known: Tracked, answer: answers.Answer, q_mean: float, now: datetime
+) -> None:
+    values = {"answer": answer.to_json(), "q_mean": q_mean}
+    rerun = (
+        known.remote_status == "cancelled"
+    )  # EvalAI takes no answer for it; it stands until its re-run is answered
+    if known.state is State.SCORED or rerun:
+        tx.note(known.pk, **values)
+    elif tx.move(known.pk, known.state, State.SCORED, **values):
+        tx.owe(Errand.POST, known.pk, now=now)
+
+
+def with_value(
+    answer: answers.Answer, q_mean: float, decimals: int, *, receipt: dict[str, str]
+) -> answers.Answer:
+    """Return an answer with another mean Q and the same notes."""
+    document = json.loads(answer.stdout)
+    return answers.finished(
+        q_mean,
+        decimals=decimals,
+        notes=tuple(document.get("notes", ())),
+        zarr_suffix_removed=bool(document.get("zarr_suffix_removed")),
+        receipt=receipt,
+    )

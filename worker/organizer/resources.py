@@ -1,0 +1,33 @@
+"""Files that come with the software: example configuration, bundle templates, demo data, deployment files.
+
+In the repository they stand at its root, where people look for them; in an installed wheel they stand inside the package `worker`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scoring.errors import InfrastructureError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def shipped(name: str) -> Path:
+    """Find a shipped file or folder, for example ``config/challenge.yaml`` or ``deploy``.
+
+    Raises:
+        InfrastructureError: If it is not there: the installation is incomplete.
+    """
+    candidates = [_PACKAGE / name]
+    if (
+        _PACKAGE.parent / "pyproject.toml"
+    ).is_file():  # a checkout; next to an installed package anything may stand
+        candidates.append(_PACKAGE.parent / name)
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    raise InfrastructureError(
+        f"The installation lacks {name}.",
+        cure="Install neuco-worker again, from a wheel or a complete clone.",
+        code="installation.incomplete",
+    )

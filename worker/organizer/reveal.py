@@ -1,0 +1,176 @@
+"""The reveal: after a phase has ended, everything that lets anybody check it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from leaderboard.ranking import from_json, to_json
+from scoring.errors import OrganizerError
+from scoring.randomness import phase_key
+from scoring.tasks import Task
+from worker.challenge.files import read_secret
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import open_phase
+from worker.fairness.commitments import reveal_path, reveal_text
+from worker.fairness.receipts import close_batch
+from worker.organizer.session import OrganizerSession
+from worker.state import REVEALED, Transaction
+
+FORMAT = 1
+FOLDER = "reveal"
+
+
+def choose(
+    session: OrganizerSession, named: Sequence[str] | None, *, open_too: bool
+) -> tuple[list[str], list[str]]:
+    """Decide which phases to reveal: the named ones, or all that are frozen.
+
+    Once a phase's tasks are public, whoever may still submit to it can train on them, and nothing takes that back.
+
+    Args:
+        session: The challenge.
+        named: Phases that the organizer named, if any.
+        open_too: Whether phases that are not frozen may be revealed.
+
+    Returns:
+        The phases to reveal, and those that are left out because they are open.
+
+    Raises:
+        OrganizerError: If a phase does not exist; if a named phase is open, or every phase is, and that is not allowed.
+    """
+    for name in named or ():
+        session.check_phase(name)
+    names = list(named or session.configuration.phases)
+    with session.store.read() as tx:
+        records = {name: tx.phase_record(name) for name in names}
+    left_out = [
+        name
+        for name, record in records.items()
+        if not open_too and (record is None or record["frozen_at"] is None)
+    ]
+    if left_out and (named or left_out == names):
+        raise OrganizerError(
+            f"Still open: {', '.join(left_out)}. Once its tasks are public, teams could train on them and submit again.",
+            cure=f"Close it first: neuco-worker board freeze --phase {left_out[0]}. To reveal it all the same, add --open.",
+            code="reveal.open",
+        )
+    return [name for name in names if name not in left_out], left_out
+
+
+def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) -> list[str]:
+    """Reveal phases: close the log of receipts and keep the files that the next push publishes, all in one moment.
+
+    So every score of the documents has its receipt in the public log, and no commitment, board or rescore falls between them. The key of a
+    phase is an HMAC of the challenge secret, so revealing one phase exposes no other. What was revealed already, and would be told again
+    as it was, stays as it is, its public time included.
+
+    Args:
+        session: The challenge.
+        phases: Phase codenames.
+        labels: Whether the label rows are published, or their hashes alone.
+
+    Returns:
+        The phases of which something is revealed that was not before.
+
+    Raises:
+        OrganizerError: If a phase does not exist or is not on record, or the secret is not the one of its record.
+    """
+    for name in phases:
+        session.check_phase(name)
+    secret = read_secret(session.configuration)
+    with session.store.write() as tx:
+        known, fresh = tx.reveals(), {}
+        now = tx.promise_time(session.clock())
+        for name in phases:
+            record = open_phase(tx, name, secret).record
+            document = _document(tx, record, now=now)
+            document["key"] = phase_key(secret, name).hex()
+            document["labels"] = "published" if labels else "hashes"
+            files = {reveal_path(name): reveal_text(document), **_hidden_files(record, labels=labels)}
+            if name not in known or _timeless(files, name) != _timeless(known[name], name):
+                fresh[name] = files
+        if not fresh:
+            return []
+        tx.set_fact(REVEALED, now.isoformat())
+        close_batch(tx, made_at=now)
+        for name, files in fresh.items():
+            tx.add_reveal(name, files)
+            tx.log("revealed", actor=session.actor, now=now, phase=name, labels=labels)
+        tx.request_publish()
+    return list(fresh)
+
+
+def _timeless(files: Mapping[str, str], phase: str) -> dict[str, Any]:
+    """Return what the files of a reveal say besides when it was made."""
+    document = json.loads(files[reveal_path(phase)])
+    return {**files, reveal_path(phase): {**document, "revealed_at": None}}
+
+
+def _hidden_files(record: PhaseRecord, *, labels: bool) -> dict[str, str]:
+    folder = f"{FOLDER}/{record.codename}"
+    files = {f"{folder}/ids.txt": "".join(f"{identifier}\n" for identifier in record.ids)}
+    if labels:
+        for task in record.tasks:
+            files[f"{folder}/labels/{task.name}__{task.type.value}.csv"] = label_csv(task)
+    return files
+
+
+def label_csv(task: Task) -> str:
+    """Write a task's parsed rows; parsing them gives the same task version."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", "label"])
+    writer.writerows(
+        (identifier, repr(float(label))) for identifier, label in zip(task.ids, task.labels, strict=True)
+    )
+    return text.getvalue()
+
+
+def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[str, Any]:
+    phase = record.codename
+    boards = [from_json(text) for text in tx.boards(phase)]
+    counted = {standing.submission for board in boards for standing in board.standings}
+    known = {row.pk: row for row in tx.submissions()}
+    entries = [
+        {
+            "submission": receipt["submission"],
+            "team": known[receipt["submission"]].team,
+            "method": known[receipt["submission"]].method,
+            "record": receipt["record"],
+            "nonce": receipt["nonce"],
+            "commitment": receipt["commitment"],
+        }
+        for receipt in tx.receipts()
+        if receipt["submission"] in counted and receipt["record"]["phase"] == phase
+    ]
+    return {
+        "format": FORMAT,
+        "phase": phase,
+        "revealed_at": now.isoformat(timespec="seconds"),
+        "commitments": [
+            {
+                "sequence": public["sequence"],
+                "opening": private["opening"],
+                "manifest": private["manifests"].get(phase),
+            }
+            for public, private in tx.commitments()
+        ],
+        "rules": _rules(tx, record),
+        "entries": entries,
+        "boards": [json.loads(to_json(board)) for board in boards],
+    }
+
+
+def _rules(tx: Transaction, record: PhaseRecord) -> dict[str, Any]:
+    chosen = tx.choices(record.codename)
+    rules = asdict(record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen=chosen))
+    return rules | {
+        "hidden_teams": sorted(rules["hidden_teams"]),
+        "chosen": {str(team): submission for team, submission in rules["chosen"].items()},
+    }

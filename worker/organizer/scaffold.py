@@ -1,0 +1,235 @@
+"""What `init` and `demo` write: the annotated configuration, the challenge secret, the folders of a new challenge."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import yaml
+
+from scoring.errors import OrganizerError
+from scoring.inputs.documents import read_yaml
+from worker.challenge.configuration import Configuration, load
+from worker.organizer.bundle import pack, write_sources
+from worker.organizer.bundle_check import bundle_faults
+from worker.organizer.resources import shipped
+from worker.organizer.web_address import web_address
+
+VALUE_COLUMN = 38  # where comments begin in config/challenge.yaml
+CODENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_LINE = re.compile(r"(?P<indent> *)(?P<key>'[\w.-]+'|[\w.-]+):(?P<value>[^#]*?)(?P<comment>\s*#.*)?$")
+GITIGNORE = """# Never publish these: with them anyone knows the hidden tasks and every split.
+challenge.secret
+tasks/
+state/
+*.token
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What an organizer decides at the start: title, codename to folds of each phase in order, numbers in one embedding."""
+
+    title: str
+    phases: Mapping[str, int]
+    dim: int
+
+
+def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
+    """Give each phase its folds; one number is for all.
+
+    Raises:
+        OrganizerError: If the counts do not fit, or a phase stands there twice.
+    """
+    if len(folds) not in (1, len(phases)):
+        raise OrganizerError(
+            f"There are {len(phases)} phases and {len(folds)} numbers of folds.",
+            cure="Give --folds once for all phases, or once for each.",
+            code="init.folds",
+        )
+    wrong = [name for name in phases if not CODENAME.fullmatch(name)]
+    if wrong:
+        raise OrganizerError(
+            f"{wrong[0]!r} cannot be a phase's codename.",
+            cure="Use letters, digits, '_', '-' and '.', beginning with a letter or digit.",
+            code="init.phases",
+        )
+    if len(set(phases)) < len(phases):
+        raise OrganizerError(
+            "A phase is named twice.", cure="Give each phase another codename.", code="init.phases"
+        )
+    numbers = folds if len(folds) == len(phases) else [folds[0]] * len(phases)
+    return dict(zip(phases, numbers, strict=True))
+
+
+def create(directory: Path, plan: Plan, *, now: datetime) -> list[Path]:
+    """Write everything that a challenge begins with, and return what was written, relative to where we stand.
+
+    The example tasks are the demo's digits, so that the new challenge can be rehearsed before the first label file of its own is there.
+
+    Raises:
+        OrganizerError: If anything that would be written exists (then nothing is), or the plan does not make a valid configuration.
+    """
+    from worker.organizer.demo import data
+
+    names = ("challenge.yaml", "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
+    existing = [directory / name for name in names if (directory / name).exists()]
+    if existing:
+        raise OrganizerError(
+            f"{existing[0]} exists; nothing was written.",
+            cure="Choose another folder; what is there is never overwritten.",
+            code="init.exists",
+        )
+    text = annotated_configuration(
+        {"challenge.title": plan.title, "submission.embedding_dim": plan.dim}, _phase_keys(plan)
+    )
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "challenge.yaml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        configuration = load(path)
+    except OrganizerError:
+        path.unlink()
+        raise
+    write_secret(directory / "challenge.secret")
+    (directory / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
+    (directory / "tasks").mkdir(mode=0o700)  # hidden tasks are nobody else's business on this machine either
+    dev, last = data.load()
+    for codename, phase in configuration.phases.items():
+        example = last if codename == list(plan.phases)[-1] else dev
+        data.write_phase(example, tasks=configuration.path(phase.tasks), ids=configuration.path(phase.ids))
+    write_sources(directory / "bundle", configuration, now=now)
+    pack_bundle(directory, configuration)
+    return [directory / name for name in names]
+
+
+def pack_bundle(directory: Path, configuration: Configuration | None = None) -> Path:
+    """Zip ``bundle/`` to ``bundle.zip`` and check it against the configuration.
+
+    Raises:
+        OrganizerError: If EvalAI would refuse it or it does not fit ``challenge.yaml``; ``bundle.zip`` is left as it was.
+    """
+    configuration = configuration or load(directory / "challenge.yaml")
+    target, fresh = directory / "bundle.zip", directory / ".bundle.zip"
+    pack(directory / "bundle", fresh, leaderboard=web_address(configuration.leaderboard.repository))
+    faults = bundle_faults(fresh, configuration)
+    if faults:
+        fresh.unlink()
+        raise OrganizerError(
+            f"The bundle would not work: {' '.join(faults)}",
+            cure=f"Mend it in {directory / 'bundle'} and pack it again with --bundle-only.",
+            code="bundle.invalid",
+        )
+    fresh.replace(target)
+    return target
+
+
+def annotated_configuration(values: Mapping[str, object], phases: Mapping[str, Mapping[str, object]]) -> str:
+    """Return the shipped example with other values and phases, its comments kept.
+
+    Args:
+        values: Dotted key (``evalai.challenge``) to value, for everything but phases.
+        phases: Codename to the phase's keys, in order; keys that are not named keep the example's values.
+    """
+    lines = shipped("config/challenge.yaml").read_text(encoding="utf-8").splitlines()
+    start, end = (
+        lines.index("phases:") + 1,
+        next(i for i, x in enumerate(lines) if x.startswith("submission:")),
+    )
+    annotated, lean = _phase_blocks(lines[start:end])
+    blocks: list[str] = []
+    for number, codename in enumerate(phases):
+        block = annotated if number == 0 else lean
+        head = f"  {_scalar(codename)}:"  # quoted if YAML would read a number or a truth value
+        comment = block[0].partition("#")[2]
+        blocks += [f"{head:<{VALUE_COLUMN}}#{comment}" if comment else head, *block[1:]]
+    text = "\n".join([*lines[:start], *blocks, "", *lines[end:]]) + "\n"
+    for codename, keys in phases.items():
+        for key, value in keys.items():
+            text = set_value(text, ("phases", codename, key), value)
+    for dotted, value in values.items():
+        text = set_value(text, tuple(dotted.split(".")), value)
+    return text
+
+
+def set_value(text: str, key: Sequence[str], value: object) -> str:
+    """Change one value of a YAML text and nothing else; its comment no longer calls it the default.
+
+    Raises:
+        KeyError: If the text has no such key.
+    """
+    lines = text.split("\n")
+    path: list[tuple[int, str]] = []
+    for number, line in enumerate(lines):
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        indent = len(match["indent"])
+        path = [part for part in path if part[0] < indent] + [(indent, match["key"].strip("'"))]
+        if [name for _, name in path] != list(key):
+            continue
+        if read_yaml(match["value"]) == value:
+            return text
+        head = f"{match['indent']}{match['key']}: {_scalar(value)}"
+        comment = (match["comment"] or "").strip().removeprefix("#").strip()
+        comment = re.sub(r"^default(; |$)", "", comment)
+        lines[number] = f"{head:<{VALUE_COLUMN - 1}} # {comment}" if comment else head
+        return "\n".join(lines)
+    raise KeyError(".".join(key))
+
+
+def write_secret(path: Path, secret: bytes | None = None) -> None:
+    """Write the challenge secret, readable by its owner alone.
+
+    Args:
+        path: Where to; a file that is there stays as it is.
+        secret: 32 bytes; random ones if nothing is given.
+
+    Raises:
+        OrganizerError: If there is a file already: another secret makes other scores.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise OrganizerError(
+            f"{path} exists; a new secret would make every score so far worthless.",
+            cure="Keep it, or choose another folder.",
+            code="init.exists",
+        ) from None
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write((secret if secret is not None else secrets.token_bytes(32)).hex() + "\n")
+
+
+def _phase_keys(plan: Plan) -> dict[str, dict[str, object]]:
+    names = list(plan.phases)
+    return {
+        name: {
+            "split": f"{name}_split",
+            "tasks": f"./tasks/{name}",
+            "ids": f"./ids/{name}.txt",
+            "folds": plan.phases[name],
+            "eligible_if_scored_in": names[0] if 0 < number == len(names) - 1 else None,
+        }
+        for number, name in enumerate(names)
+    }
+
+
+def _phase_blocks(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    blocks: list[list[str]] = []
+    for line in lines:
+        if not line.strip():
+            continue
+        if not line.startswith("    "):
+            blocks.append([])
+        blocks[-1].append(line)
+    return blocks[0], blocks[1]
+
+
+def _scalar(value: object) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
+    return text.removesuffix("...\n").strip()

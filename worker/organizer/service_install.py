@@ -1,0 +1,118 @@
+"""Taking over a challenge folder as a service of this machine: ``neuco-challenge NAME adopt DIR`` calls this, see ``deploy/``.
+
+The copied configuration is made to name what systemd hands over (``credential:NAME``) and where the service may write; everything else in
+it, comments too, stays.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import yaml
+
+from scoring.errors import NeucoError, OrganizerError
+from worker.challenge.configuration import Configuration, load
+from worker.organizer.scaffold import set_value
+
+CREDENTIALS = {
+    ("evalai", "token"): "evalai.token",
+    ("leaderboard", "token"): "git.token",
+    ("leaderboard", "ssh_key"): "ssh_key",
+    ("alerts", "webhook"): "alerts.webhook",
+}
+"""Which key's secret is which credential of the unit."""
+
+
+def adopt(source: Path, folder: Path, database: Path) -> None:
+    """Rewrite the configuration that was copied from ``source`` to ``folder``, and copy the secrets that it pointed to.
+
+    Args:
+        source: The folder that the challenge was made in.
+        folder: Where configuration, tasks and ids lie now, with the folder ``credentials`` among them.
+        database: Where the service keeps its SQLite file.
+
+    Raises:
+        OrganizerError: If the configuration is wrong, or names files that did not come along.
+    """
+    path = folder / "challenge.yaml"
+    old = load(source / "challenge.yaml")
+    text = path.read_text(encoding="utf-8-sig")
+    text = _put(text, ("challenge", "secret"), "credential:challenge.secret")
+    for key, name in CREDENTIALS.items():
+        reference = getattr(getattr(old, key[0]), key[1])
+        if reference is not None:
+            _copy_secret(old, reference, key, folder / "credentials" / name)
+            text = _put(text, key, f"credential:{name}")
+    if old.leaderboard.known_hosts is not None:
+        shutil.copy(
+            old.secret_path(old.leaderboard.known_hosts, "leaderboard.known_hosts"), folder / "known_hosts"
+        )
+        text = _put(text, ("leaderboard", "known_hosts"), "file:known_hosts")
+    if old.repository_url != old.leaderboard.repository:
+        text = _put(text, ("leaderboard", "repository"), old.repository_url)
+    if old.database_url.startswith("sqlite:///"):
+        text = _put(text, ("state",), f"sqlite:///{database}")
+    path.write_text(text, encoding="utf-8")
+    new = load(path)
+    lost = [
+        str(place)
+        for phase in new.phases.values()
+        for place in (new.path(phase.tasks), new.path(phase.ids))
+        if not place.exists()
+    ]
+    if lost:
+        raise OrganizerError(
+            f"{lost[0]} does not exist.",
+            cure="Only tasks/ and ids/ of the folder are taken along; copy it there by hand, or write a path from the root.",
+            code="adopt.missing",
+        )
+
+
+def _copy_secret(old: Configuration, reference: str, key: tuple[str, str], target: Path) -> None:
+    """Copy what a reference gives; what gives nothing here (a variable that is not set) is left to be told later."""
+    if reference.startswith("credential:") and "CREDENTIALS_DIRECTORY" not in os.environ:
+        return
+    try:
+        if key == ("leaderboard", "ssh_key"):
+            secret = old.secret_path(reference, ".".join(key)).read_text(encoding="utf-8")
+        else:
+            secret = old.secret(reference, ".".join(key)).get_secret_value() + "\n"
+    except (OrganizerError, OSError):
+        return
+    target.write_text(secret, encoding="utf-8")
+
+
+def _put(text: str, key: tuple[str, ...], value: str) -> str:
+    """Set a value, also one that the file leaves to its default."""
+    try:
+        return set_value(text, key, value)
+    except KeyError:
+        pass
+    line = f"{key[-1]}: {yaml.safe_dump(value).splitlines()[0]}"
+    if len(key) == 1:
+        return f"{text.rstrip()}\n{line}\n"
+    head = f"{key[0]}:"
+    lines = text.split("\n")
+    for number, found in enumerate(lines):
+        if found.split("#")[0].rstrip() == head:
+            following = next((one for one in lines[number + 1 :] if one.strip()), "  ")
+            indent = following[: len(following) - len(following.lstrip())] or "  "
+            return "\n".join([*lines[: number + 1], indent + line, *lines[number + 1 :]])
+    return f"{text.rstrip()}\n{head}\n  {line}\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Run as a program of its own: the folders and the database, as :func:`adopt` takes them."""
+    try:
+        adopt(*(Path(argument).resolve() for argument in arguments))
+    except NeucoError as error:
+        sys.stderr.write(f"neuco-worker: {error.message}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,142 @@
+"""An organizer's session: what commands need of a challenge that a daemon may be running at the same time."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scoring.errors import OrganizerError
+from worker.challenge.configuration import Configuration, Phase, load
+from worker.challenge.files import read_phase, read_secret
+from worker.challenge.setups import PhaseSetup
+from worker.runtime.files import FileStore
+from worker.state import LeaderLock, Store, Tracked, Transaction
+
+LOOK_EVERY_S = 0.5  # at what the worker that leads has done
+WORD_EVERY_S = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrganizerSession:
+    """A challenge, opened for its organizer.
+
+    Attributes:
+        configuration: The checked configuration.
+        store: Durable state, shared with a daemon that may run.
+        files: Stored submission files.
+        actor: Who acts, for the audit trail.
+        now: When the command began.
+        clock: Tells the time, for what comes at the end of a long command.
+    """
+
+    configuration: Configuration
+    store: Store
+    files: FileStore
+    actor: str
+    now: datetime
+    clock: Callable[[], datetime]
+
+    def phases(self) -> Mapping[str, PhaseSetup]:
+        """Read all phases as :meth:`phase` does."""
+        return {codename: self.phase(codename) for codename in self.configuration.phases}
+
+    def phase(self, codename: str) -> PhaseSetup:
+        """Read one phase as its files and settings are now, whatever is on record.
+
+        Raises:
+            OrganizerError: If there is no such phase; as :func:`worker.challenge.files.read_phase`.
+        """
+        self.check_phase(codename)
+        with self.store.read() as tx:
+            beacon = tx.beacon()
+        return read_phase(self.configuration, codename, read_secret(self.configuration), beacon)
+
+    def check_phase(self, codename: str) -> Phase:
+        """Return a phase's section of the configuration; its files are not read.
+
+        Raises:
+            OrganizerError: If there is no such phase.
+        """
+        phases = self.configuration.phases
+        if codename not in phases:
+            raise OrganizerError(
+                f"There is no phase {codename!r}.",
+                cure=f"The configuration names: {', '.join(phases)}.",
+                code="phase.unknown",
+            )
+        return phases[codename]
+
+
+@contextmanager
+def open_session(config: Path) -> Iterator[OrganizerSession]:
+    """Open a challenge for a command, and close it afterwards.
+
+    Raises:
+        OrganizerError: If the configuration is wrong.
+    """
+    configuration = load(config)
+    store = Store(configuration.database_url)
+    try:
+        yield OrganizerSession(
+            configuration=configuration,
+            store=store,
+            files=FileStore(configuration.state_dir),
+            actor=_actor(),
+            now=_now(),
+            clock=_now,
+        )
+    finally:
+        store.close()
+
+
+class LeaderWait:
+    """Waits for what a command has asked of the worker that leads, and says so now and then.
+
+    Args:
+        lock: The leader's.
+        tell: Hears what is waited for.
+    """
+
+    def __init__(self, lock: LeaderLock, tell: Callable[[str], object]) -> None:
+        self._lock = lock
+        self._tell = tell
+        self._next_word_s = time.monotonic()
+
+    def pause(self, what: str) -> None:
+        """Wait until it is time to look again at what the leader has done; ``what`` completes "waiting for the leader to"."""
+        if time.monotonic() >= self._next_word_s:
+            self._tell(f"Waiting for the worker that leads to {what}: {self._lock.holder()}.")
+            self._next_word_s += WORD_EVERY_S
+        time.sleep(LOOK_EVERY_S)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _actor() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return "unknown user"
+
+
+def known_submission(tx: Transaction, pk: int) -> Tracked:
+    """Return a submission that a person named.
+
+    Raises:
+        OrganizerError: If we do not know it.
+    """
+    known = tx.get(pk)
+    if known is None:
+        raise OrganizerError(
+            f"There is no submission {pk} here.",
+            cure="Its number stands in EvalAI's list of submissions, column id.",
+            code="submission.unknown",
+        )
+    return known

@@ -1,0 +1,264 @@
+"""The units of systemd that run a challenge: which places they must open for it, and which ones they do.
+
+A unit closes the machine to its service: it may write to its own folders alone and sees no home folder. A configuration may name other
+places, such as a repository on this machine. ``neuco-challenge NAME paths`` writes these into a drop-in of the units; the doctor compares.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from scoring.errors import NeucoError, OrganizerError
+from worker.challenge.configuration import Configuration, load
+
+TEMPLATES = ("neuco-worker@.service", "neuco-worker-once@.service")
+DROP_IN = "50-paths.conf"
+HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
+# Named, not used.
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108
+YES = frozenset({"yes", "true", "on", "1"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A folder or file outside the service's own that a configuration names.
+
+    Attributes:
+        key: The key that names it.
+        path: Where the service finds it.
+        written: Whether it is written to, or only read.
+    """
+
+    key: str
+    path: Path
+    written: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """One challenge as a service of this machine.
+
+    Attributes:
+        name: Its name, the instance of the units.
+        root: `/`, or the folder of an image below which everything was installed.
+    """
+
+    name: str
+    root: Path
+
+    @property
+    def configuration(self) -> Path:
+        """Its configuration file."""
+        return self.root / "etc/neuco-worker" / self.name / "challenge.yaml"
+
+    def units(self) -> list[Path]:
+        """Return the installed templates of its units."""
+        folder = self.root / "etc/systemd/system"
+        return [folder / template for template in TEMPLATES if (folder / template).is_file()]
+
+    def drop_ins(self, template: Path) -> Path:
+        """Return the folder of what is added to a template for this challenge alone."""
+        return template.with_name(template.name.replace("@", f"@{self.name}") + ".d")
+
+    def seen(self, path: Path) -> Path:
+        """Return a path as the service sees it: without the folder of the image."""
+        return Path("/") / path.relative_to(self.root) if path.is_relative_to(self.root) else path
+
+
+def instance_of(configuration: Path) -> Instance | None:
+    """Tell which service a configuration file belongs to; None if it does not lie among those of services."""
+    path = configuration.resolve()
+    folders = path.parents
+    if len(folders) < 4:  # <root>/etc/neuco-worker/<name>
+        return None
+    instance = Instance(name=folders[0].name, root=folders[3])
+    return instance if path == instance.configuration else None
+
+
+def places(configuration: Configuration, instance: Instance) -> list[Place]:
+    """List what a configuration has the service read and write outside of the service's own folders."""
+    writable = (Path("/var/lib/neuco-worker") / instance.name, Path("/var/cache/neuco-worker"))
+    readable = (*writable, Path("/etc/neuco-worker") / instance.name)
+    written = [
+        Place(key=key, path=instance.seen(path), written=True) for key, path in _written(configuration)
+    ]
+    read = [Place(key=key, path=instance.seen(path), written=False) for key, path in _read(configuration)]
+    return [
+        *(place for place in written if not _within(place.path, writable)),
+        *(place for place in read if not _within(place.path, readable)),
+    ]
+
+
+def _written(configuration: Configuration) -> Iterator[tuple[str, Path]]:
+    yield "state", configuration.state_dir
+    repository = configuration.repository_url
+    if repository.startswith("/"):
+        yield "leaderboard.repository", Path(repository)
+    elif repository.startswith("file://"):
+        yield "leaderboard.repository", Path(unquote(urlsplit(repository).path))
+    if configuration.metrics.textfile is not None:
+        yield "metrics.textfile", configuration.path(configuration.metrics.textfile).parent
+
+
+def _read(configuration: Configuration) -> Iterator[tuple[str, Path]]:
+    for name, phase in configuration.phases.items():
+        yield f"phases.{name}.tasks", configuration.path(phase.tasks)
+        yield f"phases.{name}.ids", configuration.path(phase.ids)
+    board = configuration.leaderboard
+    for key, reference in (
+        ("evalai.token", configuration.evalai.token),
+        ("leaderboard.token", board.token),
+        ("leaderboard.ssh_key", board.ssh_key),
+        ("leaderboard.known_hosts", board.known_hosts),
+        ("alerts.webhook", configuration.alerts.webhook),
+    ):
+        if reference is not None and reference.startswith("file:"):
+            yield key, configuration.path(Path(reference.removeprefix("file:")))
+
+
+def _within(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def drop_in(found: Iterable[Place], instance: Instance) -> str:
+    """Write what the units must have besides their own lines; empty if that is nothing.
+
+    Raises:
+        OrganizerError: If a place cannot be opened for a service.
+    """
+    lines = []
+    for place in found:
+        check(place)
+        # The dash: a place that is missing does not keep the service from starting, which says it better.
+        quoted = '"-' + str(place.path).replace("%", "%%") + '"'
+        if _within(place.path, HOMES):
+            lines.append(f"{'BindPaths' if place.written else 'BindReadOnlyPaths'}={quoted}")
+        elif place.written:
+            lines.append(f"ReadWritePaths={quoted}")
+    if not lines:
+        return ""
+    homes = ["ProtectHome=tmpfs"] if any(line.startswith("Bind") for line in lines) else []
+    head = f"# Written by `neuco-challenge {instance.name} paths` from challenge.yaml: run it again after a change there."
+    return "\n".join([head, "[Service]", *homes, *dict.fromkeys(lines)]) + "\n"
+
+
+def check(place: Place) -> None:
+    """Check that a place can be opened for a service.
+
+    Raises:
+        OrganizerError: If it cannot.
+    """
+    if _within(place.path, TEMPORARY):
+        raise OrganizerError(
+            f"{place.key} names {place.path}, but the service has a /tmp of its own.",
+            cure="Put it elsewhere, for example under /srv, and correct the key.",
+            code="adopt.temporary",
+        )
+    if not str(place.path).isprintable() or re.search(r"[\\\"':]", str(place.path)):
+        raise OrganizerError(
+            f"{place.key} names a path with quotation marks, a backslash or a colon, which a unit of systemd cannot have.",
+            cure="Rename the folder, and correct the key.",
+            code="adopt.path",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What the lines of a unit let its service see.
+
+    Attributes:
+        unit: The unit's name.
+        settings: Key to its values in order, as they hold after all drop-ins.
+    """
+
+    unit: str
+    settings: Mapping[str, tuple[str, ...]]
+
+    def may(self, place: Place) -> bool:
+        """Tell whether the service may do with a place what the configuration has it do."""
+        path, bound = place.path, self._paths("BindPaths")
+        if _within(path, self._hidden()):
+            return _within(path, bound if place.written else (*bound, *self._paths("BindReadOnlyPaths")))
+        if not place.written or self._last("ProtectSystem") != "strict":
+            return True
+        return _within(path, (*bound, *self._paths("ReadWritePaths")))
+
+    def _hidden(self) -> tuple[Path, ...]:
+        homes = HOMES if self._last("ProtectHome") in YES | {"tmpfs"} else ()
+        return (*homes, *(TEMPORARY if self._last("PrivateTmp") in YES else ()))
+
+    def _last(self, key: str) -> str:
+        return (self.settings.get(key) or ("no",))[-1].lower()
+
+    def _paths(self, key: str) -> tuple[Path, ...]:
+        """Return the paths of a list; of `from:to` the one that the service sees."""
+        words = [word for value in self.settings.get(key, ()) for word in shlex.split(value)]
+        return tuple(Path([*word.split(":"), ""][1] or word.lstrip("-+")) for word in words)
+
+
+def view(template: Path, instance: Instance) -> View:
+    """Read a unit and all that is added to it for this challenge; an empty value takes back what came before it."""
+    files = [template]
+    for folder in (template.with_name(template.name + ".d"), instance.drop_ins(template)):
+        files += sorted(folder.glob("*.conf"))
+    settings: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            key, sign, value = line.partition("=")
+            if sign and re.fullmatch(r"\w+", key):
+                plain = value.replace("%%", "%").replace("%i", instance.name)
+                settings[key] = (*settings.get(key, ()), plain) if value else ()
+    return View(unit=template.name.replace("@", f"@{instance.name}"), settings=settings)
+
+
+def open_places(instance: Instance) -> list[Place]:
+    """Let the units of a challenge reach what its configuration names now, and nothing that it named before.
+
+    Raises:
+        OrganizerError: If the configuration is wrong, or names a place that cannot be opened.
+    """
+    configuration = load(instance.configuration)
+    found = places(configuration, instance)
+    text = drop_in(found, instance)
+    if not configuration.state_dir.exists():  # the service could not make it outside of its own folders
+        configuration.state_dir.mkdir(parents=True, mode=0o700)
+        owner = instance.configuration.stat()
+        os.chown(configuration.state_dir, owner.st_uid, owner.st_gid)
+    for template in instance.units():
+        folder = instance.drop_ins(template)
+        if text:
+            folder.mkdir(exist_ok=True, mode=0o755)
+            (folder / DROP_IN).write_text(text, encoding="utf-8")
+            (folder / DROP_IN).chmod(0o644)
+        else:
+            (folder / DROP_IN).unlink(missing_ok=True)
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Run as a program of its own: the configuration file of a service of this machine."""
+    try:
+        instance = instance_of(Path(arguments[0]))
+        if instance is None:
+            raise OrganizerError(
+                f"No service runs {arguments[0]}.",
+                cure="Adopt it first: sudo neuco-challenge NAME adopt DIR.",
+                code="adopt.missing",
+            )
+        for place in open_places(instance):
+            sys.stdout.write(f"{place.key}: {place.path} ({'written' if place.written else 'read'})\n")
+    except NeucoError as error:
+        sys.stderr.write(f"neuco-worker: {error.message}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,45 @@
+"""Whether the state can be recorded at all: what the disk below it says when it is asked, with or without a database that works."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from scoring.errors import InfrastructureError
+from worker.runtime import disk
+from worker.runtime.limits import GIGABYTE
+
+PROBE_BYTES = 65536
+"""As much as a transaction may need; written to a file without a name, which is gone at once."""
+
+
+def trouble(folder: Path) -> InfrastructureError | None:
+    """Say why nothing can be written to the state directory, or None if something can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
+            for _ in range(0, PROBE_BYTES, 4096):
+                probe.write(bytes(4096))
+    except OSError as problem:
+        if disk.is_full(problem):
+            return InfrastructureError(
+                f"The disk with the state in {folder} is full: nothing can be recorded, and so nothing goes on.",
+                cure="Make room there; the worker then goes on by itself, and nothing is lost.",
+                code="disk.full",
+            )
+        return InfrastructureError(
+            f"Nothing can be written to the state directory {folder} ({problem.strerror}).",
+            cure="Look at its owner and its file system; the worker then goes on by itself.",
+            code="disk.unwritable",
+        )
+    return None
+
+
+def below_reserve(free_bytes: int, reserve_gigabytes: float) -> InfrastructureError | None:
+    """Say that there is less room than the reserve, or None if there is more."""
+    if free_bytes >= reserve_gigabytes * GIGABYTE:
+        return None
+    return InfrastructureError(
+        "The disk is nearly full; no more submissions are fetched.",
+        cure="Make room in the state directory's file system; fetching goes on by itself.",
+        code="disk.reserve",
+    )

@@ -1,0 +1,92 @@
+"""The state of a challenge, as values read from the database: for `status`, metrics and health."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from worker.state import Alert, Leader, Store
+from worker.state.states import ACTIVE, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What an organizer wants to know.
+
+    Attributes:
+        leader: The daemon or command that leads; None if nobody does.
+        states: How many submissions are in each state.
+        waiting: Submissions that owe an answer.
+        oldest_waiting_s: Age of the oldest of them, by its submission time.
+        held: Submissions that wait for a person: pk to reason.
+        owed: Rows of the outbox.
+        alerts: What needs a person.
+        last_poll: When the queue was last looked at.
+        last_reconcile: When the listing was last compared.
+        last_push: When the board was last pushed.
+        token_expires: When the EvalAI token ends; None for tokens that do not tell.
+        free_bytes: Disk space for stored files.
+        calls_per_submission: EvalAI calls spent on answered submissions alone, on average.
+    """
+
+    leader: Leader | None
+    states: dict[str, int]
+    waiting: int
+    oldest_waiting_s: float | None
+    held: dict[int, str]
+    owed: int
+    alerts: tuple[Alert, ...]
+    last_poll: datetime | None
+    last_reconcile: datetime | None
+    last_push: datetime | None
+    token_expires: datetime | None
+    free_bytes: int
+    calls_per_submission: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready document."""
+        document = asdict(self)
+        for key in ("last_poll", "last_reconcile", "last_push", "token_expires"):
+            document[key] = document[key].isoformat() if document[key] else None
+        document["alerts"] = [
+            {
+                "key": alert.key,
+                "code": alert.code,
+                "text": alert.text,
+                "since": alert.raised_at.isoformat(),
+                "count": alert.count,
+            }
+            for alert in self.alerts
+        ]
+        document["held"] = {str(pk): reason for pk, reason in self.held.items()}
+        return document
+
+
+def read_status(
+    store: Store, *, now: datetime, led: bool, token_expires: datetime | None, free_bytes: int
+) -> Status:
+    """Read the state of the challenge; ``led`` tells whether somebody holds the leader's lock."""
+    with store.read() as tx:
+        active = tx.submissions(ACTIVE)
+        answered = tx.submissions([State.POSTED, State.PUBLISHED, State.FAILED])
+        times = [known.submitted_at or known.first_seen_at for known in active]
+        return Status(
+            leader=tx.last_leader() if led else None,
+            states=tx.counts(),
+            waiting=len(active),
+            oldest_waiting_s=max((now - time).total_seconds() for time in times) if times else None,
+            held={known.pk: known.hold_reason or known.hold for known in active if known.hold is not None},
+            owed=len(tx.owed()),
+            alerts=tuple(tx.alerts()),
+            last_poll=_instant(tx.fact("polled_at")),
+            last_reconcile=_instant(tx.fact("reconciled_at")),
+            last_push=_instant(tx.fact("pushed_at")),
+            token_expires=token_expires,
+            free_bytes=free_bytes,
+            calls_per_submission=sum(known.calls for known in answered) / len(answered) if answered else None,
+        )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

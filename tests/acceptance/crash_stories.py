@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import worker.daemon
-from tests.worker.stage import NEW, Stage, embeddings
-from tests.worker.test_alerts_and_publishing import Hook
+from tests.worker.harness.harness import NEW, Stage, embeddings
+from tests.worker.publishing.test_alerts_and_publishing import Hook
 from worker.evalai import Client
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile

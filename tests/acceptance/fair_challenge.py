@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.worker.killing import Nursery
-from tests.worker.stage import WARM_CACHE, Stage, clean_environment, embeddings
+from tests.worker.harness.fork_server import Nursery
+from tests.worker.harness.harness import WARM_CACHE, Stage, clean_environment, embeddings
 from worker.fairness import receipts
 from worker.fairness.verify import Truth, verdicts
 from worker.fairness.verify.public import PublicRepository

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak.chaos import play, prepared
-from tests.worker.killing import Nursery
+from tests.worker.harness.fork_server import Nursery
 
 
 @pytest.mark.timeout(900)

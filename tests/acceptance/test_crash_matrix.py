@@ -24,8 +24,8 @@ from tests.acceptance.crash_stories import (
     errands,
     kill_points,
 )
-from tests.worker.killing import Nursery
-from tests.worker.stage import LIMIT_S, Stage
+from tests.worker.harness.fork_server import Nursery
+from tests.worker.harness.harness import LIMIT_S, Stage
 
 QUICK = {"evalai": {"poll_every": 0.3, "reconcile_every": 600}}
 SANDBOX = {"visibility_timeout_s": 1.0}

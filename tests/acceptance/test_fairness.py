@@ -15,8 +15,8 @@ import yaml
 from scoring.errors import ParticipantError
 from scoring.randomness import phase_key
 from tests.acceptance.fair_challenge import REVEAL, Fair, public_copy
-from tests.worker.killing import Nursery
-from tests.worker.stage import WARM_CACHE, Stage, clean_environment, embeddings, git
+from tests.worker.harness.fork_server import Nursery
+from tests.worker.harness.harness import WARM_CACHE, Stage, clean_environment, embeddings, git
 from worker.fairness import receipts
 from worker.fairness.verify import GROWING, Truth, verdicts
 from worker.fairness.verify.public import opened, read_folder

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, to, with_file
-from tests.worker.stage import clean_environment, embeddings
+from tests.worker.harness.harness import clean_environment, embeddings
 from worker.fairness import receipts
 from worker.fairness.verify import GROWING, Truth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened, read_folder

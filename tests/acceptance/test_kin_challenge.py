@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.worker.stage import Stage, embeddings
+from tests.worker.harness.harness import Stage, embeddings
 from worker.cli import guarded
 from worker.sandbox import ManualClock
 from worker.state import State

@@ -15,7 +15,7 @@ import typer
 
 from tests.acceptance.installation import ROOT, Installation
 from tests.acceptance.test_kin_documentation import COMMANDS as KIN
-from tests.worker.stage import DIM, IDS, Stage, embeddings
+from tests.worker.harness.harness import DIM, IDS, Stage, embeddings
 from worker.cli import app
 
 ANYWHERE = (

@@ -33,7 +33,7 @@ SECRET = hashlib.sha256(
     b"the way"
 ).hexdigest()  # `init` draws another one each time: other splits, other scores
 LIMIT_S = 240.0  # of real time for what a daemon does; reached only when something is wrong
-STOP_S = 60  # for a machine with much else to do; tests/worker/test_stopping.py holds the promise
+STOP_S = 60  # for a machine with much else to do; tests/worker/daemon/test_stopping.py holds the promise
 ADDED = "unheardof"  # a hidden task that comes later; a word that stands nowhere else
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

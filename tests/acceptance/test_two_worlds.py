@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tests.acceptance.two_worlds import LEFT, RIGHT, WorldPlay, differences, look, opened
-from tests.scoring.reading_tables import as_npz, as_parquet, zipped
-from tests.worker.stage import DIM, IDS, ROWS, embeddings
+from tests.scoring.inputs.reading_tables import as_npz, as_parquet, zipped
+from tests.worker.harness.harness import DIM, IDS, ROWS, embeddings
 from worker.state import State
 
 Kind = Callable[[WorldPlay], int]

@@ -19,8 +19,8 @@ from leaderboard import Site
 from leaderboard.rendering import files
 from scoring.errors import ParticipantError
 from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differences, look, opened
-from tests.worker.gate import hanging
-from tests.worker.stage import embeddings
+from tests.worker.harness.gate import hanging
+from tests.worker.harness.harness import embeddings
 from worker.evaluation import answers
 from worker.runtime.cgroup import Delegation
 from worker.state import State

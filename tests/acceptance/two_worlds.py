@@ -23,7 +23,7 @@ import numpy as np
 from leaderboard import Board, PhaseSite, Private, Standing
 from leaderboard.ranking import from_json
 from leaderboard.rendering import render
-from tests.worker.stage import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
+from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
 from worker.challenge.configuration import load
 from worker.challenge.files import rules_of
 from worker.fairness import commitments, receipts

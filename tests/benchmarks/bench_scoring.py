@@ -169,7 +169,7 @@ def _plain_seconds_per_fold(folder: Path) -> dict[str, float]:
     """Time one fold of each task as it is usually written, on one torch thread, which is its best."""
     import torch
 
-    from tests.scoring.usual_loop import usual_loop
+    from tests.scoring.harness.usual_loop import usual_loop
 
     torch.set_num_threads(1)
     seconds = {}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"
-READING = ROOT / "tests" / "scoring" / "corpus"
+READING = ROOT / "tests" / "scoring" / "inputs" / "corpus"
 WORK = ROOT / ".cache" / "fuzz"
 MEMORY_MB = 1500  # ceiling of one process: interpreter, pyarrow and a table of one megabyte
 HANG_S = 20  # one input that takes longer is a hang

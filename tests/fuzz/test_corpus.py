@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz.targets import READING_TARGETS, TARGETS
 
 CORPUS = Path(__file__).parent / "corpus"
-READING = Path(__file__).parents[1] / "scoring" / "corpus"
+READING = Path(__file__).parents[1] / "scoring" / "inputs" / "corpus"
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))

@@ -11,8 +11,8 @@ import torch
 from scoring.engines.reference import PlainEngine
 from scoring.errors import Cancelled
 from scoring.protocol import Recipe
-from tests.scoring.units import make_unit, part
-from tests.scoring.usual_loop import usual_loop
+from tests.scoring.engines.units import make_unit, part
+from tests.scoring.harness.usual_loop import usual_loop
 
 
 @pytest.mark.parametrize(("samples", "dim", "batch_size"), [(72, 3, 64), (101, 17, 32)])

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 
 from tests.soak.chaos import play, prepared
-from tests.worker.killing import Nursery
-from tests.worker.stage import WARM_CACHE, score_ahead
+from tests.worker.harness.fork_server import Nursery
+from tests.worker.harness.harness import WARM_CACHE, score_ahead
 
 FLAT = 1.25  # the worker's memory may not grow by more
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.worker.killing import Nursery
-from tests.worker.stage import AHEAD, Stage, embeddings
+from tests.worker.harness.fork_server import Nursery
+from tests.worker.harness.harness import AHEAD, Stage, embeddings
 from worker.sandbox import FaultPlan, QueueFaults
 
 BAD = b"id,0,1\nimg_000,1,2\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.killing import Nursery
-from tests.worker.stage import WARM_CACHE, Play, Stage, score_ahead
+from tests.worker.harness.fork_server import Nursery
+from tests.worker.harness.harness import WARM_CACHE, Play, Stage, score_ahead
 from worker.sandbox import ManualClock
 
 

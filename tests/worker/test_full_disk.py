@@ -21,8 +21,8 @@ import requests
 from prometheus_client import CollectorRegistry
 
 from scoring.errors import InfrastructureError
-from tests.worker.stage import LIMIT_S, NEW, ROOT, Play, Stage, clean_environment, embeddings
-from tests.worker.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
+from tests.worker.harness.harness import LIMIT_S, NEW, ROOT, Play, Stage, clean_environment, embeddings
+from tests.worker.publishing.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
 from worker.daemon import Worker
 from worker.daemon.health import Health, HealthServer
 from worker.daemon.start import utc_now

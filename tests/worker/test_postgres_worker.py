@@ -16,10 +16,10 @@ import psutil
 import pytest
 import requests
 
-from tests.worker.killing import Nursery
-from tests.worker.postgres_server import Server, binaries, server
-from tests.worker.stage import LIMIT_S, NEW, ROOT, Stage, clean_environment, embeddings
-from tests.worker.test_running import descendants
+from tests.worker.daemon.test_running import descendants
+from tests.worker.harness.fork_server import Nursery
+from tests.worker.harness.harness import LIMIT_S, NEW, ROOT, Stage, clean_environment, embeddings
+from tests.worker.harness.postgres_server import Server, binaries, server
 from worker.challenge.configuration import load
 from worker.sandbox import ManualClock
 from worker.state import LOG_UNSEEN, RESTORED, Deposed, Outcome, State, Store

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from scoring.errors import OrganizerError
-from tests.worker.stage import Play, Stage, embeddings, git
+from tests.worker.harness.harness import Play, Stage, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases, read_secret
 from worker.fairness import commitments

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests.worker.stage import NEW, Stage, embeddings
+from tests.worker.harness.harness import NEW, Stage, embeddings
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
 from worker.sandbox import ManualClock, PhaseSettings

@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from tests.worker.stage import NEW, Play, Stage, clean_environment, embeddings
+from tests.worker.harness.harness import NEW, Play, Stage, clean_environment, embeddings
 from worker.sandbox import ManualClock
 from worker.state import State
 

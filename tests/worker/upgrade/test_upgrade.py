@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.stage import Play, Stage
+from tests.worker.harness.harness import Play, Stage
 from tests.worker.upgrade.challenge import take_up
 from worker.fairness.verify import GROWING, Truth, verdicts
 from worker.fairness.verify.public import opened

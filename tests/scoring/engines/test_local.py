@@ -1,0 +1,213 @@
+"""The compiled engine: the oracle's scores, and the same bits however the work is cut."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.engines import LocalEngine, Unit, available_cores, local
+from scoring.engines.reference import PlainEngine
+from scoring.errors import Cancelled, OrganizerError
+from scoring.protocol import Recipe
+from tests.scoring.engines.units import make_unit, part
+
+ORACLE_SHAPES = [  # samples, dimension, batch size, epochs
+    (72, 3, 64, 20),
+    (72, 1024, 64, 5),
+    (101, 16, 32, 7),
+    (130, 100, 7, 5),
+    (143, 100, 64, 5),  # two whole batches
+    (257, 257, 64, 5),
+    (300, 100, 300, 20),
+    (713, 1024, 64, 3),
+    (1140, 257, 64, 3),
+    (300, 16, 1, 1),
+]
+
+
+@pytest.mark.parametrize(("samples", "dim", "batch_size", "epochs"), ORACLE_SHAPES)
+def test_the_kernel_gives_the_oracles_scores(samples: int, dim: int, batch_size: int, epochs: int) -> None:
+    """Every fold of both task types agrees to 1e-5; batches that divide and batches that do not."""
+    unit = make_unit(
+        samples=samples, dim=dim, folds=2, recipe=Recipe(epochs=epochs, batch_size=batch_size), seed=samples
+    )
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # small products: threads only get in the way
+    try:
+        expected = PlainEngine().score(unit)
+    finally:
+        torch.set_num_threads(threads)
+    scores = LocalEngine(threads=2).score(unit)
+    # R2 far below zero divides by a small sum: there 1e-5 is meant relative to the score
+    assert np.all(np.abs(scores - expected) <= 1e-5 * np.maximum(1, np.abs(expected)))
+
+
+@settings(max_examples=25)
+@given(
+    samples=st.integers(20, 150),
+    dim=st.integers(1, 70),
+    types=st.text("rc", min_size=1, max_size=5),
+    folds=st.integers(1, 7),
+    batch_size=st.integers(1, 80),
+    data=st.data(),
+)
+def test_no_way_to_cut_the_work_changes_a_bit(
+    samples: int, dim: int, types: str, folds: int, batch_size: int, data: st.DataObject
+) -> None:
+    """Any number of threads, order and subset of tasks, and range of folds gives the bits of the whole."""
+    unit = make_unit(
+        samples=samples, dim=dim, types=types, folds=folds, recipe=Recipe(epochs=2, batch_size=batch_size)
+    )
+    whole = LocalEngine(threads=1).score(unit)
+    for threads in (2, 5):
+        assert LocalEngine(threads=threads).score(unit).tobytes() == whole.tobytes()
+    tasks = data.draw(st.lists(st.sampled_from(range(len(types))), min_size=1, unique=True))
+    begin = data.draw(st.integers(0, folds - 1))
+    end = data.draw(st.integers(begin + 1, folds))
+    cut = LocalEngine(threads=2).score(part(unit, tasks=tasks, folds=slice(begin, end)))
+    assert cut.tobytes() == whole[tasks][:, begin:end].tobytes()
+
+
+@pytest.mark.parametrize("dim", [16, 100, 1024])
+def test_a_task_alone_has_the_bits_it_has_among_others(dim: int) -> None:
+    """Alone, first or second of a pair, or left over: at realistic sizes too."""
+    unit = make_unit(samples=257, dim=dim, types="rcrcr", folds=2, recipe=Recipe(epochs=2))
+    together = LocalEngine(threads=2).score(unit)
+    for task in range(5):
+        alone = LocalEngine(threads=1).score(part(unit, tasks=[task]))
+        assert alone[0].tobytes() == together[task].tobytes()
+
+
+def test_another_processor_agrees() -> None:
+    """A build for AVX2 does the same operations in the same order: the same bits for regressions, 1e-5 with the library's exponential."""
+    script = """
+import json
+from scoring.engines import LocalEngine
+from tests.scoring.engines.units import make_unit
+print(json.dumps(LocalEngine(threads=2).score(make_unit(samples=200, dim=100, types="rcr")).tolist()))
+"""
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma"}
+    answer = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    theirs = np.array(json.loads(answer.stdout))
+    ours = LocalEngine(threads=2).score(make_unit(samples=200, dim=100, types="rcr"))
+    assert theirs[[0, 2]].tolist() == ours[[0, 2]].tolist()
+    assert theirs[1] == pytest.approx(ours[1], abs=1e-5)
+
+
+def test_rows_are_used_in_place_or_padded_with_the_same_result() -> None:
+    """Unaligned rows and rows of whole lanes give the same bits."""
+    unit = make_unit(samples=60, dim=32)
+    scores = LocalEngine(threads=1).score(unit)
+    for offset in range(4):
+        raw = np.zeros(60 * 32 + 16, dtype=np.float32)
+        rows = raw[offset : offset + 60 * 32].reshape(60, 32)
+        rows[:] = unit.rows
+        assert (
+            LocalEngine(threads=1).score(Unit(**{**unit.__dict__, "rows": rows})).tobytes()
+            == scores.tobytes()
+        )
+
+
+def test_progress_adds_up() -> None:
+    """Each fold of each task is reported once, in the caller's thread."""
+    unit = make_unit(samples=40, dim=4, types="rcr", folds=7)
+    reports: list[tuple[int, threading.Thread]] = []
+    LocalEngine(threads=3).score(
+        unit, progress=lambda done: reports.append((done, threading.current_thread()))
+    )
+    assert sum(done for done, _ in reports) == 21
+    assert {thread for _, thread in reports} == {threading.current_thread()}
+
+
+def test_a_long_fold_can_be_stopped() -> None:
+    """Stopping does not wait for the end of a fold: this one would train for minutes."""
+    endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**7))
+    with pytest.raises(Cancelled):
+        LocalEngine(threads=2).score(endless, cancelled=lambda: True)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold_")]
+
+
+def test_an_error_in_progress_stops_the_threads() -> None:
+    """Whatever the caller's functions raise reaches the caller, and nothing runs on."""
+
+    def fail() -> bool:
+        raise ZeroDivisionError
+
+    endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**7))
+    with pytest.raises(ZeroDivisionError):
+        LocalEngine(threads=1).score(endless, cancelled=fail)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold_")]
+
+
+def test_an_error_in_a_thread_reaches_the_caller() -> None:
+    """A broken unit raises instead of giving NaN."""
+    unit = make_unit(samples=40, dim=4)
+    broken = Unit(**{**unit.__dict__, "split_seeds": unit.split_seeds[:1]})
+    with pytest.raises(ValueError):
+        LocalEngine(threads=2).score(broken)
+
+
+def test_a_fold_without_finite_score_is_nan() -> None:
+    """As in the oracle."""
+    unit = make_unit(samples=40, dim=4, types="r", folds=1, recipe=Recipe(epochs=2))
+    unit.rows[:] *= np.float32(1e38)
+    assert math.isnan(LocalEngine(threads=1).score(unit)[0, 0])
+
+
+def test_other_probes_are_refused() -> None:
+    """This engine knows one probe."""
+    with pytest.raises(OrganizerError) as refusal:
+        LocalEngine().score(make_unit(samples=40, dim=4, recipe=Recipe(probe="ridge")))
+    assert refusal.value.code == "engine.probe"
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"cpu.max": "150000 100000"}, 1.5),
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 4.0),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({}, None),
+    ],
+)
+def test_the_quota_of_a_container_is_read(tmp_path: Path, files: dict[str, str], quota: float | None) -> None:
+    """Both versions of control groups, limited or not."""
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text + "\n")
+    assert local._cgroup_quota(tmp_path) == quota
+
+
+def test_available_cores_respect_the_affinity() -> None:
+    """A process pinned to one core gets one thread."""
+    script = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
+        "from scoring.engines.local import available_cores; print(available_cores())"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert int(answer.stdout) == 1
+    assert available_cores() >= 1

@@ -1,0 +1,366 @@
+"""What is accepted, and that every accepted form reads back the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from scoring.inputs.embeddings import Embeddings
+from scoring.inputs.faults import Faults
+from scoring.inputs.matrix_builder import SubmissionMatrixBuilder
+from scoring.inputs.tabular import blocks, read_csv
+from tests.scoring.inputs.reading_tables import (
+    DIM,
+    IDS,
+    as_csv,
+    as_npz,
+    as_parquet,
+    from_lines,
+    good,
+    gzipped,
+    lines_of,
+    read,
+    table,
+    zipped,
+)
+
+FINITE32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
+NAMES = st.text(
+    st.characters(exclude_categories=("C", "Z"), exclude_characters="\ufeff"), min_size=1, max_size=8
+).filter(lambda name: not name.endswith((".zarr", ".zip")))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[str], np.ndarray]:
+    """Draw distinct ids and finite values that are not all equal."""
+    ids = draw(st.lists(NAMES, min_size=2, max_size=6, unique=True))
+    dim = draw(st.integers(1, 5))
+    matrix = draw(hnp.arrays(np.float32, (len(ids), dim), elements=FINITE32))
+    matrix[0, 0] = 1.5 if matrix[-1, -1] != 1.5 else 2.5
+    return ids, matrix
+
+
+def written(draw: st.DrawFn, ids: list[str], matrix: np.ndarray) -> bytes:
+    """Draw one of the accepted forms of a table."""
+    rows = draw(st.permutations(range(len(ids))))
+    columns = draw(st.permutations(range(matrix.shape[1])))
+    suffix = draw(st.sampled_from(["", ".zarr", ".zarr.zip"]))
+    names = [ids[row] + suffix for row in rows]
+    form = draw(st.sampled_from(["csv", "gzip", "zip", "parquet", "npz"]))
+    if form == "npz":
+        kind = draw(st.sampled_from([np.float32, np.float64]))
+        order = draw(st.sampled_from(["C", "F"]))
+        array = np.array(matrix[rows], dtype=kind, order=order)
+        return as_npz(ids=np.array(names, dtype=str), embeddings=array)
+    if form == "parquet":
+        import pyarrow as pa
+
+        text = pa.array(names)
+        data: dict[str, object] = {"id": text.dictionary_encode() if draw(st.booleans()) else text}
+        kind = draw(st.sampled_from([np.float32, np.float64]))
+        data |= {str(column): matrix[rows, column].astype(kind) for column in columns}
+        return as_parquet(data, row_group_size=draw(st.integers(1, 7)))
+    buffer = io.StringIO()
+    quoting = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]))
+    ending = draw(st.sampled_from(["\n", "\r\n"]))
+    writer = csv.writer(buffer, quoting=quoting, lineterminator=ending)
+    extra = draw(st.booleans())
+    place = draw(st.integers(0, len(columns)))
+    header: list[str] = [str(column) for column in columns]
+    header.insert(place, "id")
+    writer.writerow((["", "note, really"] if extra else []) + header)
+    for row, name in zip(rows, names, strict=True):
+        cells: list[object] = [float(value) for value in matrix[row, list(columns)]]
+        cells.insert(place, name)
+        writer.writerow(([row, 'he said "\n"'] if extra else []) + cells)
+    text_data = buffer.getvalue()
+    if draw(st.booleans()):
+        text_data = text_data.removesuffix(ending)
+    csv_data = ("\ufeff" if draw(st.booleans()) else "").encode() + text_data.encode()
+    return {"csv": csv_data, "gzip": gzipped(csv_data), "zip": zipped(("a/../b.csv", csv_data))}[form]
+
+
+@given(data=st.data(), drawn=tables())
+@settings(max_examples=250, deadline=None)
+def test_any_table_in_any_accepted_form_reads_back_exactly(
+    data: st.DataObject, drawn: tuple[list[str], np.ndarray], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Row order, column order, quotes, line ends, packing and number type change neither a bit nor the content hash."""
+    ids, matrix = drawn
+    expected = Embeddings.from_rows(ids, matrix)
+    form = data.draw(st.composite(written)(ids, matrix))
+    got = read(form, tmp_path_factory.getbasetemp(), ids[::-1], matrix.shape[1])
+    assert got.ids == expected.ids
+    np.testing.assert_array_equal(got.matrix, expected.matrix)
+    assert got.content_hash == expected.content_hash
+
+
+NUMBERS = st.one_of(
+    FINITE32.map(repr),
+    st.floats(-3e38, 3e38).map(repr),
+    st.decimals(-1000, 1000, places=30).map(str),
+    st.from_regex(r"[+-]?[0-9]{1,25}(\.[0-9]{0,25})?([eE][+-]?[0-2]?[0-9])?", fullmatch=True),
+    st.sampled_from(
+        ["1.", ".5", "-0", "+1e-45", "3.4028235e38", "1e-400", "0e999", "0.1e1", " 7 ", "16777217", "-.0e-0"]
+    ),
+)
+
+
+def read_both_ways(
+    text: bytes, ids: tuple[str, ...], dim: int
+) -> tuple[SubmissionMatrixBuilder, SubmissionMatrixBuilder]:
+    """Read CSV with and without the compiled reader."""
+    builders = []
+    for compiled in (True, False):
+        builder = SubmissionMatrixBuilder(ids, dim, Faults())
+        read_csv(io.BytesIO(text), builder, compiled=compiled)
+        builders.append(builder)
+    return builders[0], builders[1]
+
+
+@given(cells=st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=1, max_size=5))
+@settings(max_examples=300, deadline=None)
+def test_compiled_reader_gives_the_nearest_float32_of_any_decimal(cells: list[list[str]]) -> None:
+    """Every decimal is read as Python's float of it, rounded to float32, by either reader."""
+    ids = tuple(f"r{row}" for row in range(len(cells)))
+    text = "id,0,1,2\n" + "".join(f"{name},{','.join(row)}\n" for name, row in zip(ids, cells, strict=True))
+    fast, careful = read_both_ways(text.encode(), ids, 3)
+    with np.errstate(over="ignore"):
+        exact = np.array([[float(cell) for cell in row] for row in cells]).astype(np.float32)
+    assert bool(fast.faults) == bool(careful.faults) == bool(np.isinf(exact).any())
+    if not fast.faults:
+        np.testing.assert_array_equal(fast.matrix, exact)
+        np.testing.assert_array_equal(careful.matrix, exact)
+
+
+PIECES = st.sampled_from(
+    [
+        "1",
+        "-2.5",
+        "1e5",
+        "nan",
+        "inf",
+        "",
+        " ",
+        '"',
+        '""',
+        '"3"',
+        ",",
+        "\n",
+        "\r",
+        "\r\n",
+        "x",
+        "é",
+        "r0",
+        "r1",
+        "r2",
+        "\0",
+        "\x1b",
+        "1e99",
+    ]
+)
+
+
+@given(pieces=st.lists(PIECES, max_size=40))
+@settings(max_examples=400, deadline=None)
+def test_both_readers_find_the_same_faults(pieces: list[str]) -> None:
+    """Whatever follows the header, the compiled and the careful reader agree on values, faults and their examples."""
+    text = ("id,0,1\nr0,1,2\n" + "".join(pieces)).encode()
+    fast, careful = read_both_ways(text, ("r0", "r1", "r2"), 2)
+    assert fast.faults == careful.faults
+    assert fast.first_seen == careful.first_seen
+    assert (fast.strangers, fast.suffix_removed) == (careful.strangers, careful.suffix_removed)
+    assert fast.spaces_removed == careful.spaces_removed
+    if not fast.faults:
+        np.testing.assert_array_equal(fast.matrix, careful.matrix)
+
+
+@given(text=st.text('ab,"\n', max_size=60), size=st.integers(1, 9))
+@settings(max_examples=200, deadline=None)
+def test_blocks_lose_nothing_and_end_between_records(text: str, size: int) -> None:
+    """Blocks put together are the text; each but the last holds an even number of quotation marks and ends a line."""
+
+    class Dripping(io.BytesIO):
+        def read(self, amount: int | None = -1, /) -> bytes:
+            return super().read(size)
+
+    cut = list(blocks(Dripping(text.encode()), Faults()))
+    whole = b"".join(block.text for block in cut)
+    assert whole in (text.encode(), text.encode() + b"\n")
+    for block in cut[:-1]:
+        assert block.text.endswith(b"\n")
+        assert block.text.count(b'"') % 2 == 0
+    for position, block in enumerate(cut):
+        assert block.line == 1 + b"".join(earlier.text for earlier in cut[:position]).count(b"\n")
+
+
+def test_ids_stay_text(tmp_path: Path) -> None:
+    """Leading zeros, NA, nan, numbers and dates are ids like any other."""
+    ids = ("007", "7", "NA", "nan", "null", "1e5", "2024-01-01", "TRUE", "0x10", "-1", "ü", "日本")
+    embeddings = read(as_csv(ids, table(ids)), tmp_path, ids)
+    assert embeddings.ids == tuple(sorted(ids, key=str.encode))
+    np.testing.assert_array_equal(embeddings.matrix[embeddings.ids.index("007")], table(ids)[0])
+
+
+def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
+    """Ids that nobody asked for, whatever their values, and named columns do not count, and the participant is told."""
+    lines = lines_of(good())
+    lines = [f"{number if number else ''},{line},x" for number, line in enumerate(lines)]
+    lines[0] = ",".join(["", *lines[0].split(",")[1:-1], "comment"])
+    lines += ["98,other,1,nan,x,,", "99,more.zarr,1,2,3,4,"]
+    embeddings = read(from_lines(lines), tmp_path)
+    assert embeddings.content_hash == Embeddings.from_rows(IDS, table()).content_hash
+    assert embeddings.notes == (
+        ".zarr or .zarr.zip suffixes were removed from ids",
+        "2 ids that are not in the public list were ignored",
+        '2 extra columns were ignored: column 1, without a name; "comment"',
+    )
+
+
+def test_of_many_extra_columns_the_first_are_named(tmp_path: Path) -> None:
+    """A mistyped column is found in the note, and thousands of them do not fill it."""
+    lines = lines_of(good())
+    lines = [line + ",a,b,c,d" for line in lines]
+    assert read(from_lines(lines), tmp_path).notes == (
+        '4 extra columns were ignored: "a"; "b"; "c"; and so on',
+    )
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    "text",
+    [b"id,0\n a,1\nb,2\n", b"id,0\na ,1\nb,2\n", b'id,0\n"a ",1\nb,2\n', b"0,id\n1,a \n2,b\n"],
+    ids=["before", "after", "between quotes", "second column"],
+)
+def test_spaces_around_ids_are_removed_and_noted(text: bytes, compiled: bool) -> None:
+    """The id counts without them, and the participant is told, whichever reader takes the file."""
+    builder = SubmissionMatrixBuilder(("a", "b"), 1, Faults())
+    read_csv(io.BytesIO(text), builder, compiled=compiled)
+    embeddings = builder.finish()
+    assert embeddings.notes == ("spaces around ids were removed",)
+    assert embeddings.content_hash == Embeddings.from_rows(("a", "b"), np.array([[1.0], [2.0]])).content_hash
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_space_after_each_comma_is_not_noted(compiled: bool) -> None:
+    """It is a way to write CSV, not a part of the ids."""
+    builder = SubmissionMatrixBuilder(("a", "b"), 1, Faults())
+    read_csv(io.BytesIO(b"0, id\n1, a\n2, b\n"), builder, compiled=compiled)
+    assert builder.finish().notes == ()
+
+
+def test_spaces_in_ids_of_other_forms_are_noted_too(tmp_path: Path) -> None:
+    """Parquet and NPZ come with the same note."""
+    names = [f" {name}\t" for name in IDS]
+    columns: dict[str, object] = {"id": names} | {str(column): table()[:, column] for column in range(DIM)}
+    for data in (as_parquet(columns), as_npz(ids=np.array(names), embeddings=table())):
+        embeddings = read(data, tmp_path)
+        assert embeddings.ids == IDS
+        assert embeddings.notes == ("spaces around ids were removed",)
+
+
+def test_a_clean_file_has_no_notes(tmp_path: Path) -> None:
+    """Nothing ignored, nothing noted."""
+    embeddings = read(good(), tmp_path)
+    assert (embeddings.notes, embeddings.zarr_suffix_removed) == ((), False)
+
+
+def test_suffixes_are_removed_and_noted(tmp_path: Path) -> None:
+    """Both suffixes go, even in one file, and are said to have gone."""
+    names = [name + (".zarr" if number % 2 else ".zarr.zip") for number, name in enumerate(IDS)]
+    embeddings = read(as_csv(names, table()), tmp_path)
+    assert embeddings.zarr_suffix_removed
+    assert embeddings.notes == (".zarr or .zarr.zip suffixes were removed from ids",)
+    assert embeddings.ids == IDS
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(b",", b", "),
+        lambda text: text.replace(b"\n", b"\n\n"),
+        lambda text: b"\n" + text,
+        lambda text: text + b"\n \n\n",
+        lambda text: text.replace(b"id,0,1,2,3", b"id,00,01,2,3"),
+        lambda text: text.replace(b"\n", b" \n"),
+        lambda text: gzipped(text[:50]) + gzipped(text[50:]),
+        lambda text: gzipped(text) + b"\0" * 700,
+        lambda text: zipped(("x.csv", text), ("__MACOSX/._x.csv", b"\0\5\x16\7"), (".DS_Store", b"x")),
+        lambda text: zipped(("folder/", b""), ("folder/x.csv", text), method=0),
+    ],
+    ids=[
+        "spaces",
+        "blank lines",
+        "blank first",
+        "blank last",
+        "00",
+        "trailing",
+        "members",
+        "padding",
+        "mac",
+        "folder",
+    ],
+)
+def test_harmless_oddities_score_the_same(change: object, tmp_path: Path) -> None:
+    """What spreadsheets, shells and archive programs add changes nothing."""
+    embeddings = read(change(good()), tmp_path)  # type: ignore[operator]
+    assert embeddings.content_hash == Embeddings.from_rows(IDS, table()).content_hash
+
+
+@pytest.mark.parametrize("kind", ["int8", "int64", "uint16", "float16"])
+def test_numbers_of_other_types_are_numbers(kind: str, tmp_path: Path) -> None:
+    """Integers and half floats in Parquet and NPZ are read as the numbers they are."""
+    matrix = np.arange(len(IDS) * DIM).reshape(len(IDS), DIM).astype(kind)
+    expected = Embeddings.from_rows(IDS, matrix.astype(np.float32)).content_hash
+    columns: dict[str, object] = {"id": list(IDS)} | {str(column): matrix[:, column] for column in range(DIM)}
+    assert read(as_parquet(columns), tmp_path).content_hash == expected
+    assert read(as_npz(ids=np.array(IDS, dtype=bytes), embeddings=matrix), tmp_path).content_hash == expected
+
+
+def test_extra_arrays_and_nested_columns_are_ignored(tmp_path: Path) -> None:
+    """What is not part of the embedding may be of any type."""
+    import pyarrow as pa
+
+    matrix = table()
+    columns: dict[str, object] = {"note": pa.array([[1, 2]] * len(IDS)), "id": list(IDS)}
+    columns |= {str(column): matrix[:, column] for column in range(DIM)}
+    assert read(as_parquet(columns), tmp_path).notes == ('1 extra column was ignored: "note"',)
+    data = as_npz(ids=np.array(IDS), embeddings=matrix, note=np.array([1]))
+    assert read(data, tmp_path).notes == ('1 extra array was ignored: "note"',)
+
+
+def test_progress_tells_the_share_read(tmp_path: Path) -> None:
+    """Progress rises to 1 for every form."""
+    from scoring.inputs.submission import read_submission
+
+    matrix = table()
+    columns: dict[str, object] = {"id": list(IDS)} | {str(column): matrix[:, column] for column in range(DIM)}
+    for data in (good(), gzipped(good()), as_parquet(columns), as_npz(ids=np.array(IDS), embeddings=matrix)):
+        seen: list[float] = []
+        (tmp_path / "input").write_bytes(data)
+        read_submission(tmp_path / "input", IDS, DIM, max_expanded_bytes=10**6, progress=seen.append)
+        assert seen[-1] == 1.0
+        assert all(0 <= share <= 1 for share in seen)
+
+
+def test_an_archive_of_small_pieces_is_read_in_whole_blocks(tmp_path: Path) -> None:
+    """How gzip members are cut (bgzip makes one per 64 KB) does not change how much is read at a time."""
+    from scoring.inputs.archives import Capped, open_gzip
+
+    text = bytes(range(256)) * 400
+    path = tmp_path / "input"
+    path.write_bytes(b"".join(gzipped(text[start : start + 100]) for start in range(0, len(text), 100)))
+    with path.open("rb") as file:
+        faults = Faults()
+        source = Capped(open_gzip(file, faults), file, faults, max_expanded_bytes=10**6)
+        assert source.peek(50) == text[:50]
+        assert source.read(1000) == text[:1000]
+        assert source.read(10**6) == text[1000:]
+        assert source.read(10) == b""

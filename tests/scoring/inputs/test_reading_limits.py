@@ -1,0 +1,152 @@
+"""What reading costs: memory measured in a process of its own, and files that were made to cost more."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scoring.errors import ParticipantError
+from scoring.inputs.submission import read_submission
+from tests.scoring.inputs.reading_tables import CEILING, DIM, IDS, check_manners, good
+
+CORPUS = Path(__file__).parent / "corpus"
+ROOT = Path(__file__).parents[3]
+CHILD = """
+import json, sys
+from pathlib import Path
+from scoring.errors import ParticipantError
+from scoring.inputs.submission import read_submission
+path, count, dim = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+ids = [f"id{number:07d}" for number in range(count)]
+try:
+    verdict = read_submission(path, ids, dim, max_expanded_bytes=2 * 10**9).content_hash
+except ParticipantError as error:
+    verdict = error.code
+status = Path("/proc/self/status").read_text()
+peak = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+print(json.dumps({"verdict": verdict, "peak_bytes": peak, "torch": "torch" in sys.modules}))
+"""
+
+
+def read_in_child(path: Path, count: int, dim: int) -> dict[str, object]:
+    """Read a file in a fresh process and return its verdict and peak resident memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(path), str(count), str(dim)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
+
+
+def test_a_file_of_300_megabytes_is_read_within_350(tmp_path: Path) -> None:
+    """Peak memory is that of the matrix (54 MB) and of the libraries, not of the file."""
+    count, dim = 13_260, 1024
+    values = np.random.default_rng(0).standard_normal(dim)
+    text = ("," + ",".join(f"{value:.16e}" for value in values) + "\n").encode()
+    path = tmp_path / "big"
+    with path.open("wb") as file:
+        file.write(("id," + ",".join(map(str, range(dim))) + "\n").encode())
+        file.writelines(f"id{number:07d}".encode() + text for number in range(count))
+    size = path.stat().st_size
+    result = read_in_child(path, count, dim)
+    path.unlink()
+    assert size > 300e6
+    assert len(str(result["verdict"])) == 64
+    assert result["peak_bytes"] < 350e6  # type: ignore[operator]
+    assert not result["torch"]
+
+
+def bomb(path: Path, kind: str) -> None:
+    """Write a file of at most a few megabytes that wants hundreds."""
+    header = b"id,0,1,2,3\n"
+    if kind == "gzip":
+        piece = b"x,0,0,0,0\n" * 100_000
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            file.write(header)
+            for _ in range(200):
+                file.write(piece)
+    elif kind == "one line":
+        path.write_bytes(header + b"id0000000," + b"1" * 100_000_000)
+    elif kind == "columns":
+        path.write_bytes(b"id," + b",".join(b"%d" % number for number in range(10**6)) + b"\n1\n")
+    elif kind == "npz":
+        header = b"\x93NUMPY\1\0\x46\0{'descr': '<f8', 'fortran_order': True, 'shape': (900000, 4), }"
+        from tests.scoring.inputs.reading_tables import zipped
+
+        path.write_bytes(
+            zipped(("ids.npy", header.ljust(80)), ("embeddings.npy", header.ljust(80) + b"\0" * 100_000_000))
+        )
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        rows = 900_000
+        name = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(rows, dtype=np.int32)), pa.array(["x" * 1_000_000])
+        )
+        columns = {str(column): pa.array(np.zeros(rows, dtype=np.float32)) for column in range(4)}
+        pq.write_table(pa.table({"id": name} | columns), path, compression="zstd")
+
+
+@pytest.mark.parametrize("kind", ["gzip", "one line", "columns", "npz", "parquet"])
+def test_files_that_ask_for_much_get_little(kind: str, tmp_path: Path) -> None:
+    """Bombs of every form are refused within a few hundred megabytes of memory."""
+    path = tmp_path / "bomb"
+    bomb(path, kind)
+    result = read_in_child(path, 12, 4)
+    path.unlink()
+    assert "." in str(result["verdict"])
+    assert result["peak_bytes"] < 300e6  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
+def test_the_corpus_gets_the_verdicts_in_its_names(path: Path) -> None:
+    """Each file of the corpus is answered as its name says."""
+    expected = path.name.partition("--")[0]
+    try:
+        read_submission(path, IDS, DIM, max_expanded_bytes=CEILING)
+        verdict = "ok"
+    except ParticipantError as error:
+        check_manners(error)
+        verdict = error.code
+    assert verdict == expected
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(CORPUS.glob("ok--*")) - {CORPUS / "ok--csv"}), ids=lambda path: path.name
+)
+def test_no_cut_of_a_good_file_is_anything_but_its_table_or_refused(path: Path, tmp_path: Path) -> None:
+    """Cut anywhere, a file is refused in manners, or nothing was lost. Plain CSV may end within a number."""
+    data = path.read_bytes()
+    whole = read_submission(path, IDS, DIM, max_expanded_bytes=CEILING).content_hash
+    accepted = set()
+    for end in range(0, len(data), max(1, len(data) // 200)):
+        (tmp_path / "cut").write_bytes(data[:end])
+        try:
+            accepted.add(read_submission(tmp_path / "cut", IDS, DIM, max_expanded_bytes=CEILING).content_hash)
+        except ParticipantError as error:
+            check_manners(error)
+    assert accepted <= {whole}
+
+
+def test_a_refused_file_needs_no_compiler_and_no_torch(tmp_path: Path) -> None:
+    """A small file is judged with nothing heavier than numpy."""
+    (tmp_path / "input").write_bytes(good().replace(b"s000", b"t000"))
+    script = CHILD + "\nprint(sorted({'torch', 'numba', 'pandas', 'pyarrow'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "input"), "12", "4"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert done.stdout.splitlines()[1] == "[]"

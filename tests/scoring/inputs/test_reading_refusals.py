@@ -1,0 +1,829 @@
+"""What is refused, and in which words."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.errors import InfrastructureError, ParticipantError
+from scoring.inputs.faults import CATALOGUE, Faults, shown
+from scoring.inputs.submission import read_submission
+from tests.scoring.inputs.reading_tables import (
+    DIM,
+    IDS,
+    as_csv,
+    as_npz,
+    as_parquet,
+    check_manners,
+    from_lines,
+    good,
+    gzipped,
+    lines_of,
+    read,
+    refused,
+    table,
+    zipped,
+)
+
+
+def with_cell(text: str, line: int = 3, column: int = 2) -> bytes:
+    """Return the good file with one field replaced; line 3 is the second id, field 2 is column 1."""
+    lines = lines_of(good())
+    fields = lines[line - 1].split(",")
+    fields[column] = text
+    lines[line - 1] = ",".join(fields)
+    return from_lines(lines)
+
+
+def with_lines(change: object) -> bytes:
+    """Return the good file with its list of lines changed."""
+    return from_lines(change(lines_of(good())))  # type: ignore[operator]
+
+
+def with_header(header: str) -> bytes:
+    """Return the good file under another first line."""
+    return with_lines(lambda lines: [header, *lines[1:]])
+
+
+def with_lists(header: str, form: str, *, id_first: bool = True) -> bytes:
+    """Return the good table with all numbers of an id in one cell of this form."""
+    rows = [line.partition(",") for line in lines_of(good())[1:]]
+    cells = [(name, form.format(numbers.replace(",", ", "))) for name, _, numbers in rows]
+    return from_lines([header, *(",".join(pair if id_first else pair[::-1]) for pair in cells)])
+
+
+def encrypted_zip() -> bytes:
+    """Return a zip whose flags say that its file is encrypted."""
+    data = bytearray(zipped(("x.csv", good())))
+    data[6] |= 1
+    data[data.index(b"PK\1\2") + 8] |= 1
+    return bytes(data)
+
+
+def link_zip() -> bytes:
+    """Return a zip that holds a symbolic link."""
+    entry = zipfile.ZipInfo("x.csv")
+    entry.create_system = 3
+    entry.external_attr = 0o120777 << 16
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(entry, "/etc/passwd")
+    return buffer.getvalue()
+
+
+def wrong_sum(data: bytes) -> bytes:
+    """Return a stored zip with one byte of its content changed."""
+    return data.replace(b"s003", b"s993", 1)
+
+
+COLUMNS: dict[str, object] = {"id": list(IDS)} | {str(column): table()[:, column] for column in range(DIM)}
+ARRAYS = {"ids": np.array(IDS), "embeddings": table()}
+
+
+def nan_matrix() -> np.ndarray:
+    """Return embeddings with a NaN, an infinity and a value beyond float32."""
+    matrix = table().astype(np.float64)
+    matrix[1, 2], matrix[2, 0], matrix[3, 3] = np.nan, -np.inf, 1e39
+    return matrix
+
+
+def parquet_with(**columns: object) -> bytes:
+    """Return the good Parquet file with some columns replaced; names without their leading letter c."""
+    return as_parquet(COLUMNS | {name.removeprefix("c"): column for name, column in columns.items()})
+
+
+REFUSALS: dict[str, tuple[bytes, str, str]] = {
+    "empty file": (b"", "file.empty", "The file is empty. Upload the table of embeddings."),
+    "only white space": (b"\n \n", "file.empty", "The file is empty."),
+    "web page": (
+        b"\n<!DOCTYPE html><html><body>Sign in</body></html>",
+        "file.html",
+        "The file is a web page (HTML), not a table.",
+    ),
+    "json": (b'{"s000": [1, 2]}', "file.json", "The file is JSON, not a table."),
+    "json lines": (b"[[1, 2], [3, 4]]", "file.json", "The file is JSON"),
+    "utf-16 with mark": (
+        good().decode().encode("utf-16"),
+        "file.utf16",
+        "The text is UTF-16 or UTF-32. Save it as UTF-8.",
+    ),
+    "utf-16 without mark": (
+        good().decode().encode("utf-16-le"),
+        "file.utf16",
+        "The text is UTF-16 or UTF-32.",
+    ),
+    "latin-1": (
+        with_lines(lambda lines: [*lines, "caf\xe9,1,2,3,4"]).decode().encode("latin-1"),
+        "file.encoding",
+        "1 line is not UTF-8: line 14.",
+    ),
+    "nul": (with_cell("1\0"), "file.nul", "1 line holds NUL bytes: line 3."),
+    "excel": (
+        zipped(("[Content_Types].xml", b"x"), ("xl/workbook.xml", b"x")),
+        "file.kind",
+        "The file is not CSV, Parquet or NPZ: it is an Excel workbook. Save it as CSV",
+    ),
+    "excel, first the properties": (
+        zipped(("docProps/app.xml", b"x"), ("xl/workbook.xml", b"x")),
+        "file.kind",
+        "it is an Excel workbook",
+    ),
+    "word": (zipped(("word/document.xml", b"x"), ("x", b"")), "file.kind", "it is an Office document"),
+    "open document": (
+        zipped(("mimetype", b"x"), ("META-INF/manifest.xml", b"x")),
+        "file.kind",
+        "it is an OpenDocument file",
+    ),
+    "zarr": (zipped((".zgroup", b"{}"), ("emb/.zarray", b"{}")), "file.kind", "it is a Zarr archive"),
+    "zarr 3 in a folder": (
+        zipped(("a.zarr/zarr.json", b"{}"), ("a.zarr/c/0", b"x")),
+        "file.kind",
+        "it is a Zarr archive",
+    ),
+    "zarr of thousands": (
+        zipped((".zgroup", b"{}"), *((f"bands/{number:0200d}", b"") for number in range(5000))),
+        "file.kind",
+        "it is a Zarr archive",
+    ),
+    "torch": (zipped(("m/data.pkl", b"x"), ("m/data/0", b"x")), "file.kind", "it is a PyTorch file"),
+    "hdf5": (
+        b"\x89HDF\r\n\x1a\n" + b"\0" * 50,
+        "file.kind",
+        "The file is not CSV, Parquet or NPZ: it is HDF5.",
+    ),
+    "pickle": (b"\x80\x04\x95abc", "file.kind", "it is a pickle"),
+    "npy": (b"\x93NUMPY\1\0", "file.kind", "it is a single NumPy array without ids"),
+    "semicolons": (
+        good().replace(b",", b";"),
+        "file.delimiter",
+        "The columns are not separated by commas: the first line has semicolons instead.",
+    ),
+    "tabs": (good().replace(b",", b"\t"), "file.delimiter", "the first line has tabs instead"),
+    "semicolons and decimal commas": (
+        good().replace(b",", b";").replace(b".", b","),
+        "file.delimiter",
+        "semicolons instead (the numbers have decimal commas; write decimal points). Separate columns",
+    ),
+    "comment": (
+        b"# embeddings of our method\n" + good(),
+        "file.comment",
+        "The first line is a comment: line 1 begins with #. Begin the file with the column names",
+    ),
+    "comment with commas": (b"\n# a, b, c\n" + good(), "file.comment", "line 2 begins with #"),
+    "names in a comment": (with_header("# id,0,1,2,3"), "file.comment", "line 1 begins with #"),
+    "spaces": (good().replace(b",", b" "), "file.delimiter", "the first line has spaces instead"),
+    "carriage returns": (
+        good().replace(b"\n", b"\r"),
+        "file.line_ends",
+        "The lines end with carriage returns only.",
+    ),
+    "no header": (
+        with_lines(lambda lines: lines[1:]),
+        "columns.no_header",
+        "The first line holds values, not column names",
+    ),
+    "no id column": (
+        with_header("name,0,1,2,3"),
+        "columns.no_id",
+        'There is no column named id: the first names are "name", "0", "1".',
+    ),
+    "capital id": (with_header("ID,0,1,2,3"), "columns.no_id", 'There is no column named id: there is "ID".'),
+    "two id columns": (
+        with_header("id,id,1,2,3"),
+        "columns.two_ids",
+        "More than one column is named id: 2 of them.",
+    ),
+    "named columns": (
+        with_header("id,a,b,c,d"),
+        "columns.names",
+        '4 columns have names that are not numbers: column 2 is called "a"; column 3 is called "b"; '
+        'column 4 is called "c"; and so on (columns must be called 0 to 3). Write one column for each dimension',
+    ),
+    "column names with a prefix": (
+        with_header("id,emb_0,emb_1,emb_2,emb_3"),
+        "columns.names",
+        'column 2 is called "emb_0"',
+    ),
+    "one column of lists": (
+        with_lists("id,embedding", '"[{}]"'),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "embedding" (columns must be called 0 to 3). '
+        "Give every number a column of its own.",
+    ),
+    "one numbered column of lists": (
+        with_lists("id,0", '"[ {}]"'),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "0" (columns must be called 0 to 3). Give every number',
+    ),
+    "lists without quotation marks": (
+        with_lists("id,embedding", "[{}]"),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "embedding" (columns must be called 0 to 3). Give every',
+    ),
+    "lists without quotation marks or a name that says so": (
+        with_lists("0,id", "[{}]", id_first=False),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "0"',
+    ),
+    "lists as NumPy and PyTorch print them": (
+        with_lists("id,vector", '"tensor([{}])"'),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "vector"',
+    ),
+    "lists too long for a cell": (
+        ('id,0\ns000,"[' + ", ".join(["0.12345678"] * 20_000) + ']"\n').encode(),
+        "cells.list",
+        'A cell holds a list of numbers: line 2, column "0"',
+    ),
+    "a list among numbers": (
+        with_cell('"[0.5, 0.25]"'),
+        "cells.list",
+        'A cell holds a list of numbers: line 3 (id "s001"), column 1. Give every number a column of its own.',
+    ),
+    "a list where the id should be": (
+        with_lists("name,embedding", '"[{}]"'),
+        "cells.list",
+        'line 2, column "embedding"',
+    ),
+    "a column without a name": (with_header("id,,a,b,c"), "columns.names", "column 2 has no name; column 3"),
+    "id alone": (
+        b"id\n" + b"\n".join(name.encode() for name in IDS),
+        "columns.missing",
+        "found 0, expected 4",
+    ),
+    "column less": (
+        with_header("id,0,1,2,x"),
+        "columns.missing",
+        "1 numbered column is missing: column 3 (found 3, expected 4; columns must be called 0 to 3; "
+        'column 5 is called "x"). Add it.',
+    ),
+    "columns less": (
+        with_header("id,0,1,x,y"),
+        "columns.missing",
+        "2 numbered columns are missing: column 2; column 3 (found 2, expected 4; columns must be called 0 to 3; "
+        'column 4 is called "x"; column 5 is called "y"). Add them.',
+    ),
+    "column more": (
+        with_lines(lambda lines: [lines[0] + ",4", *(line + ",1" for line in lines[1:])]),
+        "columns.unexpected",
+        '1 numbered column is beyond the dimension: column "4" (found 5, expected 4; columns must be called 0 to 3). '
+        "Remove it; numbers begin with 0.",
+    ),
+    "numbered from 1": (
+        with_header("id,1,2,3,4"),
+        "columns.from_one",
+        "The columns are numbered from 1: the last is called 4; columns must be called 0 to 3. Number them from 0.",
+    ),
+    "column twice": (
+        with_header("id,0,1,1,2"),
+        "file.invalid",
+        '1 numbered column occurs twice: "1". Keep it once.',
+    ),
+    "huge column number": (with_header(f"id,0,1,2,{'9' * 5000}"), "file.invalid", "beyond the dimension"),
+    "a million columns": (
+        ("id," + ",".join(map(str, range(10**6)))).encode(),
+        "columns.too_many",
+        "There are too many columns: found 1,000,001, expected id and 4 numbers.",
+    ),
+    "header only": (b"id,0,1,2,3\n", "rows.none", "The file has column names but no rows."),
+    "missing ids": (
+        with_lines(lambda lines: lines[:-5]),
+        "rows.missing",
+        '5 ids of the public list are missing: "s007"; "s008"; "s009"; and so on.',
+    ),
+    "missing id": (
+        with_lines(lambda lines: lines[:3] + lines[4:]),
+        "rows.missing",
+        '1 id of the public list is missing: "s002". Add a row',
+    ),
+    "other ids": (
+        with_lines(lambda lines: [line.replace("s0", "t-0") for line in lines]),
+        "rows.missing",
+        'not in the list, but in the file: "t-000", "t-001", "t-002"',
+    ),
+    "duplicate id": (
+        with_lines(lambda lines: [*lines, lines[2]]),
+        "rows.duplicate",
+        '1 id occurs more than once: "s001" on lines 3 and 14.',
+    ),
+    "duplicate by suffix": (
+        with_lines(lambda lines: [*lines, lines[2].replace("s001", "s001.zarr")]),
+        "rows.duplicate",
+        '"s001" on lines 3 and 14',
+    ),
+    "no id": (with_lines(lambda lines: [*lines, ",1,2,3,4"]), "rows.no_id", "1 row has no id: line 14."),
+    "text": (
+        with_cell("abc"),
+        "cells.text",
+        '1 cell is not a number: line 3 (id "s001"), column 1: "abc". Write decimal numbers.',
+    ),
+    "decimal comma": (
+        with_cell('"1,5"'),
+        "cells.comma",
+        '1 number has a decimal comma: line 3 (id "s001"), column 1: "1,5". Write a decimal point.',
+    ),
+    "decimal commas without quotes": (
+        with_lines(lambda lines: [lines[0], *(line.replace(".", ",") for line in lines[1:])]),
+        "rows.ragged",
+        "12 lines have the wrong number of fields: line 2 has 9, expected 5; line 3 has 9, expected 5; line 4 has 9, "
+        "expected 5; and so on (a decimal comma makes two fields of a number; write a point).",
+    ),
+    "hexadecimal": (with_cell("0x1p3"), "cells.text", '"0x1p3"'),
+    "underscores": (with_cell("1_000"), "cells.text", '"1_000"'),
+    "full-width digits": (with_cell("\uff11"), "cells.text", '"U+FF11."'),
+    "long text": (with_cell("x" * 300), "cells.text", '"' + "x" * 48 + '..."'),
+    "endless number": (
+        with_cell("1" * 1000),
+        "cells.long",
+        '1 cell is too long for a number: line 3 (id "s001"), column 1: 1,000 characters. A number needs 9 digits.',
+    ),
+    "endless field": (
+        with_cell("1" * 2_000_000),
+        "rows.long_field",
+        "1 line has a field that is too long: line 3 has one of more than 131,072 characters. A number needs 9 digits",
+    ),
+    "endless field between quotes": (with_cell(f'"{"1" * 200_000}"'), "rows.long_field", "line 3"),
+    "open quote before much text": (
+        with_cell('"1') + b"s,1,2,3,4\n" * 20_000,
+        "rows.quotes",
+        "1 line has quotation marks or line ends out of place: line 3.",
+    ),
+    "empty cell": (
+        with_cell(""),
+        "cells.empty",
+        '1 cell is empty: line 3 (id "s001"), column 1. Fill every cell.',
+    ),
+    "nan": (with_cell("NaN"), "cells.nan", '1 cell is NaN: line 3 (id "s001"), column 1.'),
+    "none": (with_cell("None"), "cells.nan", "1 cell is NaN"),
+    "infinity": (with_cell("-inf"), "cells.infinite", '1 cell is infinite: line 3 (id "s001"), column 1.'),
+    "beyond float32": (
+        with_cell("3.5e38"),
+        "cells.range",
+        '1 value is beyond float32: line 3 (id "s001"), column 1: "3.5e38".',
+    ),
+    "beyond float64": (with_cell("1e400"), "cells.range", 'column 1: "1e400"'),
+    "field less": (
+        with_cell("1", column=4).replace(b",1\n", b"\n", 1),
+        "rows.ragged",
+        "1 line has the wrong number of fields: line 3 has 4, expected 5.",
+    ),
+    "field more": (with_cell("1,1"), "rows.ragged", "line 3 has 6, expected 5"),
+    "comment after the names": (
+        with_lines(lambda lines: [*lines[:6], "# the second half", *lines[6:]]),
+        "rows.comment",
+        "1 line is a comment: line 7 begins with #. Comments are not allowed; remove every line that begins with #.",
+    ),
+    "comments with commas and an inch": (
+        with_lines(lambda lines: [*lines[:6], '# 5" wide', *lines[6:], " #a, b"]),
+        "rows.comment",
+        "2 lines are comments: line 7 begins with #; line 15 begins with #. Comments are not allowed",
+    ),
+    "open quote": (
+        with_cell('"1'),
+        "rows.quotes",
+        "1 line has quotation marks or line ends out of place: line 3.",
+    ),
+    "text after quote": (
+        with_cell('"1"2'),
+        "rows.quotes",
+        "quotation marks or line ends out of place: line 3.",
+    ),
+    "constant": (
+        as_csv(IDS, np.ones((len(IDS), DIM))),
+        "values.constant",
+        "All values are equal, so there is nothing to learn from.",
+    ),
+    "all zero, both signs": (
+        as_csv(IDS, np.array([[0.0, -0.0] * 2] * len(IDS))),
+        "values.constant",
+        "All values are equal",
+    ),
+    "truncated gzip": (
+        gzipped(good())[:-40],
+        "archive.truncated",
+        "The archive is cut off. Upload it again, whole.",
+    ),
+    "gzip without end": (gzipped(good())[:-3], "archive.truncated", "The archive is cut off."),
+    "gzip sum": (
+        gzipped(good())[:-8] + b"\0" * 8,
+        "archive.damaged",
+        "The archive is damaged. Make it again.",
+    ),
+    "gzip and more": (gzipped(good()) + b"hello", "archive.damaged", "something follows after its end"),
+    "gzip of nothing": (gzipped(b""), "file.empty", "The file is empty."),
+    "gzip in gzip": (
+        gzipped(gzipped(good())),
+        "archive.nested",
+        "The archive holds another archive or binary file: inside is gzip.",
+    ),
+    "zip in gzip": (gzipped(zipped(("x.csv", good()))), "archive.nested", "inside is zip"),
+    "parquet in zip": (zipped(("x", as_parquet(COLUMNS))), "archive.nested", "inside is Parquet"),
+    "web page in gzip": (gzipped(b"<html>"), "file.html", "web page"),
+    "two files": (
+        zipped(("a.csv", good()), ("b.csv", good())),
+        "archive.members",
+        'The zip does not hold exactly one file: it holds 2, first "a.csv", "b.csv".',
+    ),
+    "empty zip": (zipped(), "archive.members", "it holds 0."),
+    "many files": (
+        zipped(*((f"{number:0200d}", b"") for number in range(5000))),
+        "archive.members",
+        "it holds thousands",
+    ),
+    "truncated zip": (zipped(("x.csv", good()))[:-30], "archive.truncated", "The archive is cut off."),
+    "zip sum": (wrong_sum(zipped(("x.csv", good()), method=0)), "archive.damaged", "The archive is damaged."),
+    "encrypted zip": (
+        encrypted_zip(),
+        "archive.encrypted",
+        "The archive is encrypted. Make it without a password.",
+    ),
+    "link in zip": (link_zip(), "archive.symlink", "The zip holds a link, not a file."),
+    "lzma zip": (
+        zipped(("x.csv", good()), method=zipfile.ZIP_LZMA),
+        "archive.method",
+        "uncommon compression method",
+    ),
+    "hopeless": (
+        b"id,0,1,2,3\n" + b"s,0\n" * 700_000,
+        "file.invalid",
+        "So many lines are at fault that reading stopped. Fix these first.",
+    ),
+    "a million lines": (
+        b"id,0,1,2,3\n" + b"s,0,0,0,0\n" * 1_100_000,
+        "rows.too_many",
+        "There are too many rows: more than 1,000,000 lines.",
+    ),
+    "blank lines": (b"id,0,1,2,3\n" + b"\n" * 3_000_000, "rows.too_many", "more than 1,000,000 lines"),
+    "gzip bomb": (
+        gzipped(b"id,0,1,2,3\n" + (b"x,0,0,0," + b"0" * 100_000 + b"\n") * 400),
+        "archive.bomb",
+        "The archive expands far beyond its size: more than 200 times as much.",
+    ),
+    "zip bomb": (
+        zipped(("x", good() + (b"s,0,0,0," + b" " * 100_000 + b"0\n") * 400)),
+        "archive.bomb",
+        "more than 200 times as much",
+    ),
+    "one huge line": (
+        b"id,0,1,2,3\ns000,1" + b"0" * 20_000_000,
+        "file.line_too_long",
+        "A line is too long: line 2 has more than 16,777,216 bytes.",
+    ),
+    "quote never closed": (
+        good() + b'"' + b"x\n" * 9_000_000,
+        "rows.quotes",
+        "the quotation marks that open on line 14 never close",
+    ),
+    "parquet cut off": (
+        as_parquet(COLUMNS)[:-20],
+        "parquet.damaged",
+        "The Parquet file is cut off or damaged: its end is missing.",
+    ),
+    "parquet garbage": (
+        b"PAR1" + b"\xff" * 90 + struct.pack("<I", 60) + b"PAR1",
+        "parquet.damaged",
+        "The Parquet file is cut off or damaged.",
+    ),
+    "parquet long footer": (
+        b"PAR1" + b"\0" * 90 + struct.pack("<I", 2**31) + b"PAR1",
+        "parquet.damaged",
+        "its metadata is longer than it can be",
+    ),
+    "parquet encrypted": (
+        b"PARE" + b"\0" * 90 + b"PARE",
+        "parquet.encrypted",
+        "The Parquet file is encrypted.",
+    ),
+    "parquet text column": (
+        parquet_with(c1=["x"] * len(IDS)),
+        "columns.type",
+        '1 column has the wrong type: column 1 holds "string".',
+    ),
+    "parquet nested column": (parquet_with(c1=[[1.0]] * len(IDS)), "columns.type", "column 1 holds"),
+    "parquet number ids": (parquet_with(id=list(range(len(IDS)))), "columns.type", 'column id holds "int64"'),
+    "parquet null": (
+        parquet_with(c2=[None, *table()[1:, 2].tolist()]),
+        "cells.empty",
+        '1 cell is empty: row 1 (id "s000"), column 2.',
+    ),
+    "parquet null id": (parquet_with(id=[None, *IDS[1:]]), "file.invalid", "1 row has no id: row 1."),
+    "parquet values": (
+        as_parquet(COLUMNS | {str(column): nan_matrix()[:, column] for column in range(DIM)}),
+        "file.invalid",
+        '1 cell is NaN: row 2 (id "s001"), column 2.',
+    ),
+    "parquet column less": (
+        as_parquet({key: value for key, value in COLUMNS.items() if key != "3"}),
+        "columns.missing",
+        "1 numbered column is missing: column 3 (found 3, expected 4",
+    ),
+    "npz without ids": (
+        as_npz(arr_0=table()),
+        "npz.arrays",
+        'does not hold the arrays ids and embeddings: it holds "arr_0.npy".',
+    ),
+    "npz pickled ids": (
+        as_npz(ids=np.array(IDS, dtype=object), embeddings=table()),
+        "npz.pickle",
+        "a pickled object, which is never opened: the array ids.",
+    ),
+    "npz pickled values": (
+        as_npz(ids=np.array(IDS), embeddings=table().astype(object)),
+        "npz.pickle",
+        "the array embeddings",
+    ),
+    "npz number ids": (as_npz(ids=np.arange(12), embeddings=table()), "columns.type", 'ids holds "int64"'),
+    "npz text values": (
+        as_npz(ids=np.array(IDS), embeddings=table().astype(str)),
+        "columns.type",
+        "embeddings holds",
+    ),
+    "npz records": (
+        as_npz(ids=np.array(IDS), embeddings=np.zeros(12, dtype=[("a", "f4")])),
+        "columns.type",
+        "embeddings is not a plain array of text or numbers",
+    ),
+    "npz shape": (
+        as_npz(ids=np.array(IDS), embeddings=table()[:7]),
+        "npz.shape",
+        "embeddings is 7 x 4, ids has 12 entries",
+    ),
+    "npz flat": (
+        as_npz(ids=np.array(IDS), embeddings=table().ravel()),
+        "npz.shape",
+        "embeddings is 48, ids has 12 entries",
+    ),
+    "npz dimension": (
+        as_npz(ids=np.array(IDS), embeddings=table(dim=5)),
+        "columns.dimension",
+        "found 5, expected 4",
+    ),
+    "npz values": (
+        as_npz(ids=np.array(IDS), embeddings=nan_matrix()),
+        "file.invalid",
+        '1 value is beyond float32: row 4 (id "s003"), column 3.',
+    ),
+    "npz values by column": (
+        as_npz(ids=np.array(IDS), embeddings=np.asfortranarray(nan_matrix())),
+        "file.invalid",
+        '1 cell is infinite: row 3 (id "s002"), column 0.',
+    ),
+    "npz cut off": (as_npz(**ARRAYS)[:-30], "archive.truncated", "The archive is cut off."),
+    "npz claims more": (
+        as_npz(**ARRAYS).replace(b"(12, 4)", b"(12,40)"),
+        "archive.damaged",
+        "The archive is damaged.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals_say_what_is_wrong(name: str, tmp_path: Path) -> None:
+    """Each wrong file is refused under its code, in words that name the fault and its place."""
+    data, code, words = REFUSALS[name]
+    error = refused(data, tmp_path)
+    assert error.code == code, error.message
+    assert words in error.message
+
+
+def test_every_fault_in_the_catalogue_has_a_case() -> None:
+    """No words in the catalogue are never said: each code is the verdict of a case, or is named among several faults in one."""
+    said = {code for _, code, _ in REFUSALS.values()}
+    among_others = {"columns.duplicate", "rows.stopped"}
+    elsewhere = {"file.too_large", "rows.too_many", "npz.damaged"}
+    assert set(CATALOGUE) == (said - {"file.invalid"}) | among_others | elsewhere
+
+
+def test_all_faults_come_in_one_message(tmp_path: Path) -> None:
+    """A file with many faults is answered once, with every one of them on a line of its own."""
+    lines = lines_of(good())
+    lines[1] = "s000,x,,nan,inf"
+    lines[2] = "s001,1e39,2,3"
+    lines.append(lines[3])
+    lines.append("s011.zarr,1,2,3,4")
+    first, *faults = refused(from_lines(lines), tmp_path).message.splitlines()
+    assert first == "The file has 6 problems:"
+    expected = (
+        "1 cell is not a number",
+        "1 cell is empty",
+        "1 cell is NaN",
+        "1 cell is infinite",
+        "1 line has the wrong number of fields",
+        "2 rows repeat an id",
+    )
+    for fault, words in zip(faults, expected, strict=True):
+        assert fault.startswith(f"- {words}: ")
+
+
+def test_the_first_three_places_are_named_and_the_rest_counted(tmp_path: Path) -> None:
+    """A thousand faults of one kind take one sentence."""
+    lines = lines_of(good())
+    lines[1:] = [f"{line.split(',')[0]},a,b,c,d" for line in lines[1:]]
+    message = refused(from_lines(lines), tmp_path).message
+    assert message.startswith(
+        '48 cells are not numbers: line 2 (id "s000"), column 0: "a"; line 2 (id "s000"), column 1: "b"; '
+    )
+    assert "; and so on. Write decimal numbers." in message
+    assert message.count("line 2") == 3
+
+
+@given(text=st.text())
+@settings(max_examples=300)
+def test_pieces_of_the_file_are_defused(text: str) -> None:
+    """Whatever stands in a file, what is quoted of it is short, printable, plain ASCII without markup."""
+    piece = shown(text)
+    assert piece.isascii()
+    assert piece.isprintable()
+    assert len(piece) <= 53
+    assert not set(piece[1:-1]) & set("<>&'\"\\`$[](){}*|!#@")
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "\u202egnp.exe",
+        "<script>alert(1)</script>",
+        "[x](http://e.vil)",
+        "a\u200bb",
+        "\x1b[31m",
+        "\U000e0041" * 90,
+    ],
+)
+def test_tricks_in_ids_and_names_are_defused(trick: str, tmp_path: Path) -> None:
+    """Bidirectional marks, markup and escape sequences in ids and column names never reach the page."""
+    lines = lines_of(good())
+    renamed = [f'"{trick}"{line[4:]}' for line in lines[1:]]
+    for data in (
+        from_lines([lines[0], *renamed]),
+        from_lines([f'"{trick}",0,1,2,3', *lines[1:]]),
+        from_lines([lines[0], f's000,"{trick}",1,2,3', *lines[2:]]),
+        zipped((trick, good()), (trick + "2", good())),
+    ):
+        message = refused(data, tmp_path).message
+        assert "script>" not in message
+
+
+def test_an_id_may_begin_with_the_sign_of_a_comment(tmp_path: Path) -> None:
+    """A row at fault is told as a row if its id is asked for; one with as many fields as names is a row, whatever it begins with."""
+    ids = ["#0", *IDS[1:]]
+    lines = lines_of(good().replace(b"s000", b"#0"))
+    assert read(from_lines([*lines, "# other,1,2,3,4"]), tmp_path, ids=ids).ids == tuple(sorted(ids))
+    lines[1] += ",1"
+    assert refused(from_lines(lines), tmp_path, ids=ids).code == "rows.ragged"
+
+
+def test_columns_that_are_ignored_may_hold_lists(tmp_path: Path) -> None:
+    """A list is at fault where a number should be, and nowhere else; with missing columns too, the message is about those."""
+    lines = lines_of(good())
+    noted = [f"{lines[0]},bands", *(f'{line},"[1, 2]"' for line in lines[1:])]
+    assert len(read(from_lines(noted), tmp_path).ids) == len(IDS)
+    noted[0] = "id,0,1,2,x,bands"
+    assert refused(from_lines(noted), tmp_path).code == "columns.missing"
+
+
+def test_the_message_stays_within_its_limit() -> None:
+    """Even every fault at once, with the longest examples, fits; what does not is counted."""
+    faults = Faults()
+    for code in CATALOGUE:
+        for _ in range(3):
+            faults.add(code, shown("\U0001f600" * 99) * 2)
+    error = faults.verdict()
+    check_manners(error)
+    lines = error.message.splitlines()
+    assert lines[0] == f"The file has {len(CATALOGUE)} problems:"
+    assert lines[-1] == f"- And {len(CATALOGUE) - len(lines) + 2} more problems."
+    assert error.code == "file.invalid"
+
+
+def test_caps_on_what_a_file_expands_to(tmp_path: Path) -> None:
+    """The cap holds for every form, before the memory is taken."""
+    matrix = table(dim=300)
+    columns: dict[str, object] = {"id": list(IDS)} | {str(column): matrix[:, column] for column in range(300)}
+    csv_data = as_csv(IDS, matrix)
+    for data in (
+        csv_data,
+        gzipped(csv_data),
+        zipped(("x", csv_data)),
+        as_parquet(columns),
+        as_npz(ids=np.array(IDS), embeddings=matrix),
+    ):
+        error = refused(data, tmp_path, dim=300, ceiling=10_000)
+        assert error.code == "file.too_large"
+        assert read(data, tmp_path, dim=300, ceiling=1_000_000).matrix.shape == (12, 300)
+
+
+def test_npz_headers_are_read_by_their_grammar(tmp_path: Path) -> None:
+    """Whatever a header says, it is not evaluated and takes no memory."""
+    for header in (
+        b"\x93NUMPY\1\0\x10\0" + b"(" * 16,
+        b"\x93NUMPY\2\0\xff\xff\xff\x7f{}",
+        b"\x93NUMPY\1\0\x40\0{'descr': '<U99999', 'fortran_order': False, 'shape': (999999,)}",
+        b"\x93NUMPY\1\0\x40\0{'descr': __import__('os'), 'fortran_order': False, 'shape': (1,)}",
+        b"\x93NUMPY\1\0\x3a\0{'descr': '<q7', 'fortran_order': False, 'shape': (12,), } ",
+        b"\x93NUMPY\1\0\x40\0{'descr': '<U4', 'fortran_order': False, 'shape': (999999,), }  ",
+        b"junk",
+    ):
+        error = refused(zipped(("ids.npy", header), ("embeddings.npy", header)), tmp_path)
+        assert error.code in {"npz.damaged", "columns.type", "rows.too_many"}
+
+
+def test_parquet_rows_are_counted_before_they_are_read(tmp_path: Path) -> None:
+    """Runs of equal values make a small file of a million rows; its metadata gives it away."""
+    columns: dict[str, object] = {"id": ["s000"] * 1_000_001} | {
+        str(column): np.zeros(1_000_001, dtype=np.float32) for column in range(DIM)
+    }
+    data = as_parquet(columns)
+    assert len(data) < 100_000
+    assert refused(data, tmp_path).code == "rows.too_many"
+
+
+def test_metadata_of_parquet_is_never_unpickled(tmp_path: Path) -> None:
+    """A schema that asks Arrow to unpickle a Python type gets nothing unpickled."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    marker = tmp_path / "pwned"
+    evil = b"cos\nsystem\n(S'touch " + str(marker).encode() + b"'\ntR."
+    field = pa.field(
+        "note",
+        pa.int64(),
+        metadata={"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": evil},
+    )
+    arrays = [pa.array(column) for column in COLUMNS.values()]
+    fields = [pa.field(name, array.type) for name, array in zip(COLUMNS, arrays, strict=True)]
+    made = pa.table([*arrays, pa.array([1] * len(IDS))], schema=pa.schema([*fields, field]))
+    buffer = io.BytesIO()
+    pq.write_table(made, buffer)
+    assert len(read(buffer.getvalue(), tmp_path).ids) == len(IDS)
+    assert not marker.exists()
+
+
+def test_a_file_that_cannot_be_opened_is_not_the_participants_fault(tmp_path: Path) -> None:
+    """A missing file or a failing disk is infrastructure."""
+    with pytest.raises(InfrastructureError):
+        read_submission(tmp_path / "none", IDS, DIM, max_expanded_bytes=10**6)
+
+
+CORRUPTIONS = st.sampled_from(
+    [
+        ("abc", "not a number"),
+        ("", "empty"),
+        ("nan", "NaN"),
+        ("inf", "infinite"),
+        ("9e99", "beyond float32"),
+        ("1,1", "wrong number of fields"),
+    ]
+)
+
+
+@given(
+    row=st.integers(0, 11),
+    column=st.integers(0, 3),
+    corruption=CORRUPTIONS,
+    pack=st.sampled_from([bytes, gzipped]),
+)
+@settings(max_examples=100, deadline=None)
+def test_any_single_corrupt_cell_is_refused_by_name(
+    row: int, column: int, corruption: tuple[str, str], pack: object, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """One bad cell anywhere is found, and the message names fault and line."""
+    text, words = corruption
+    data = pack(with_cell(text, line=row + 2, column=column + 1))  # type: ignore[operator]
+    message = refused(data, tmp_path_factory.getbasetemp()).message
+    assert words in message
+    assert f"line {row + 2}" in message
+    if text != "1,1":
+        assert f'(id "{IDS[row]}"), column {column}' in message
+
+
+@given(
+    position=st.integers(0, 10**9),
+    value=st.integers(0, 255),
+    form=st.sampled_from(["gzip", "zip", "npz", "parquet"]),
+)
+@settings(max_examples=300, deadline=None)
+def test_any_flipped_byte_of_an_archive_is_refused_or_harmless(
+    position: int, value: int, form: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A damaged archive either still holds the very same table or is the participant's error, never another exception."""
+    data = bytearray(
+        {
+            "gzip": gzipped(good()),
+            "zip": zipped(("x", good())),
+            "npz": as_npz(**ARRAYS),
+            "parquet": as_parquet(COLUMNS, write_page_checksum=True),
+        }[form]
+    )
+    data[position % len(data)] = value
+    folder = tmp_path_factory.getbasetemp()
+    try:
+        read(bytes(data), folder)
+    except ParticipantError as error:
+        check_manners(error)

@@ -1,0 +1,232 @@
+"""``neuco-worker validate``: the worker's verdict on the participant's machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from scoring.errors import NeucoError, ParticipantError
+from tests.scoring.inputs.reading_tables import IDS, as_csv, good, refused, table
+from worker.cli.validate import validate
+
+ROOT = Path(__file__).parents[3]
+APP = typer.Typer()
+APP.command()(validate)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with an id list, a good and a bad file."""
+    (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
+    (tmp_path / "good.csv").write_bytes(good())
+    (tmp_path / "bad.csv").write_bytes(good().replace(b"s000", b"t000"))
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str, NeucoError | None]:
+    """Run the command; return exit status, standard output and an error of the tree."""
+    result = CliRunner().invoke(APP, [str(argument) for argument in arguments])
+    if isinstance(result.exception, NeucoError):
+        return result.exception.exit_code, result.stdout, result.exception
+    return result.exit_code, result.stdout, None
+
+
+def test_a_good_file_ends_with_0(folder: Path) -> None:
+    """In words and as JSON, with the content hash that the worker keys its scores by."""
+    arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
+    code, text, _ = run(folder, *arguments)
+    assert code == 0
+    assert "The file is valid: 12 embeddings of 4 numbers." in text
+    assert "Files with the same ids and numbers have the same hash, and get the same score." in text
+    shown = text.partition("Content hash: ")[2].splitlines()[0]
+    code, text, _ = run(folder, *arguments, "--json")
+    document = json.loads(text)
+    assert document["content_hash"] == shown
+    assert (code, document["valid"], document["notes"]) == (0, True, [])
+    assert len(document["content_hash"]) == 64
+
+
+def test_notes_are_told(folder: Path) -> None:
+    """What would be ignored or mended is said before the upload."""
+    data = as_csv([f"{name}.zarr" for name in IDS], table()) + b"more,1,2,3,4\n"
+    (folder / "good.csv").write_bytes(data)
+    arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
+    assert "Note: 1 id that is not in the public list was ignored." in run(folder, *arguments)[1]
+    document = json.loads(run(folder, *arguments, "--json")[1])
+    assert document["zarr_suffix_removed"]
+    assert len(document["notes"]) == 2
+
+
+def test_a_bad_file_ends_with_1_in_the_workers_words(folder: Path) -> None:
+    """Verdict and words are those of the reader itself."""
+    arguments = (str(folder / "bad.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
+    expected = refused((folder / "bad.csv").read_bytes(), folder)
+    code, text, error = run(folder, *arguments)
+    assert (code, text) == (1, "")
+    assert isinstance(error, ParticipantError)
+    assert error.message == expected.message
+    code, text, _ = run(folder, *arguments, "--json")
+    assert code == 1
+    assert json.loads(text) == {"valid": False, "code": expected.code, "message": expected.message}
+
+
+def test_several_faults_come_one_a_line(folder: Path) -> None:
+    """The terminal shows the list that EvalAI shows."""
+    lines = good().decode().splitlines()
+    (folder / "bad.csv").write_text("\n".join([*lines[:2], lines[1], "s001,nan,2,3,4", *lines[3:]]) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "worker.cli", "validate", "bad.csv", "--ids", "ids.txt", "--dim", "4"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        "neuco-worker: The file has 2 problems:",
+        '- 1 cell is NaN: line 4 (id "s001"), column 0. Every value must be finite.',
+        '- 1 id occurs more than once: "s000" on lines 2 and 3. Leave one row per id.',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"), [(".zgroup", "a folder that holds a Zarr archive"), ("x.csv", "a folder")]
+)
+def test_a_folder_is_refused_as_any_other_file(inside: str, words: str, folder: Path) -> None:
+    """A Zarr archive is a folder on disk: it gets a verdict that says what is accepted, however large a file may be."""
+    given = folder / "c.zarr"
+    given.mkdir()
+    (given / inside).write_text("{}")
+    arguments = (str(given), "--ids", str(folder / "ids.txt"), "--dim", "4", "--max-megabytes", "0.001")
+    code, text, error = run(folder, *arguments)
+    assert (code, text) == (1, "")
+    assert isinstance(error, ParticipantError)
+    assert error.message == (
+        f"The file is not CSV, Parquet or NPZ: it is {words}. Save it as CSV with the columns id, 0, 1, 2 and so on."
+    )
+    assert json.loads(run(folder, *arguments, "--json")[1])["code"] == "file.kind"
+
+
+def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:
+    """What the worker would not download is refused here too."""
+    arguments = (
+        str(folder / "good.csv"),
+        "--ids",
+        str(folder / "ids.txt"),
+        "--dim",
+        "4",
+        "--max-megabytes",
+        "0.002",
+    )
+    assert run(folder, *arguments)[0] == 0
+    (folder / "good.csv").write_bytes(good() + b"\n" * 1000)
+    assert run(folder, *arguments)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("none.csv", "--ids", "ids.txt", "--dim", "4"),
+        ("good.csv", "--ids", "none.txt", "--dim", "4"),
+        ("good.csv", "--ids", "ids.txt", "--dim", "0"),
+        ("good.csv", "--ids", "ids.txt"),
+        ("good.csv", "--dim", "4"),
+    ],
+)
+def test_wrong_usage_ends_with_2(
+    arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing file, a missing list and a missing dimension are no verdict on the submission."""
+    monkeypatch.chdir(folder)
+    assert run(folder, *arguments)[0] == 2
+
+
+def test_validate_never_imports_torch(folder: Path) -> None:
+    """Neither for a good nor for a bad file; participants need not wait for it, nor even have it."""
+    script = (
+        "import sys; sys.modules['torch'] = None; import typer; from worker.cli.validate import validate;"
+        "app = typer.Typer(); app.command()(validate); app()"
+    )
+    for name, code in (("good.csv", 0), ("bad.csv", 1)):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                script,
+                str(folder / name),
+                "--ids",
+                str(folder / "ids.txt"),
+                "--dim",
+                "4",
+                "--json",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+        )
+        assert done.returncode == code, done.stderr
+
+
+def test_the_example_for_participants_writes_valid_files(folder: Path) -> None:
+    """Both files of the example are accepted, and are the same submission."""
+    script = ROOT / "config" / "participant" / "write_submission.py"
+    subprocess.run(
+        [
+            sys.executable,
+            str(script),
+            "--ids",
+            str(folder / "ids.txt"),
+            "--dim",
+            "4",
+            "--folder",
+            str(folder),
+        ],
+        check=True,
+    )
+    hashes = set()
+    for name in ("submission.csv", "submission.parquet"):
+        code, text, _ = run(
+            folder, str(folder / name), "--ids", str(folder / "ids.txt"), "--dim", "4", "--json"
+        )
+        assert code == 0
+        hashes.add(json.loads(text)["content_hash"])
+    assert len(hashes) == 1
+
+
+READ = """
+import sys
+from pathlib import Path
+from scoring.inputs.identifiers import read_ids
+from scoring.inputs.submission import read_submission
+folder = Path(sys.argv[1])
+read_submission(folder / "good.csv", read_ids(folder / "ids.txt"), 4, max_expanded_bytes=10**6)
+print(*sys.modules)
+import scoring.inputs.csv_kernel
+print(*sys.modules)
+"""
+
+
+def test_a_participants_tool_loads_what_reads_and_nothing_else(folder: Path) -> None:
+    """A small file needs numpy; a large one numba too; none a training kernel, PyTorch or polars, nor anything of the worker."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=True, timeout=300
+    )
+    small, large = (set(line.split()) for line in done.stdout.splitlines())
+    heavy = {
+        "scoring.kernel.train",
+        "scoring.engine",
+        "scoring.tasks.tasks",
+        "torch",
+        "polars",
+        "pandas",
+        "worker",
+    }
+    assert not small & {*heavy, "numba"}
+    assert not large & heavy

@@ -1,0 +1,176 @@
+"""One process leads: its lock, its epoch, and the publish cycles that others ask it for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from scoring.errors import InfrastructureError, OrganizerError
+from tests.worker.harness.harness import LIMIT_S, NEW, Play, Stage, embeddings, git
+from worker.state import Completed, Deposed, Store, leader_lock
+
+NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
+HOLD = """
+import sys
+from pathlib import Path
+from worker.state import leader_lock
+lock = leader_lock("sqlite://", Path(sys.argv[1]))
+print(lock.take(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """The URL of a new state."""
+    return f"sqlite:///{tmp_path / 'worker.db'}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    """A new state."""
+    with closing(Store(url)) as opened:
+        yield opened
+
+
+def test_a_files_lock_is_released_with_its_process_however_it_ends(tmp_path: Path) -> None:
+    """While one holds it a second is refused with the holder's name; a kill frees it at once."""
+    lock = leader_lock("sqlite://", tmp_path)
+    assert lock.holder() is None
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"True\n"
+        assert not lock.take()
+        assert f"process {holder.pid} " in lock.refused().sentence
+        assert not lock.held()
+        holder.kill()
+        holder.wait()
+        assert lock.holder() is None
+        assert lock.take()
+        assert lock.held()
+        lock.check()
+    lock.close()
+    with pytest.raises(Deposed):
+        lock.check()
+
+
+def test_a_deposed_leader_writes_nothing(url: str, store: Store) -> None:
+    """Whoever takes the lead raises the epoch; its predecessor's next write is refused, a command's is not."""
+    with closing(Store(url)) as successor, closing(Store(url)) as command:
+        with store.lead(NOW) as tx:
+            tx.set_fact("a", "1")
+        with store.write() as tx:
+            tx.set_fact("a", "2")
+        with successor.lead(NOW) as tx:
+            tx.set_fact("a", "3")
+        with pytest.raises(Deposed) as refused, store.write() as tx:
+            tx.set_fact("a", "4")
+        assert refused.value.code == "leader.deposed"
+        with store.read() as tx:
+            assert tx.fact("a") == "3"
+        for other in (successor, command):
+            with other.write() as tx:
+                tx.set_fact("a", "5")
+        store.resign()
+        with store.write() as tx:
+            leader = tx.last_leader()
+    assert leader is not None
+    assert (leader.epoch, leader.since) == (2, NOW.isoformat())
+
+
+def test_a_deposed_leader_leaves_no_child_and_no_folder_behind(stage: Stage, play: Play) -> None:
+    """Although nothing that was under way can be recorded any more."""
+    stage.submit("A", embeddings(NEW))
+    play.drive(lambda: play.worker.evaluation.busy)
+    folders = stage.state / "tmp"
+    assert list(folders.iterdir())
+    with closing(stage.store()) as successor, successor.lead(play.clock.now()):
+        pass
+    play.worker.stop(play.clock.now())
+    assert not list(folders.iterdir())
+
+
+def test_a_take_over_that_fails_leaves_the_leader_in_its_place(url: str, store: Store) -> None:
+    """The epoch is raised with everything else that a take-over records, or not at all."""
+    with store.lead(NOW):
+        pass
+    with closing(Store(url)) as successor:
+        with pytest.raises(OrganizerError), successor.lead(NOW):
+            raise OrganizerError("The labels changed.", code="tasks.changed")
+        with successor.write() as tx:
+            tx.set_fact("a", "1")
+    with store.write() as tx:
+        assert tx.fact("a") == "1"
+
+
+def test_a_cycle_brings_what_was_requested_before_it_began(store: Store) -> None:
+    """What is requested while one runs is left for the next; whoever waits hears why one failed, and only of their own."""
+    with store.write() as tx:
+        assert tx.completed_publish() == Completed()
+        running = tx.request_publish()
+        awaited = tx.request_publish(awaited=True)
+        assert (running, awaited) == (1, 2)
+        tx.complete_publish(Completed(generation=running, commit="c", changed=True))
+        assert tx.publish_awaited()
+        assert tx.completed_publish().generation < tx.requested_publish()
+        tx.fail_publish(running, InfrastructureError("An older cycle failed.", code="leaderboard.timeout"))
+        assert tx.publish_failure(awaited) is None
+        assert tx.publish_awaited()
+        tx.fail_publish(
+            awaited, OrganizerError("Refused.", cure="Renew it.", code="leaderboard.push_refused")
+        )
+        failure = tx.publish_failure(awaited)
+        assert isinstance(failure, OrganizerError)
+        assert (failure.sentence, failure.cure, failure.code) == (
+            "Refused.",
+            "Renew it.",
+            "leaderboard.push_refused",
+        )
+        assert not tx.publish_awaited()
+        tx.complete_publish(Completed(generation=awaited, commit="d", changed=False))
+        assert tx.publish_failure(awaited) is None
+        assert tx.completed_publish().generation == tx.requested_publish()
+
+
+def test_a_command_has_the_leader_push(live: Stage) -> None:
+    """Its answer is on the board when the command ends, whatever interval the leader keeps; two pushes never race."""
+    live.configure({"leaderboard": {"publish_every": 3600}})
+    daemon = live.run()
+    live.until(lambda: "event_key=board.pushed" in live.log)
+    pk = live.submit("A", embeddings(1))
+    live.until(lambda: live.states().get(pk) == "posted")
+    done = live.command("board", "publish")
+    assert done.returncode == 0, done.stderr
+    assert f"process {daemon.pid} " in done.stdout
+    assert live.teams() == ["A"]
+    assert live.log.count("event_key=board.pushed") == 2
+    assert git(live.board, "rev-parse", "main").strip() in done.stdout
+    daemon.terminate()
+    assert daemon.wait(timeout=LIMIT_S) == 0
+    again = live.command("board", "publish")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith("Nothing changed")
+
+
+def test_a_command_hears_why_the_leader_could_not_push(live: Stage) -> None:
+    """In the leader's words, with their cure; the board follows when the cause is mended."""
+    live.configure({"leaderboard": {"publish_every": 3600}})
+    live.run()
+    live.until(lambda: "event_key=board.pushed" in live.log)
+    pk = live.submit("A", embeddings(1))
+    live.until(lambda: live.states().get(pk) == "posted")
+    away = live.board.rename(live.folder / "away.git")
+    refused = live.command("board", "publish")
+    assert refused.returncode != 0
+    assert "repository" in refused.stderr
+    away.rename(live.board)
+    done = live.command("board", "publish")
+    assert done.returncode == 0, done.stderr
+    assert live.teams() == ["A"]

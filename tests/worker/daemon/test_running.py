@@ -1,0 +1,457 @@
+"""The worker as a process: signals, exit codes, the lock, secrets, and what is wrong with what it was given."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.worker.harness.harness import (
+    LIMIT_S,
+    NEW,
+    ROOT,
+    SECRET,
+    Play,
+    Stage,
+    clean_environment,
+    embeddings,
+    git,
+)
+from worker.daemon import Waiting, health
+from worker.daemon.once import reasons
+from worker.runtime import process_group
+from worker.sandbox import Fault, FaultPlan
+from worker.state import Errand
+
+SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
+STOP_S = 60  # for a machine with much else to do; what is under way at the end lasts longer than this
+PROMISED_STOP_S = 12
+LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, and can be waited for
+
+
+def descendants(pid: int, word: str) -> list[psutil.Process]:
+    """Return the processes below one whose command line holds a word."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            if any(word in part for part in process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    """End a daemon as systemd does; it waits for nothing that is under way."""
+    process.terminate()
+    assert process.wait(timeout=STOP_S) == 0
+
+
+def scored(stage: Stage, pk: int) -> bool:
+    """Tell whether a submission is answered and on the board."""
+    return stage.states().get(pk) == "published"
+
+
+def test_once_does_everything_and_ends_with_zero(live: Stage) -> None:
+    """`once` drains: all answered, board pushed, queue empty. An interpreter of its own, as cron starts it."""
+    live.nursery = None
+    pks = [live.submit("A", embeddings(1)), live.submit("B", b"id,0\nx,1\n")]
+    result = live.once()
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    assert [live.status(pk) for pk in pks] == ["finished", "failed"]
+    assert live.teams() == ["A"]
+    assert live.evalai.queue_length() == 0
+    assert live.once().returncode == 0
+
+
+def test_once_pushes_at_the_end_whatever_the_interval_says(live: Stage) -> None:
+    """The first board of a start is pushed before anything is answered; the last one does not wait an hour for its turn."""
+    live.configure({"leaderboard": {"publish_every": 3600}})
+    pk = live.submit("A", embeddings(1))
+    result = live.once()
+    assert result.returncode == 0, result.stderr
+    assert live.states()[pk] == "published"
+    assert live.teams() == ["A"]
+
+
+def test_once_names_what_a_pause_leaves_undone(live: Stage) -> None:
+    """Submissions that wait for `resume` are counted, and are not waited for as if they could go on by themselves."""
+    live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon on what waits for a person
+    pk = live.submit("A", embeddings(1))
+    assert live.command("challenge", "pause").returncode == 0
+    result = live.once()
+    assert result.returncode == 1
+    assert "1 submission waits for `challenge resume`, because scoring is paused." in result.stderr
+    assert live.states() == {pk: "fetched"}
+
+
+NOTHING = Waiting(active=0, stuck=0, paused=0, owed=0, board=False)
+LEFT: dict[str, tuple[Waiting, list[str]]] = {
+    "nothing": (NOTHING, []),
+    "one active": (replace(NOTHING, active=1), ["1 submission waits for scores"]),
+    "two active": (replace(NOTHING, active=2), ["2 submissions wait for scores"]),
+    "one stuck": (replace(NOTHING, stuck=1), ["1 submission waits after failures"]),
+    "two stuck": (replace(NOTHING, stuck=2), ["2 submissions wait after failures"]),
+    "one paused": (replace(NOTHING, paused=1), ["1 submission waits for `challenge resume`"]),
+    "two paused": (replace(NOTHING, paused=2), ["2 submissions wait for `challenge resume`"]),
+    "one call": (replace(NOTHING, owed=1), ["1 call to EvalAI (an answer, or a message to delete) is"]),
+    "two calls": (replace(NOTHING, owed=2), ["2 calls to EvalAI (answers, or messages to delete) are"]),
+    "a board": (replace(NOTHING, board=True), ["The last board was not pushed."]),
+    "several": (replace(NOTHING, active=1, owed=1, board=True), ["1 submission", "1 call", "The last board"]),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_is_left_is_said_in_plain_sentences(play: Play, case: str) -> None:
+    """One thing is told in the singular, several in the plural; what is done is not told."""
+    play.drive()
+    left, begins = LEFT[case]
+    said = list(reasons(play.worker, left))
+    assert len(said) == len(begins)
+    assert all(sentence.startswith(begin) for sentence, begin in zip(said, begins, strict=True))
+
+
+def test_status_counts_what_is_owed(stage: Stage, play: Play) -> None:
+    """One thing is told in the singular, several in the plural."""
+    pk = stage.submit("A", embeddings(1))
+    play.drive()
+    for kind, told in ((Errand.DELETE, "1 thing owed to EvalAI"), (Errand.POST, "2 things owed to EvalAI")):
+        with play.store.write() as tx:
+            tx.owe(kind, pk, now=play.clock.now())
+        assert told in stage.command("status").stdout
+
+
+def test_why_something_is_left_is_said_too(stage: Stage) -> None:
+    """A worker that has not looked yet, and whose last call failed."""
+    with stage.play() as play:
+        assert list(reasons(play.worker, NOTHING)) == [
+            "EvalAI's queue and its list of submissions were not read to the end."
+        ]
+        stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
+        play.drive(lambda: play.worker.intake.last_error is not None)
+        said = list(reasons(play.worker, NOTHING))
+        assert "EvalAI" in said[0]
+
+
+def test_once_is_done_when_a_drain_has_nothing_left(live: Stage) -> None:
+    """A drained worker looks neither at the queue nor at the listing; waiting until they are empty would be waiting in vain."""
+    assert live.command("challenge", "drain").returncode == 0
+    pk = live.submit("A", embeddings(1))
+    result = live.once()
+    assert result.returncode == 0, result.stderr
+    assert pk not in live.states()
+
+
+def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Stage) -> None:
+    """`once` says it in a sentence; `run` stays, and goes on when the token's file holds a good one."""
+    old = (live.folder / "token").read_text()
+    fresh = live.evalai.refresh_token("host")
+    result = live.once()
+    assert result.returncode == 2
+    assert "token" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert old not in result.stderr
+    pk = live.submit("A", embeddings(1))
+    daemon = live.run()
+    live.until(lambda: "evalai.token" in live.log)
+    assert daemon.poll() is None
+    (live.folder / "token").write_text(fresh)
+    live.until(lambda: scored(live, pk))
+    ended(daemon)
+
+
+def test_an_unreachable_server_ends_once_with_one(live: Stage) -> None:
+    """Nothing listens: a sentence, a cure, exit code 1."""
+    live.configure({"evalai": {"server": "http://127.0.0.1:9", "poll_every": 0.5}})
+    result = live.once()
+    assert result.returncode == 1
+    assert result.stderr.strip().splitlines()[-2].startswith("neuco-worker: ")
+    assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_challenge_ends_with_two(live: Stage) -> None:
+    """The queue of another challenge is no place to begin; neither `once` nor `run` stays."""
+    live.configure({"evalai": {"challenge": 8}})
+    result = live.once()
+    assert result.returncode == 2
+    assert "challenge" in result.stderr
+    assert live.run().wait(timeout=LIMIT_S) == 2
+
+
+def test_a_wrong_phase_ends_with_two(live: Stage) -> None:
+    """A phase that EvalAI does not have is named, with those it has."""
+    live.configure({"phases": {"test": {"split": "x", "tasks": "./tasks/dev", "ids": "./ids.txt"}}})
+    result = live.once()
+    assert result.returncode == 2
+    assert "no phase test" in result.stderr
+    assert "dev" in result.stderr
+
+
+def test_a_second_daemon_ends_with_one_and_names_the_first(live: Stage) -> None:
+    """The state belongs to one daemon; the kernel releases it however that ends."""
+    first = live.run()
+    live.until(lambda: "run.start" in live.log)
+    result = live.once()
+    assert result.returncode == 1
+    assert f"process {first.pid}" in result.stderr
+    first.kill()
+    first.wait(timeout=LIMIT_S)
+    assert live.once().returncode == 0
+
+
+def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Stage) -> None:
+    """Whatever a dead worker left behind does not keep the next one from working."""
+    live.configure(LASTING)
+    pk = live.submit("A", embeddings(NEW))
+    first = live.run()
+    live.until(lambda: bool(descendants(first.pid, "evaluate_child")))
+    first.kill()
+    first.wait(timeout=LIMIT_S)
+    assert live.once().returncode == 0
+    assert live.status(pk) == "finished"
+
+
+def test_what_an_end_may_wait_for_fits_into_what_is_promised() -> None:
+    """An evaluation, then a download that the kernel does not let go, then the server for monitoring: nothing else has time of its own."""
+    assert 2 * process_group.ENDS_WITHIN_S + health.CLOSES_WITHIN_S < PROMISED_STOP_S
+
+
+def test_once_ends_with_one_on_sigterm(live: Stage) -> None:
+    """Stopped before everything was done is not done."""
+    live.configure(SLOW)
+    live.submit("A", embeddings(NEW))
+    log = (live.folder / "once.log").open("w")
+    process = subprocess.Popen(
+        [os.sys.executable, "-m", "worker.cli", "once", "--config", str(live.path)],  # type: ignore[attr-defined]
+        stdout=log,
+        stderr=log,
+    )
+    log.close()
+    live.until(lambda: live.states() != {} and bool(descendants(process.pid, "evaluate_child")))
+    process.terminate()
+    assert process.wait(timeout=STOP_S) == 1
+
+
+def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Stage) -> None:
+    """A bad file is refused in the log and the old one kept; a good one changes what comes after, except what is on record."""
+    daemon = live.run()
+    live.until(lambda: "evalai.connected" in live.log)
+    good = live.path.read_text()
+    live.path.write_text(good + "unknown_key: 1\n")
+    daemon.send_signal(signal.SIGHUP)
+    live.until(lambda: "reload.refused" in live.log)
+    pk = live.submit("A", embeddings(1))
+    live.until(lambda: scored(live, pk))
+    live.path.write_text(good)
+    live.configure({"challenge": {"title": "Renamed"}, "leaderboard": {"decimals": 1}})
+    daemon.send_signal(signal.SIGHUP)
+    live.until(lambda: "reload.done" in live.log)
+    live.until(lambda: "phase.differs" in live.log)
+    pk = live.submit("B", embeddings(2))
+    live.until(lambda: scored(live, pk))
+    live.until(lambda: "Renamed" in git(live.board, "show", "main:index.html"))
+    value = live.stdout(pk)["q_mean"]
+    assert value != round(value, 1)
+    ended(daemon)
+
+
+def test_sighup_refuses_another_state(live: Stage) -> None:
+    """A running worker cannot move to another database or challenge; it says so and goes on."""
+    daemon = live.run()
+    live.until(lambda: "evalai.connected" in live.log)
+    live.configure({"state": "sqlite:///./elsewhere/worker.db"})
+    daemon.send_signal(signal.SIGHUP)
+    live.until(lambda: "reload.refused" in live.log)
+    assert not (live.folder / "elsewhere" / "worker.db").exists()
+    ended(daemon)
+
+
+def test_the_remote_may_be_down_while_scoring_goes_on(live: Stage) -> None:
+    """Answers never wait for the leaderboard; the push follows when the remote is back."""
+    away = live.board.with_name("away.git")
+    live.board.rename(away)
+    pk = live.submit("A", embeddings(1))
+    daemon = live.run()
+    live.until(lambda: live.status(pk) == "finished")
+    live.until(lambda: live.states()[pk] == "posted")
+    away.rename(live.board)
+    live.until(lambda: scored(live, pk))
+    assert live.teams() == ["A"]
+    ended(daemon)
+
+
+def test_status_needs_no_token(live: Stage) -> None:
+    """It reads the state alone: without the token's variable everything is shown, and why the token's end is unknown."""
+    live.configure({"evalai": {"token": "env:NEUCO_TEST_TOKEN"}})
+    pk = live.submit("A", embeddings(1))
+    assert live.once(NEUCO_TEST_TOKEN=live.evalai.token("host")).returncode == 0
+    assert live.states() == {pk: "published"}
+    shown = live.command("status")
+    assert shown.returncode == 0, shown.stderr
+    assert "1 published" in shown.stdout
+    words = " ".join(shown.stdout.split())
+    assert "unknown: evalai.token points to the environment variable NEUCO_TEST_TOKEN" in words
+    document = json.loads(live.command("status", "--json").stdout)
+    assert document["token_expires"] is None
+    assert "NEUCO_TEST_TOKEN, which is not set" in document["token_expiry_unknown"]
+    known = json.loads(live.command("status", "--json", NEUCO_TEST_TOKEN=live.evalai.token("host")).stdout)
+    assert known["token_expires"] is not None
+    assert known["token_expiry_unknown"] is None
+
+
+def test_once_is_not_done_before_the_board_is_pushed(live: Stage) -> None:
+    """All answered but the remote unreachable: exit code 1, and the next run pushes."""
+    live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon after failures
+    away = live.board.with_name("away.git")
+    live.board.rename(away)
+    pk = live.submit("A", embeddings(1))
+    result = live.once()
+    assert result.returncode == 1
+    assert "repository" in result.stderr
+    assert live.status(pk) == "finished"
+    away.rename(live.board)
+    assert live.once().returncode == 0
+    assert live.teams() == ["A"]
+
+
+def test_secrets_stand_nowhere(live: Stage) -> None:
+    """Neither logs nor command lines, nor children's environments, nor git's configuration hold token or secret."""
+    live.configure(SLOW | {"evalai": {"token": "env:EVALAI_TOKEN_OF_TEST"}})
+    token = live.evalai.token("host")
+    live.submit("A", embeddings(NEW))
+    daemon = live.run(EVALAI_TOKEN_OF_TEST=token)
+    live.until(lambda: bool(descendants(daemon.pid, "evaluate_child")))
+    seen = [b""]
+    for process in (psutil.Process(daemon.pid), *psutil.Process(daemon.pid).children(recursive=True)):
+        seen.append(Path(f"/proc/{process.pid}/cmdline").read_bytes())
+        if process.pid != daemon.pid:
+            seen.append(Path(f"/proc/{process.pid}/environ").read_bytes())
+    live.evalai.refresh_token("host")
+    live.until(lambda: "evalai.token" in live.log)
+    ended(daemon)
+    seen.append(live.log.encode())
+    seen += [
+        path.read_bytes() for path in live.state.rglob("*") if path.is_file() and "worker.db" not in path.name
+    ]
+    seen += [path.read_bytes() for path in live.board.rglob("config")]
+    everything = b"\n".join(seen)
+    assert token.encode() not in everything
+    assert SECRET.encode() not in everything
+    assert bytes.fromhex(SECRET) not in everything
+
+
+def test_systemd_hears_of_us(live: Stage, tmp_path: Path) -> None:
+    """Ready, watchdog and stopping are told on the notify socket."""
+    import socket
+
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.bind(str(address))
+        channel.settimeout(LIMIT_S)
+        daemon = live.run(NOTIFY_SOCKET=str(address))
+        heard = {channel.recv(200).split(b"\n")[0] for _ in range(3)}
+        daemon.terminate()
+        while b"STOPPING=1" not in heard:
+            heard.add(channel.recv(200).split(b"\n")[0])
+        assert daemon.wait(timeout=STOP_S) == 0
+    assert {b"READY=1", b"WATCHDOG=1", b"STOPPING=1"} <= heard
+
+
+BAD_INPUTS = {
+    "unknown key": (lambda live: live.configure({"submission": {"embedding_dims": 3}}), 2, "embedding_dim"),
+    "missing file": (lambda live: live.path.unlink(), 2, "no configuration file"),
+    "missing ids": (lambda live: (live.folder / "ids.txt").unlink(), 2, "ids.txt"),
+    "missing secret": (lambda live: (live.folder / "challenge.secret").unlink(), 2, "challenge.secret"),
+    "readable secret": (lambda live: (live.folder / "challenge.secret").chmod(0o644), 2, "chmod 600"),
+    "missing token": (lambda live: (live.folder / "token").unlink(), 2, "evalai.token"),
+    "nonsense token": (lambda live: (live.folder / "token").write_text("nonsense"), 2, "token"),
+    "unknown token": (lambda live: (live.folder / "token").write_text("0" * 40), 2, "token"),
+    "stranger's token": (
+        lambda live: (live.folder / "token").write_text(live.evalai.token("otherhost")),
+        2,
+        "host",
+    ),
+    "unreachable server": (
+        lambda live: live.configure({"evalai": {"server": "http://127.0.0.1:9", "poll_every": 0.5}}),
+        1,
+        "EvalAI",
+    ),
+    "empty tasks": (
+        lambda live: [path.unlink() for path in (live.folder / "tasks" / "dev").iterdir()],
+        2,
+        "tasks",
+    ),
+    "foreign label ids": (
+        lambda live: (live.folder / "tasks" / "dev" / "alpha__regr.csv").write_text(
+            "id,label\nnobody,1\nnothing,2\n"
+        ),
+        2,
+        "alpha__regr.csv",
+    ),
+    "not YAML": (lambda live: live.path.write_text("a: [1"), 2, "YAML"),
+    "wrong type": (
+        lambda live: live.configure({"submission": {"deadline": "soon"}}),
+        2,
+        "submission.deadline",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUTS)
+def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Stage, name: str) -> None:
+    """The exit code of the contract, what is wrong, how to mend it, and no traceback."""
+    spoil, code, word = BAD_INPUTS[name]
+    spoil(live)
+    result = live.once()
+    assert result.returncode == code, result.stderr
+    assert result.stdout == ""
+    said = [line for line in result.stderr.splitlines() if not line.startswith("20")]  # without the log
+    assert said[0].startswith("neuco-worker: ")
+    assert word in "\n".join(said)
+    assert len(said) >= 2
+    assert said[1].startswith("  ")
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr) < 4000
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "code"),
+    [
+        ("run", "missing file", "config.missing"),
+        ("run", "missing secret", "secret.missing"),
+        ("once", "unknown token", "evalai.token_refused"),
+    ],
+)
+def test_last_words_in_the_journal_are_one_object_of_json(
+    live: Stage, command: str, name: str, code: str
+) -> None:
+    """Whatever ends a service, at its start or later, is a line like all others: with code, sentence and cure."""
+    BAD_INPUTS[name][0](live)
+    result = live.command(command, JOURNAL_STREAM="8:1")
+    assert result.returncode == 2
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    assert (lines[-1]["event_key"], lines[-1]["level"]) == (code, "critical")
+    assert lines[-1]["event"].endswith(".")
+    assert lines[-1]["cure"].endswith(".")
+
+
+def test_warm_speaks_json_to_the_journal() -> None:
+    """The unit runs it before the daemon; its line is an object too."""
+    told = subprocess.run(
+        [sys.executable, "-m", "worker.cli", "warm"],
+        env=clean_environment(JOURNAL_STREAM="8:1"),
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert told.stdout == ""
+    assert json.loads(told.stderr)["event_key"] == "warm.done"

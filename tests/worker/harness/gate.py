@@ -1,0 +1,72 @@
+"""A gate at one of the worker's checkpoints, and a file that hangs whoever opens it: for tests of what happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.worker.harness.harness import Play, Stage, embeddings
+
+LIMIT_S = 300.0  # of real time; reached only when something is wrong
+
+
+class Gate:
+    """A checkpoint function that holds the thread which comes to one checkpoint, once, after it was closed.
+
+    Args:
+        checkpoint: Where.
+    """
+
+    def __init__(self, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
+        self._closed, self._reached, self._open = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self, name: str) -> None:
+        """Come to a checkpoint."""
+        if name == self._checkpoint and self._closed.is_set():
+            self._closed.clear()
+            self._reached.set()
+            self._open.wait(LIMIT_S)
+
+    def close(self) -> None:
+        """Hold whoever comes next."""
+        self._closed.set()
+
+    def reached(self) -> bool:
+        """Tell whether somebody is held."""
+        return self._reached.is_set()
+
+    def open(self) -> None:
+        """Let it go on."""
+        self._open.set()
+
+
+@contextmanager
+def push_under_way(stage: Stage) -> Iterator[tuple[Play, Gate, int]]:
+    """Let a worker play until it is about to push the board of its first submission; the gate holds it there."""
+    gate = Gate("before call push")
+    with stage.play(checkpoint=gate) as play:
+        play.drive()
+        gate.close()
+        pk = stage.submit("A", embeddings(1))
+        play.drive(gate.reached)
+        try:
+            yield play, gate, pk
+        finally:
+            gate.open()
+
+
+@contextmanager
+def hanging(path: Path) -> Iterator[None]:
+    """Let a file hang whoever reads it."""
+    aside = path.with_name(f"{path.name}.aside")
+    path.rename(aside)
+    os.mkfifo(path)
+    try:
+        yield
+    finally:
+        path.unlink()
+        aside.rename(path)

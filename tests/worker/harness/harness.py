@@ -1,0 +1,533 @@
+"""The stage on which the worker is proven: a tiny challenge, EvalAI's sandbox over real HTTP, a bare git repository.
+
+A worker plays on it in this process, step by step under a clock that the test moves (:class:`Play`), or as a process of its own
+(:meth:`Stage.once`, :meth:`Stage.run`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import psutil
+import yaml
+
+from scoring.scorecard import Scorecard
+from worker.challenge.configuration import load
+from worker.challenge.files import read_phases
+from worker.daemon import Worker, make_client
+from worker.evaluation import evaluate_child
+from worker.evaluation.evaluate_child import order_for
+from worker.organizer.rescoring import carry_out, make_plan
+from worker.organizer.session import open_session
+from worker.runtime import Job
+from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
+from worker.state import ACTIVE, State, Store, Tracked
+
+if TYPE_CHECKING:
+    from tests.worker.harness.fork_server import Nursery
+
+ROOT = Path(__file__).parents[3]
+ROWS, DIM = 60, 8
+IDS = tuple(f"img_{row:03d}" for row in range(ROWS))
+SECRET = "5a" * 32
+WARM_CACHE = ROOT / ".cache" / "numba"
+PHASES = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
+AHEAD = 8  # seeds whose scores are known ahead in phase dev; the first two in eval
+NEW = 100  # a seed whose score is not known ahead
+LIMIT_S = 180.0  # of real time; reached only when something is wrong
+
+
+def latent() -> np.ndarray:
+    """Return what the hidden labels are made of."""
+    return np.random.default_rng(7).normal(size=(ROWS, 3))
+
+
+def embeddings(seed: int = 0, *, noise: float = 0.3, shuffled: bool = False, packed: bool = False) -> bytes:
+    """Write a submission: the latent with noise; equal arguments but the last two have equal content."""
+    rng = np.random.default_rng(seed)
+    matrix = np.concatenate(
+        [latent() + noise * rng.normal(size=(ROWS, 3)), rng.normal(size=(ROWS, DIM - 3))], axis=1
+    )
+    rows = [
+        f"{name}," + ",".join(f"{value:.5g}" for value in row) for name, row in zip(IDS, matrix, strict=True)
+    ]
+    if shuffled:
+        random.Random(1).shuffle(rows)
+    text = "id," + ",".join(map(str, range(DIM))) + "\n" + "\n".join(rows) + "\n"
+    return gzip.compress(text.encode(), mtime=0) if packed else text.encode()
+
+
+def score_ahead(folder: Path, place: Path) -> None:
+    """Score what most plays submit, with the code of the child, and keep the cells.
+
+    So a play meets them as cells of an earlier submission with the same content, and costs no second of scoring.
+    """
+    with Stage(folder) as stage:
+        configuration, store = load(stage.path), stage.store()
+        file = folder / "submission.csv"
+        for phase, setup in read_phases(configuration).items():
+            for seed in range(AHEAD if phase == "dev" else 2):
+                file.write_bytes(embeddings(seed))
+                order = order_for(
+                    setup, configuration, file, folder=folder / "child", tasks=tuple(setup.tasks)
+                )
+                result = evaluate_child.main(order, lambda **_: None)
+                card = Scorecard.from_json(result["scorecard"])
+                with store.write() as tx:
+                    tx.save_cells(
+                        result["content_hash"],
+                        setup.protocol.hash,
+                        phase,
+                        card.tasks,
+                        provenance={},
+                        now=datetime.now(UTC),
+                    )
+        store.close()
+        with closing(sqlite3.connect(stage.state / "worker.db")) as database:
+            rows = database.execute("SELECT * FROM cells").fetchall()
+        place.write_text(json.dumps(rows))
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay changes over a nested mapping."""
+    result = dict(base)
+    for key, value in changes.items():
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(value, Mapping) and isinstance(old, Mapping) else value
+    return result
+
+
+class Stage:
+    """A challenge folder with its sandbox and its repository; a context manager.
+
+    Args:
+        folder: Where everything lies.
+        settings: Changes of the sandbox's settings.
+        clock: The sandbox's and the plays' clock; None takes the machine's.
+        changes: Changes of the configuration, nested.
+        rng: Decides about the sandbox's faults.
+        cells: Scores that the database knows from the beginning, see :func:`score_ahead`.
+        nursery: Starts commands quickly; without it each is a new interpreter.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        clock: ManualClock | None = None,
+        changes: Mapping[str, Any] | None = None,
+        rng: random.Random | None = None,
+        cells: Path | None = None,
+        nursery: Nursery | None = None,
+    ) -> None:
+        self.folder = folder
+        self.nursery = nursery
+        self._cells = cells
+        self.clock = clock
+        given: dict[str, Any] = {"throttle_per_minute": 1_000_000, "phases": PHASES, **(settings or {})}
+        self.evalai = Sandbox(
+            SandboxSettings(**given), clock=None if clock is None else clock.clock(), rng=rng
+        )
+        self._changes = dict(changes or {})
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Self:
+        self.evalai.start()
+        self._write_challenge()
+        self.configure({})
+        if self._cells is not None:
+            self.store().close()
+            with closing(sqlite3.connect(self.state / "worker.db")) as database, database:
+                rows = [tuple(row) for row in json.loads(self._cells.read_text())]
+                database.executemany(f"INSERT INTO cells VALUES ({','.join('?' * len(rows[0]))})", rows)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait(timeout=60)
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+        self.evalai.close()
+
+    def _write_challenge(self) -> None:
+        (self.folder / "ids.txt").write_text("\n".join(IDS) + "\n")
+        labels = latent()
+        for phase in ("dev", "eval"):
+            tasks = self.folder / "tasks" / phase
+            tasks.mkdir(parents=True)
+            _write_task(tasks / "alpha__regr.csv", labels[:, 0], ROWS)
+            _write_task(tasks / "beta__cls.csv", (labels[:, 1] > 0).astype(int), ROWS)
+        _write_task(self.folder / "tasks" / "dev" / "gamma__regr.csv", labels[:, 2], 45)
+        secret = self.folder / "challenge.secret"
+        secret.write_text(SECRET)
+        secret.chmod(0o600)
+        (self.folder / "token").write_text(self.evalai.token("host"))
+        subprocess.run(["git", "init", "-q", "--bare", str(self.board)], check=True, env=clean_environment())
+
+    @property
+    def board(self) -> Path:
+        """The leaderboard's repository."""
+        return self.folder / "board.git"
+
+    @property
+    def path(self) -> Path:
+        """The configuration file."""
+        return self.folder / "challenge.yaml"
+
+    @property
+    def state(self) -> Path:
+        """The state directory."""
+        return self.folder / "state"
+
+    def configure(self, changes: Mapping[str, Any]) -> None:
+        """Write the configuration with some more changes."""
+        self._changes = merged(self._changes, changes)
+        base: dict[str, Any] = {
+            "challenge": {"title": "Tiny"},
+            "evalai": {
+                "server": self.evalai.url,
+                "challenge": self.evalai.challenge,
+                "queue": self.evalai.queue,
+                "token": "file:token",
+                "poll_every": 2,
+                "reconcile_every": 20,
+                "requests_per_minute": 100_000,
+                "media_hosts": [self.evalai.media_host],
+            },
+            "phases": {
+                "dev": {"split": "dev_split", "tasks": "./tasks/dev", "ids": "./ids.txt", "folds": 4},
+                "eval": {"split": "eval_split", "tasks": "./tasks/eval", "ids": "./ids.txt", "folds": 4},
+            },
+            "submission": {"embedding_dim": DIM, "answer_grid": 0, "disk_reserve_gigabytes": 0},
+            "scoring": {"epochs": 2, "learning_rate": 0.05, "threads": 1},
+            "leaderboard": {"repository": "./board.git", "publish_every": 0},
+        }
+        document = {key: value for key, value in merged(base, self._changes).items() if value is not None}
+        self.path.write_text(yaml.safe_dump(document))
+
+    def submit(
+        self, team: str = "A", content: bytes | None = None, *, phase: str = "dev", **options: Any
+    ) -> int:
+        """Submit for a team; without content a good file."""
+        return self.evalai.submit(team, phase, embeddings() if content is None else content, **options)
+
+    def posts(self, pk: int) -> list[dict[str, Any]]:
+        """Return what was posted for a submission, in order; the state before is the server's affair."""
+        found = self.evalai.journal.posts().get(pk, [])
+        return [{key: value for key, value in post.items() if key != "before"} for post in found]
+
+    def boards(self, phase: str = "dev") -> list[dict[str, Any]]:
+        """Return the standings that the repository shows."""
+        shown = git(self.board, "show", f"main:leaderboard/{phase}.json")
+        document: dict[str, Any] = json.loads(shown)
+        entries: list[dict[str, Any]] = document["entries"]
+        return entries
+
+    def teams(self, phase: str = "dev") -> list[str]:
+        """Return the teams on a board, best first."""
+        return [row["team"] for row in self.boards(phase)]
+
+    def commits(self) -> int:
+        """Count the commits of the repository."""
+        return int(git(self.board, "rev-list", "--count", "--all"))
+
+    def stdout(self, pk: int) -> dict[str, Any]:
+        """Return what a participant reads of a success."""
+        document: dict[str, Any] = json.loads(self.evalai.text(pk, "stdout_file"))
+        return document
+
+    def stderr(self, pk: int) -> str:
+        """Return what a participant reads of a failure."""
+        return self.evalai.text(pk, "stderr_file")
+
+    def status(self, pk: int) -> str:
+        """Return EvalAI's status of a submission."""
+        return str(self.evalai.submission(pk)["status"])
+
+    def add_task(self, name: str, *, seed: int, phase: str = "dev") -> None:
+        """Put another hidden task beside the others, of noise."""
+        values = np.random.default_rng(seed).normal(size=ROWS)
+        _write_task(self.folder / "tasks" / phase / f"{name}.csv", values, ROWS)
+
+    def rescore(self, phase: str = "dev") -> int:
+        """Do what ``challenge rescore --yes`` does, beside the worker; return how many answers changed."""
+        with open_session(self.path) as session:
+            return carry_out(session, make_plan(session, session.phase(phase)))
+
+    @contextmanager
+    def play(self, **options: Any) -> Iterator[Play]:
+        """Let a worker play in this process until the block ends."""
+        play = Play(self, **options)
+        try:
+            yield play
+        finally:
+            play.stop()
+
+    def store(self) -> Store:
+        """Open the database beside the worker."""
+        return Store(load(self.path).database_url)
+
+    def states(self) -> dict[int, str]:
+        """Return where the worker has all submissions, read beside it without any lock."""
+        address = f"file:{self.state / 'worker.db'}?mode=ro"
+        try:
+            with closing(sqlite3.connect(address, uri=True, timeout=60)) as database:
+                return dict(database.execute("SELECT pk, state FROM submissions").fetchall())
+        except sqlite3.OperationalError:  # no worker has made it yet
+            return {}
+
+    # processes of their own
+
+    def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run ``neuco-worker`` with this configuration; on a stage with a nursery by a fork of it."""
+        arguments = (*arguments, "--config", str(self.path))
+        if self.nursery is not None:
+            clean = clean_environment(**environment)
+            return self.nursery.command(arguments, environment=clean, folder=self.folder)
+        return subprocess.run(
+            [sys.executable, "-m", "worker.cli", *arguments],
+            env=clean_environment(**environment),
+            cwd=ROOT,
+            text=True,
+            capture_output=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+
+    def once(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run ``neuco-worker once``."""
+        return self.command("once", **environment)
+
+    def run(self, **environment: str) -> subprocess.Popen[str]:
+        """Start ``neuco-worker run``; it is ended with the stage at the latest."""
+        log = (self.folder / "daemon.log").open("a")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "worker.cli", "run", "--config", str(self.path)],
+            env=clean_environment(**environment),
+            cwd=ROOT,
+            text=True,
+            stdout=log,
+            stderr=log,
+        )
+        log.close()
+        self._processes.append(process)
+        return process
+
+    @property
+    def log(self) -> str:
+        """What daemons of this stage wrote."""
+        return (self.folder / "daemon.log").read_text()
+
+    def until(self, condition: Callable[[], bool], *, limit_s: float = LIMIT_S) -> None:
+        """Wait in real time for what a process of its own does.
+
+        Raises:
+            AssertionError: If it does not happen.
+        """
+        ends = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() > ends:
+                raise AssertionError(f"it did not happen; the log says:\n{self.log[-3000:]}")
+            threading.Event().wait(0.02)
+
+
+class Play:
+    """A worker in this process, driven step by step.
+
+    Its clock stands still unless the play moves it: a little with each step, more when nothing is under way.
+    """
+
+    def __init__(
+        self, stage: Stage, *, checkpoint: Callable[[str], None] = lambda _: None, seed: int = 0
+    ) -> None:
+        self.stage = stage
+        self.clock = stage.clock or ManualClock(datetime.now(UTC))
+        self.wake = threading.Event()
+        self._checkpoint = checkpoint
+        self._seed = seed
+        self.start()
+
+    def start(self) -> None:
+        """Begin, as after the start of a process."""
+        configuration = load(self.stage.path)
+        self.store = Store(configuration.database_url, checkpoint=self._checkpoint)
+        self.worker = Worker(
+            configuration,
+            self.store,
+            make_client(configuration, clock=self.clock.now),
+            now=self.clock.now(),
+            random=random.Random(self._seed),
+            name="play",
+            wake=self.wake.set,
+            fresh_client=lambda changed: make_client(changed, clock=self.clock.now),
+            checkpoint=self._checkpoint,
+        )
+
+    def stop(self) -> None:
+        """End in good order."""
+        self.worker.stop(self.clock.now())
+        self.store.close()
+
+    def restart(self) -> None:
+        """End in good order and begin anew."""
+        self.stop()
+        self.start()
+
+    def reload(self) -> None:
+        """Take up the configuration file again."""
+        configuration = load(self.stage.path)
+        self.worker.reload(configuration, now=self.clock.now())
+
+    def step(self) -> bool:
+        """Do one step."""
+        self.wake.clear()
+        self.clock.advance(0.001)
+        return self.worker.step(self.clock.now())
+
+    def drive(self, until: Callable[[], bool] | None = None, *, limit_s: float = LIMIT_S) -> None:
+        """Step until a condition holds; by default until everything was looked at once more and nothing is left that can go on.
+
+        Raises:
+            AssertionError: If that does not come.
+        """
+        begun = self.clock.now()
+        ends = time.monotonic() + limit_s
+        while True:
+            moved = self.step()
+            if until() if until is not None else not moved and self.quiet(begun):
+                return
+            if time.monotonic() > ends:
+                raise AssertionError(
+                    f"it did not come: {self.worker.waiting(self.clock.now())}, {self.states()}"
+                )
+            if moved:
+                continue
+            if self.busy:
+                self.wake.wait(0.1)
+            else:
+                self.clock.advance(0.5)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass for a worker that has nothing to do but wait."""
+        ends = self.clock.now() + timedelta(seconds=seconds)
+        self.drive(lambda: self.clock.now() >= ends)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something slow is under way."""
+        return self.worker.busy or self.worker.alerting.busy
+
+    def quiet(self, since: datetime) -> bool:
+        """Tell whether queue and listing were looked at since, and nothing is left that can go on by itself."""
+        intake, timetable = self.worker.intake, self.worker.context.timetable
+        looked = all(
+            (done_at := timetable.done_at(job)) is not None and done_at > since
+            for job in (Job.POLL, Job.RECONCILE)
+        )
+        with self.store.read() as tx:
+            left = [known for known in tx.submissions(ACTIVE) if known.hold is None]
+            owed = tx.owed()
+        return looked and intake.drained and not (self.busy or left or owed or self.worker.publishing.due())
+
+    def known(self, pk: int) -> Tracked:
+        """Return what the worker knows of a submission."""
+        with self.store.read() as tx:
+            found = tx.get(pk)
+        assert found is not None
+        return found
+
+    def state(self, pk: int) -> State:
+        """Return where a submission stands."""
+        return self.known(pk).state
+
+    def states(self) -> dict[int, str]:
+        """Return where all submissions stand."""
+        with self.store.read() as tx:
+            return {known.pk: known.state.value for known in tx.submissions()}
+
+    def outcomes(self, pk: int, kind: str = "evaluate") -> list[str | None]:
+        """Return how the attempts at a submission ended."""
+        with self.store.read() as tx:
+            return [attempt["outcome"] for attempt in tx.attempts(pk=pk) if attempt["kind"] == kind]
+
+    def alerts(self) -> set[str]:
+        """Return the codes of what needs a person."""
+        with self.store.read() as tx:
+            return {alert.code for alert in tx.alerts()}
+
+    def scoring(self, stage: str) -> bool:
+        """Tell whether a child is in a stage: reading or scoring."""
+        return stage in self.worker.evaluation.stages.values()
+
+    def child(self, module: str = "worker.evaluation.evaluate_child") -> psutil.Process | None:
+        """Return the child that is at work."""
+        for process in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if module in process.cmdline():
+                    return process
+        return None
+
+
+def _write_task(path: Path, values: np.ndarray, rows: int) -> None:
+    lines = [f"{name},{value}" for name, value in zip(IDS[:rows], values[:rows], strict=True)]
+    path.write_text("id,label\n" + "\n".join(lines) + "\n")
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """Return an environment for processes: ours, with the shared cache of compiled kernels and no git identity."""
+    kept = {
+        key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "PYTEST_", "COV_"))
+    }
+    return kept | {"NUMBA_CACHE_DIR": str(WARM_CACHE), "GIT_CONFIG_GLOBAL": os.devnull, **more}
+
+
+def git(repository: Path, *arguments: str) -> str:
+    """Run git on a repository and return what it prints."""
+    return subprocess.run(
+        ["git", "--git-dir", str(repository), *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+    ).stdout
+
+
+__all__ = [
+    "AHEAD",
+    "DIM",
+    "IDS",
+    "NEW",
+    "ROOT",
+    "ROWS",
+    "SECRET",
+    "FaultPlan",
+    "Play",
+    "Stage",
+    "clean_environment",
+    "embeddings",
+    "git",
+    "merged",
+    "score_ahead",
+]

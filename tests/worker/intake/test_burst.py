@@ -1,0 +1,157 @@
+"""Bursts under EvalAI's own throttle: what is known is set to running and answered first, the queue is tidied with calls to spare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from scoring.errors import InfrastructureError
+from tests.worker.harness.harness import AHEAD, Stage, embeddings
+from worker.sandbox import Fault, JournalEntry, ManualClock
+
+DEFAULTS = {
+    "evalai": {"poll_every": 60, "reconcile_every": 600, "requests_per_minute": 50},
+    "submission": {"answer_grid": 30},
+    "leaderboard": {"publish_every": 60},
+}
+CALL_S, SCORING_S = 0.3, 1.0
+
+
+@pytest.fixture
+def throttled(tmp_path: Path, cells: Path) -> Iterator[Stage]:
+    """A stage with default settings and EvalAI's own throttle."""
+    settings = {"throttle_per_minute": 60}
+    with Stage(tmp_path, clock=ManualClock(), cells=cells, settings=settings, changes=DEFAULTS) as stage:
+        yield stage
+
+
+def taking_time(clock: ManualClock) -> Callable[[str], None]:
+    """Return a checkpoint function under which a call takes 0.3 s and an evaluation a second."""
+
+    def checkpoint(name: str) -> None:
+        if name.startswith("before call"):
+            clock.advance(CALL_S)
+        elif name == "before child evaluate":
+            clock.advance(SCORING_S)
+
+    return checkpoint
+
+
+def requests(stage: Stage, since: int) -> list[JournalEntry]:
+    """Return the calls to EvalAI's API after a line of the journal."""
+    return [one for one in stage.evalai.journal.requests() if one.origin == "api" and one.number >= since]
+
+
+def test_a_burst_is_worked_off_without_a_gap(throttled: Stage) -> None:
+    """Eighteen at once begin one after the other, are answered within 100 s and the grid, and their messages go soon after."""
+    stage, clock = throttled, throttled.clock
+    assert clock is not None
+    with stage.play(checkpoint=taking_time(clock)) as play:
+        play.drive()
+        since, sent_at = len(stage.evalai.journal), clock.now()
+        pks = [stage.submit(f"team {n}", embeddings(n % AHEAD)) for n in range(18)]
+        play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
+        answered_at, made = clock.now(), requests(stage, since)
+        begun = [one.at for one in made if one.method == "PATCH"]
+        assert len(begun) == len(pks)
+        assert max(later - earlier for earlier, later in pairwise(begun)) <= timedelta(seconds=25)
+        assert answered_at - sent_at <= timedelta(seconds=100 + 30)
+        assert len(made) <= 4 * len(pks)
+        play.drive(lambda: stage.evalai.queue_length() == 0)
+        assert clock.now() - answered_at <= timedelta(seconds=60)
+        assert not [one for one in requests(stage, since) if one.status == 429]
+
+
+def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Stage) -> None:
+    """Its message, its facts, the message's deletion, running, its facts again, the answer; its author was looked up before."""
+    stage, clock = throttled, throttled.clock
+    assert clock is not None
+    with stage.play(checkpoint=taking_time(clock)) as play:
+        stage.submit("A", embeddings(0))
+        play.drive()
+        since = len(stage.evalai.journal)
+        pk = stage.submit("A", embeddings(1))
+        play.drive(lambda: stage.status(pk) == "finished" and stage.evalai.queue_length() == 0)
+        made = [(one.method, one.path.split("/jobs/")[1].split("/")[0]) for one in requests(stage, since)]
+        assert sorted(made) == [
+            ("GET", "challenge"),
+            ("GET", "challenge"),
+            ("GET", "submission"),
+            ("PATCH", "challenge"),
+            ("POST", "queues"),
+            ("PUT", "challenge"),
+        ]
+
+
+@pytest.mark.parametrize("per_minute", [6, 10])
+def test_a_small_budget_begins_what_waits(throttled: Stage, per_minute: int) -> None:
+    """A reading goes only when `running` can follow it: where calls come back one by one, it would be old each time."""
+    stage = throttled
+    stage.configure({"evalai": {"requests_per_minute": per_minute}})
+    with stage.play() as play:
+        play.drive()
+        play.clock.advance(61)
+        apart = timedelta(seconds=60 / per_minute)
+        for number in range(per_minute, 0, -1):
+            play.worker.budget.spend(play.clock.now() - number * apart + timedelta(seconds=1))
+        pk = stage.submit("A", embeddings(1))
+        begun_at = play.clock.now()
+        play.drive(lambda: stage.status(pk) == "running")
+        assert play.clock.now() - begun_at <= timedelta(minutes=5)
+
+
+def test_an_answer_uses_the_reserve_while_its_author_is_unknown(throttled: Stage) -> None:
+    """Whose a submission is decides its board, not its answer: when the other calls are used up, the answer leaves all the same."""
+    stage = throttled
+    with stage.play() as play:
+        play.drive()
+        pk = stage.submit("A", embeddings(1))
+        play.drive(lambda: play.states().get(pk) == "scored" and not play.busy)
+        with play.store.write() as tx:
+            tx.forget_hosts()
+        budget = play.worker.budget
+        while budget.allows(play.clock.now()):
+            budget.spend(play.clock.now())
+        play.drive(lambda: stage.status(pk) == "finished")
+        assert budget.left(play.clock.now()) < budget.reserve
+
+
+def test_where_listings_fail_each_is_read_by_its_own_address(throttled: Stage) -> None:
+    """EvalAI breaks on listings alone: what is known is begun and answered."""
+    stage, spoilt = throttled, False
+
+    def spoil(where: str) -> None:
+        if spoilt and where in ("before call listing", "before call reconcile"):
+            stage.evalai.faults.force(Fault.ERROR_BEFORE)
+
+    with stage.play(checkpoint=spoil) as play:
+        play.drive()
+        pks = [stage.submit(team, embeddings(seed)) for seed, team in enumerate("ABC")]
+        play.drive(lambda: set(pks) <= set(play.states()))
+        spoilt, begun_at = True, play.clock.now()
+        play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
+        assert play.clock.now() - begun_at <= timedelta(minutes=3)
+
+
+def test_a_listing_that_could_not_be_recorded_is_recorded_later(throttled: Stage) -> None:
+    """The database fails as the first listing is stored, and the message is lost: the submission is known as soon as it works again."""
+    stage, failures = throttled, []
+
+    def fail_once(where: str) -> None:
+        if where == "before new>received" and not failures:
+            failures.append(where)
+            raise InfrastructureError("The state database failed: disk full.", code="state.database")
+
+    pk = stage.submit("A", embeddings(1))
+    stage.evalai.lose_messages()
+    with stage.play(checkpoint=fail_once) as play:
+        begun_at = play.clock.now()
+        with pytest.raises(InfrastructureError):
+            play.drive(lambda: bool(failures))
+        assert play.states() == {}
+        play.drive(lambda: pk in play.states())
+        assert play.clock.now() - begun_at <= timedelta(seconds=30)

@@ -1,0 +1,564 @@
+"""A healthy challenge, and for every check of the doctor the fault that proves it.
+
+A fault is planted in a copy of the healthy challenge before it is examined. A check without one fails the suite.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+import yaml
+
+from leaderboard.rendering import BEGIN, END
+from tests.worker.harness.harness import ROOT, clean_environment, git, merged
+from worker.challenge.configuration import load
+from worker.fairness.recording import record_phases
+from worker.organizer.bundle import LEADERBOARD
+from worker.organizer.doctor import Level, Report, examine
+from worker.runtime.limits import GIGABYTE
+from worker.sandbox import Fault as Spoilt
+from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
+from worker.state import Store
+
+ROWS, DIM, FOLDS = 80, 8, 10
+SECRET_LABEL = "8675309"  # a label that must never be shown
+PHASES = ("dev", "eval")
+HEALTHY_PHASES = tuple(PhaseSettings(codename=phase, by_latest=True) for phase in PHASES)
+ALWAYS_500 = FaultPlan(probability=1.0, kinds=(Spoilt.ERROR_BEFORE,))
+Rows = list[tuple[str, str]]
+
+
+def public_ids(phase: str) -> list[str]:
+    """Return ids that look alike and tell nothing."""
+    return sorted(f"img_{hashlib.sha256(f'{phase} {row}'.encode()).hexdigest()[:12]}" for row in range(ROWS))
+
+
+def label_rows(phase: str) -> dict[str, Rows]:
+    """Return the healthy label files of a phase."""
+    rng = np.random.default_rng(PHASES.index(phase) + 1)
+    ids = public_ids(phase)
+    values = rng.normal(size=(3, ROWS))
+    return {
+        "alpha__regr.csv": [(name, f"{value:.6f}") for name, value in zip(ids, values[0], strict=True)],
+        "beta__cls.csv": [(name, str(int(value > 0))) for name, value in zip(ids, values[1], strict=True)],
+        "gamma__regr.csv": [(name, f"{value:.6f}") for name, value in zip(ids, values[2], strict=True)][:60],
+    }
+
+
+def write_healthy(folder: Path) -> None:
+    """Write everything of a healthy challenge that does not depend on where EvalAI is."""
+    for phase in PHASES:
+        (folder / f"{phase}.txt").write_text("\n".join(public_ids(phase)) + "\n")
+        (folder / "tasks" / phase).mkdir(parents=True)
+        for name, rows in label_rows(phase).items():
+            write_labels(folder / "tasks" / phase / name, rows)
+    (folder / "tasks").chmod(0o700)
+    secret = folder / "challenge.secret"
+    secret.write_text(hashlib.sha256(b"a healthy secret").hexdigest() + "\n")
+    secret.chmod(0o600)
+    subprocess.run(
+        ["git", "init", "-q", "--bare", str(folder / "board.git")], check=True, env=clean_environment()
+    )
+
+
+def write_labels(path: Path, rows: Iterable[tuple[str, object]]) -> None:
+    """Write one label file."""
+    path.write_text("id,label\n" + "".join(f"{name},{value}\n" for name, value in rows))
+
+
+@dataclass
+class Clinic:
+    """A copy of the healthy challenge, to be spoilt and examined; use it as a context manager.
+
+    Attributes:
+        folder: Where it lies: below a root directory, as a service's.
+        monkeypatch: For the environment.
+        changes: Of the configuration, nested.
+        settings: Of the sandbox.
+        prepare: Done to the sandbox once it listens.
+        token: Gives the content of the token file.
+        ahead: How far this machine's clock is ahead.
+        hands: Moves the sandbox's clock, and with it both sides wait for EvalAI without any time passing.
+    """
+
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, Any] = field(default_factory=dict)
+    settings: SandboxSettings = field(
+        default_factory=lambda: SandboxSettings(throttle_per_minute=1_000_000, phases=HEALTHY_PHASES)
+    )
+    prepare: Callable[[Sandbox], None] = lambda _: None
+    token: Callable[[Sandbox], str] = lambda evalai: evalai.token("host")
+    ahead: timedelta = timedelta()
+    hands: ManualClock | None = None
+    evalai: Sandbox = field(init=False)
+    waits: list[tuple[float, str]] = field(default_factory=list)
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @property
+    def path(self) -> Path:
+        """The configuration file."""
+        return self.folder / "challenge.yaml"
+
+    def change(self, changes: Mapping[str, Any]) -> None:
+        """Change the configuration."""
+        self.changes = merged(self.changes, changes)
+
+    def labels(self, phase: str, name: str, rows: Iterable[tuple[str, object]]) -> None:
+        """Write a label file."""
+        write_labels(self.folder / "tasks" / phase / name, rows)
+
+    def spoil_phase(self, codename: str, **changes: Any) -> None:
+        """Change one of the sandbox's phases."""
+        phases = tuple(
+            replace(phase, **changes) if phase.codename == codename else phase
+            for phase in self.settings.phases
+        )
+        self.settings = replace(self.settings, phases=phases)
+
+    def push(self, path: str, text: str) -> None:
+        """Put a file into the leaderboard's repository."""
+        work = self.folder / "work"
+        (work / path).parent.mkdir(parents=True)
+        (work / path).write_text(text)
+        repository = self.folder / "board.git"
+        options = ["-c", "user.name=x", "-c", "user.email=x@example.org", "--work-tree", str(work)]
+        git(repository, "symbolic-ref", "HEAD", "refs/heads/main")
+        for command in (["add", "-A"], ["commit", "-q", "-m", "x"]):
+            subprocess.run(
+                ["git", "--git-dir", str(repository), *options, *command],
+                check=True,
+                env=clean_environment(),
+                cwd=work,
+            )
+        shutil.rmtree(work)
+
+    def open(self) -> None:
+        """Let the sandbox listen and write the configuration."""
+        self.evalai = self._open.enter_context(
+            Sandbox(self.settings, clock=None if self.hands is None else self.hands.clock())
+        )
+        self.prepare(self.evalai)
+        self.private("token", self.token(self.evalai))
+        self.webhook = self.opened(socket.create_server(("127.0.0.1", 0)))
+        self.private("webhook", f"http://127.0.0.1:{self.webhook.getsockname()[1]}/services/hidden")
+        base = {
+            "challenge": {"title": "Healthy"},
+            "evalai": {
+                "server": self.evalai.url,
+                "challenge": self.evalai.challenge,
+                "queue": self.evalai.queue,
+                "token": "file:token",
+                "media_hosts": [self.evalai.media_host],
+            },
+            "phases": {
+                phase: {
+                    "split": f"{phase}_split",
+                    "tasks": f"./tasks/{phase}",
+                    "ids": f"./{phase}.txt",
+                    "folds": FOLDS,
+                }
+                for phase in PHASES
+            },
+            "submission": {
+                "embedding_dim": DIM,
+                "disk_reserve_gigabytes": 0.01,
+                "max_megabytes": 10,
+                "memory_gigabytes": 4,
+            },
+            "scoring": {"epochs": 2, "threads": 1},
+            "leaderboard": {"repository": "./board.git"},
+            "alerts": {"webhook": "file:webhook"},
+        }
+        self.path.write_text(yaml.safe_dump(merged(base, self.changes)))
+
+    def private(self, name: str, text: str, *, mode: int = 0o600) -> None:
+        """Write a file for its owner alone, unless it lies there already."""
+        path = self.folder / name
+        if not path.exists():
+            path.write_text(text)
+            path.chmod(mode)
+
+    def opened(self, listening: socket.socket) -> socket.socket:
+        """Keep a socket open as long as the clinic is."""
+        return self._open.enter_context(listening)
+
+    def examine(self, *only: str, offline: bool = False) -> Report:
+        """Open, and make some checks with those that they need, or all."""
+        self.open()
+        return self.look(*only, offline=offline)
+
+    def look(self, *only: str, offline: bool = False) -> Report:
+        """Make some checks with those that they need, or all; nothing is waited for but by moving the sandbox's clock."""
+        return examine(
+            self.path,
+            clock=lambda: datetime.now(UTC) + self.ahead,
+            only=only or None,
+            offline=offline,
+            wait=self.wait,
+        )
+
+    def wait(self, seconds: float, why: str) -> None:
+        """Let EvalAI's time pass."""
+        assert self.hands is not None, why
+        self.waits.append((seconds, why))
+        self.hands.advance(seconds)
+
+
+Plant = Callable[[Clinic], None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is planted, and how bad it is."""
+
+    level: Level
+    plant: Plant
+
+
+def changing(changes: Mapping[str, Any]) -> Plant:
+    """Return what changes the configuration."""
+    return lambda clinic: clinic.change(changes)
+
+
+def relabelled(
+    change: Callable[[Rows], Iterable[tuple[str, object]]], name: str = "alpha__regr.csv"
+) -> Plant:
+    """Return what rewrites one of dev's label files."""
+    return lambda clinic: clinic.labels("dev", name, change(label_rows("dev")[name]))
+
+
+def failing(plant: Plant) -> Fault:
+    """Return a fault that must be mended."""
+    return Fault(Level.FAIL, plant)
+
+
+def warning(plant: Plant) -> Fault:
+    """Return a fault that the organizer should know of."""
+    return Fault(Level.WARN, plant)
+
+
+def overwriting(name: str, text: str) -> Plant:
+    """Return what overwrites a file."""
+
+    def plant(clinic: Clinic) -> None:
+        (clinic.folder / name).write_text(text)
+
+    return plant
+
+
+def _leaning(rows: Rows) -> Rows:
+    noise = np.random.default_rng(3).normal(size=len(rows))
+    return [(name, f"{row / len(rows) + 0.1 * noise[row]:.4f}") for row, (name, _) in enumerate(rows)]
+
+
+def _numbered(rows: Rows) -> Rows:
+    names = [name for name, _ in rows]
+    np.random.default_rng(0).shuffle(names)
+    return [(name, str(number)) for number, name in enumerate(names)]
+
+
+def _commit_everything(clinic: Clinic) -> None:
+    for command in (["init", "-q"], ["add", "challenge.secret"]):
+        subprocess.run(["git", *command], cwd=clinic.folder, check=True, env=clean_environment())
+
+
+def _name_the_task(clinic: Clinic) -> None:
+    for file in [*clinic.folder.glob("*.txt"), *clinic.folder.glob("tasks/*/*.csv")]:
+        file.write_text(file.read_text().replace("img_", "alpha_"))
+
+
+def _two_kinds_of_names(clinic: Clinic) -> None:
+    """Give the samples that only some tasks use names of their own."""
+    rest = set(public_ids("dev")) - {name for name, _ in label_rows("dev")["gamma__regr.csv"]}
+    for file in [clinic.folder / "dev.txt", *clinic.folder.glob("tasks/dev/*.csv")]:
+        lines = file.read_text().splitlines()
+        changed = [f"field_{line[4:]}" if line.partition(",")[0] in rest else line for line in lines]
+        file.write_text("\n".join(sorted(changed) if file.suffix == ".txt" else changed) + "\n")
+
+
+def _replaced_token(evalai: Sandbox) -> None:
+    """Press the profile's button after the token was written down."""
+    evalai.tokens.blacklist(evalai.token("host"))
+
+
+def _participants(evalai: Sandbox) -> str:
+    evalai.add_team("A", ("alice",))
+    return evalai.token("alice")
+
+
+def _taken_port(clinic: Clinic) -> None:
+    listening = clinic.opened(socket.create_server(("127.0.0.1", 0)))
+    clinic.change({"metrics": {"listen": f"127.0.0.1:{listening.getsockname()[1]}"}})
+
+
+def _bundle(clinic: Clinic, page: str) -> None:
+    with zipfile.ZipFile(clinic.folder / "bundle.zip", "w") as archive:
+        archive.writestr("evaluation_details.html", page)
+
+
+def _same_in_both_phases(clinic: Clinic) -> None:
+    shutil.copy(clinic.folder / "dev.txt", clinic.folder / "eval.txt")
+    for name, rows in label_rows("dev").items():
+        other = [(i, str(float(v) * 2 + 1) if "regr" in name else v) for i, v in rows]
+        clinic.labels("eval", name, other)
+
+
+def _old_git(clinic: Clinic) -> None:
+    script = clinic.folder / "bin" / "git"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\necho git version 2.20.1\n")
+    script.chmod(0o700)
+    clinic.monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def _one_task(clinic: Clinic) -> None:
+    for name in ("beta__cls.csv", "gamma__regr.csv"):
+        (clinic.folder / "tasks" / "dev" / name).unlink()
+
+
+def _nearly_full(clinic: Clinic) -> None:
+    free = shutil.disk_usage(clinic.folder).free / GIGABYTE
+    # The warning comes below 1.4 GB, a failure below 0.01: others may write or remove 0.7 GB meanwhile.
+    clinic.change({"submission": {"disk_reserve_gigabytes": free - 0.7, "embedding_dim": 8000}})
+
+
+def _state(clinic: Clinic, *, mode: int = 0o700, database: bytes | None = None) -> None:
+    (clinic.folder / "state").mkdir()
+    (clinic.folder / "state").chmod(mode)
+    if database is not None:
+        (clinic.folder / "state" / "worker.db").write_bytes(database)
+
+
+def _installed(clinic: Clinic) -> None:
+    units = clinic.folder.parents[1] / "systemd" / "system"
+    shutil.copytree(ROOT / "deploy" / "systemd", units)
+
+
+def _edited(clinic: Clinic) -> None:
+    """Record the phases as a first start does, and change a label file afterwards."""
+    clinic.open()
+    configuration = load(clinic.path)
+    with closing(Store(configuration.database_url)) as store:
+        record_phases(store, configuration, now=datetime.now(UTC))
+    clinic.labels("dev", "alpha__regr.csv", label_rows("dev")["gamma__regr.csv"])
+
+
+def _other_secret(clinic: Clinic) -> None:
+    """Record a phase and score in it, and change the secret afterwards."""
+    _edited(clinic)
+    with closing(sqlite3.connect(clinic.folder / "state" / "worker.db")) as database, database:
+        columns = [row[1] for row in database.execute("PRAGMA table_info(cells)")]
+        values = ["dev" if name == "phase" else 1 for name in columns]
+        database.execute(f"INSERT INTO cells VALUES ({', '.join('?' * len(values))})", values)
+    (clinic.folder / "challenge.secret").write_text(os.urandom(32).hex())
+
+
+def _board_in_tmp(clinic: Clinic) -> None:
+    _installed(clinic)
+    clinic.change({"leaderboard": {"repository": "/tmp/board.git"}})
+
+
+def _with_token(give: Callable[[Sandbox], str]) -> Plant:
+    return _attribute("token", give)
+
+
+def _attribute(name: str, value: Any) -> Plant:
+    return lambda clinic: setattr(clinic, name, value)
+
+
+def _phase(**changes: Any) -> Plant:
+    return lambda clinic: clinic.spoil_phase("dev", **changes)
+
+
+def _sandbox(**changes: Any) -> Plant:
+    return lambda clinic: setattr(clinic, "settings", replace(clinic.settings, **changes))
+
+
+def _chmod(path: str, mode: int) -> Plant:
+    return lambda clinic: (clinic.folder / path).chmod(mode)
+
+
+def _open_tasks(clinic: Clinic) -> None:
+    tasks = clinic.folder / "tasks"
+    for path in (tasks, *tasks.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _closed_port(clinic: Clinic) -> int:
+    """Take a port and do not listen: so nobody else gets it meanwhile, either."""
+    taken = clinic.opened(socket.socket())
+    taken.bind(("127.0.0.1", 0))
+    return int(taken.getsockname()[1])
+
+
+FAULTS: dict[str, Fault] = {
+    "configuration.file": failing(changing({"evalai": {"pol_every": 3}})),
+    "configuration.placeholders": failing(changing({"evalai": {"queue": "name-of-the-queue"}})),
+    "configuration.phases": warning(changing({"phases": {"eval": {"tasks": "./tasks/dev"}}})),
+    "configuration.folds": warning(changing({"phases": {"dev": {"folds": 3}}})),
+    "configuration.early_release": warning(changing({"leaderboard": {"publish": ["intervals"]}})),
+    "configuration.baselines": warning(changing({"leaderboard": {"baselines": ["Host_12_Team"]}})),
+    "configuration.bundle": warning(lambda clinic: _bundle(clinic, f"<p>{LEADERBOARD}</p>")),
+    "secret.file": failing(lambda clinic: (clinic.folder / "challenge.secret").unlink()),
+    "secret.mode": failing(_chmod("challenge.secret", 0o644)),
+    "secret.random": failing(overwriting("challenge.secret", "5a" * 32)),
+    "secret.versioned": failing(_commit_everything),
+    "secret.tasks": warning(_open_tasks),
+    "secret.tokens": failing(lambda clinic: clinic.private("token", "abc", mode=0o644)),
+    "ids.file": failing(overwriting("dev.txt", "\n".join([*public_ids("dev"), public_ids("dev")[3]]))),
+    "ids.sorted": failing(overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
+    "ids.neutral": failing(_name_the_task),
+    "ids.labelled": warning(overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
+    "labels.files": failing(overwriting("tasks/dev/notes.txt", "remember")),
+    "labels.numbers": failing(relabelled(lambda rows: [(rows[0][0], "nan"), *rows[1:]])),
+    "labels.public": failing(relabelled(lambda rows: [*rows, ("img_nowhere", "1")])),
+    "labels.once": failing(relabelled(lambda rows: [*rows, rows[0]])),
+    "labels.varied": failing(relabelled(lambda rows: [(name, "7.25") for name, _ in rows])),
+    "labels.binary": failing(relabelled(lambda rows: [(rows[0][0], "2"), *rows[1:]], "beta__cls.csv")),
+    "labels.classes": failing(relabelled(lambda rows: [(name, "1") for name, _ in rows], "beta__cls.csv")),
+    "labels.enough": failing(relabelled(lambda rows: rows[:10], "gamma__regr.csv")),
+    "labels.positives": warning(
+        relabelled(lambda rows: [(name, int(row < 2)) for row, (name, _) in enumerate(rows)], "beta__cls.csv")
+    ),
+    "labels.distinct": failing(
+        lambda clinic: clinic.labels(
+            "dev", "delta__regr.csv", [(i, 3 - 2 * float(v)) for i, v in label_rows("dev")["alpha__regr.csv"]]
+        )
+    ),
+    "labels.fresh": warning(_same_in_both_phases),
+    "labels.order": failing(relabelled(lambda rows: [(name, row**2) for row, (name, _) in enumerate(rows)])),
+    "labels.row_number": failing(relabelled(_numbered)),
+    "labels.spread": warning(relabelled(lambda rows: [(rows[0][0], "-99999"), *rows[1:]])),
+    "labels.several": warning(_one_task),
+    "evalai.token": failing(changing({"evalai": {"token": "file:nowhere"}})),
+    "evalai.expiry": failing(
+        _attribute("token", lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=-1)))
+    ),
+    "evalai.server": failing(
+        lambda clinic: clinic.change({"evalai": {"server": f"http://127.0.0.1:{_closed_port(clinic)}"}})
+    ),
+    "evalai.accepted": failing(_attribute("token", lambda evalai: evalai.issue_token("host", kind="access"))),
+    "evalai.host": failing(_attribute("token", lambda evalai: evalai.token("otherhost"))),
+    "evalai.queue": failing(changing({"evalai": {"queue": "another-queue"}})),
+    "evalai.challenge": failing(changing({"evalai": {"challenge": 4711}})),
+    "evalai.remote_evaluation": failing(_sandbox(remote_evaluation=False)),
+    "evalai.docker": failing(_sandbox(docker_based=True)),
+    "evalai.published": warning(_sandbox(published=False)),
+    "evalai.fifo": warning(_sandbox(fifo=True)),
+    "evalai.dates": failing(_attribute("prepare", lambda evalai: evalai.end_challenge())),
+    "evalai.clock": failing(_attribute("ahead", timedelta(hours=1))),
+    "evalai.files": failing(changing({"evalai": {"media_hosts": []}})),
+    "evalai.budget": warning(changing({"evalai": {"requests_per_minute": 120}})),
+    "evalai.phases": failing(_sandbox(phases=HEALTHY_PHASES[:1])),
+    "evalai.other_phases": warning(_sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus")))),
+    "evalai.ended": warning(_attribute("prepare", lambda evalai: evalai.end_phase("dev"))),
+    "evalai.public": warning(_phase(is_public=False)),
+    "evalai.open": warning(_attribute("prepare", lambda evalai: evalai.pause_phase("dev"))),
+    "evalai.logs": warning(_phase(disable_logs=True)),
+    "evalai.visibility": warning(_phase(is_submission_public=False)),
+    "evalai.partial": warning(_phase(partial_evaluation=True)),
+    "evalai.splits": failing(_phase(split="other_split")),
+    "evalai.metric": failing(_phase(metrics=("q_mean", "accuracy"))),
+    "evalai.leaderboard": warning(_phase(visibility=1)),
+    "evalai.latest": warning(_phase(by_latest=False)),
+    "evalai.execution_time": warning(_phase(show_execution_time=True)),
+    "board.git": failing(_old_git),
+    "board.address": failing(changing({"leaderboard": {"token": "env:NEUCO_TEST_NOT_SET"}})),
+    "board.host_keys": warning(changing({"leaderboard": {"repository": "git@127.0.0.1:x/board.git"}})),
+    "board.push": failing(lambda clinic: shutil.rmtree(clinic.folder / "board.git")),
+    "board.readme": warning(
+        lambda clinic: clinic.push("README.md", "# Ours\n\n<!-- neuco-worker:begin -->\n")
+    ),
+    "board.history": warning(lambda clinic: clinic.push("leaderboard/history.jsonl", "{}\n")),
+    "board.commitments": failing(
+        lambda clinic: clinic.push("commitment.json", json.dumps([{"sequence": 1, "commitment": "a"}]))
+    ),
+    "alerts.webhook": warning(changing({"alerts": {"webhook": None}})),
+    "alerts.reachable": failing(
+        lambda clinic: clinic.private("webhook", f"http://127.0.0.1:{_closed_port(clinic)}/services/hidden")
+    ),
+    "machine.state": failing(lambda clinic: _state(clinic, mode=0o755)),
+    "machine.database": failing(lambda clinic: _state(clinic, database=b"no database " * 100)),
+    "machine.disk": failing(changing({"submission": {"disk_reserve_gigabytes": 1e7}})),
+    "machine.memory": warning(changing({"submission": {"memory_gigabytes": 1e6}})),
+    "machine.service": failing(_installed),
+    "machine.threads": warning(changing({"scoring": {"threads": 4096}})),
+    "machine.cache": warning(lambda clinic: clinic.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache")),
+    "machine.metrics": failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}})),
+    "records.same": warning(_edited),
+    "cost.seconds": failing(changing({"submission": {"deadline": 1e-6}})),
+    "cost.answer_grid": warning(changing({"submission": {"answer_grid": 0}})),
+    "cost.size": failing(changing({"submission": {"max_megabytes": 0.001}})),
+    "cost.disk": warning(_nearly_full),
+    "cost.memory": failing(changing({"submission": {"memory_gigabytes": 0.26}})),
+}
+"""Check to the fault that proves it."""
+
+EXAMPLES_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"
+
+SHADES: list[tuple[str, Fault]] = [
+    ("configuration.file", failing(changing({"phases": {"dev": {"folds": "many"}}}))),
+    ("board.address", failing(changing({"leaderboard": {"repository": EXAMPLES_REPOSITORY}}))),
+    ("configuration.phases", warning(changing({"phases": {"eval": {"ids": "./dev.txt"}}}))),
+    ("configuration.early_release", warning(changing({"leaderboard": {"publish": ["stable_views"]}}))),
+    ("configuration.bundle", warning(overwriting("bundle.zip", "not a zip"))),
+    ("secret.file", failing(overwriting("challenge.secret", "too short"))),
+    ("labels.files", failing(lambda clinic: shutil.rmtree(clinic.folder / "tasks" / "dev"))),
+    ("labels.files", failing(overwriting("tasks/dev/alpha__regr.csv", f"img_1,{SECRET_LABEL}\n"))),
+    ("labels.numbers", failing(relabelled(lambda rows: [(rows[0][0], f"{SECRET_LABEL}!"), *rows[1:]]))),
+    ("labels.varied", failing(relabelled(lambda rows: [(name, SECRET_LABEL) for name, _ in rows]))),
+    (
+        "labels.binary",
+        failing(relabelled(lambda rows: [(rows[0][0], SECRET_LABEL), *rows[1:]], "beta__cls.csv")),
+    ),
+    ("labels.enough", warning(relabelled(lambda rows: rows[:30], "gamma__regr.csv"))),
+    ("labels.order", warning(relabelled(_leaning))),
+    ("ids.neutral", warning(_two_kinds_of_names)),
+    (
+        "evalai.expiry",
+        warning(_with_token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=9)))),
+    ),
+    (
+        "evalai.dates",
+        warning(_with_token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=90)))),
+    ),
+    ("evalai.clock", warning(_attribute("ahead", timedelta(seconds=-40)))),
+    ("evalai.accepted", failing(_attribute("prepare", _replaced_token))),
+    ("evalai.host", failing(_with_token(_participants))),
+    ("evalai.leaderboard", warning(_phase(leaderboard_public=False))),
+    ("evalai.latest", warning(changing({"phases": {"dev": {"selection": "best"}}}))),
+    ("evalai.queue", failing(_sandbox(shared_queue=True))),
+    ("evalai.server", failing(_attribute("prepare", lambda evalai: evalai.set_faults(ALWAYS_500)))),
+    ("board.readme", warning(lambda clinic: clinic.push("README.md", f"{END}\n{BEGIN}\n"))),
+    ("board.address", failing(changing({"leaderboard": {"repository": "http://example.org/board.git"}}))),
+    ("alerts.webhook", failing(lambda clinic: clinic.private("webhook", "http://example.org/hidden"))),
+    ("machine.state", failing(overwriting("state", "a file"))),
+    ("machine.service", failing(_board_in_tmp)),
+    ("machine.memory", failing(changing({"submission": {"memory_gigabytes": 0.1}}))),
+    ("machine.metrics", warning(_taken_port)),
+    ("records.same", failing(_other_secret)),
+    ("cost.answer_grid", warning(changing({"submission": {"answer_grid": 1e-6}}))),
+]
+"""More of what a check must notice."""

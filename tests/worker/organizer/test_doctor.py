@@ -1,0 +1,323 @@
+"""The doctor: every check notices its planted fault, a healthy challenge has none, and nothing in the world is changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.worker.harness.harness import ROOT, clean_environment, git
+from tests.worker.organizer.doctor_faults import (
+    FAULTS,
+    SECRET_LABEL,
+    SHADES,
+    Clinic,
+    Fault,
+    public_ids,
+    write_healthy,
+)
+from worker.organizer.doctor import CHECKS, Level
+from worker.organizer.unit import instance_of, open_places
+from worker.sandbox import Fault as Spoilt
+from worker.sandbox import FaultPlan, ManualClock
+
+FINDINGS = (Level.WARN, Level.FAIL)
+LEAST_CHECKS = 30
+
+
+@pytest.fixture(scope="session")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The healthy challenge, from which every patient is copied."""
+    folder = tmp_path_factory.mktemp("healthy")
+    write_healthy(folder)
+    return folder
+
+
+@pytest.fixture
+def clinic(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clinic]:
+    """A copy of the healthy challenge."""
+    folder = tmp_path / "etc" / "neuco-worker" / "earth"
+    shutil.copytree(healthy, folder)
+    with Clinic(folder=folder, monkeypatch=monkeypatch) as clinic:
+        yield clinic
+
+
+def test_every_check_has_a_fault_that_proves_it() -> None:
+    """Checks and planted faults are the same set, and there are at least thirty."""
+    ids = [check.id for check in CHECKS]
+    assert len(set(ids)) == len(ids)
+    assert set(ids) == set(FAULTS)
+    assert len(ids) >= LEAST_CHECKS
+
+
+def test_a_check_needs_only_what_comes_before_it() -> None:
+    """A check whose needs failed can be skipped, because they were made first."""
+    made: set[str] = set()
+    for check in CHECKS:
+        assert set(check.needs) <= made
+        made.add(check.id)
+
+
+def test_a_healthy_challenge_has_no_finding(clinic: Clinic) -> None:
+    """Where nothing is wrong nothing is found, and nothing is skipped."""
+    report = clinic.examine()
+    assert [outcome.to_json() for outcome in report.outcomes if outcome.level is not Level.OK] == []
+    assert report.level is Level.OK
+    assert len(report.outcomes) == len(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "fault"),
+    [*FAULTS.items(), *SHADES],
+    ids=[*FAULTS, *(f"{identifier}-{number}" for number, (identifier, _) in enumerate(SHADES))],
+)
+def test_a_check_finds_its_fault(clinic: Clinic, identifier: str, fault: Fault) -> None:
+    """Each check, and no other one in its stead, notices its fault, and says what to do about it."""
+    fault.plant(clinic)
+    report = clinic.examine(identifier)
+    (outcome,) = [outcome for outcome in report.outcomes if outcome.check.id == identifier]
+    found = [finding for finding in outcome.findings if finding.level in FINDINGS]
+    assert outcome.level is fault.level, outcome.findings
+    assert all(finding.sentence.endswith((".", "?")) and finding.cure for finding in found)
+    assert "itself broke" not in str(found)
+    assert SECRET_LABEL not in json.dumps(report.to_json())
+
+
+def test_a_place_that_the_units_open_is_no_finding(clinic: Clinic) -> None:
+    """What the doctor asks for makes the finding go; each finding names key, place and unit."""
+    FAULTS["machine.service"].plant(clinic)
+    (outcome,) = clinic.examine("machine.service").at(Level.FAIL)
+    (state, board) = outcome.findings
+    assert state.sentence == (
+        "state names /etc/neuco-worker/earth/state, which neuco-worker@earth.service and neuco-worker-once@earth.service may not write to."
+    )
+    assert "leaderboard.repository names /etc/neuco-worker/earth/board.git" in board.sentence
+    assert "sudo neuco-challenge earth paths" in board.cure
+    instance = instance_of(clinic.path)
+    assert instance is not None
+    assert {place.key for place in open_places(instance)} == {"state", "leaderboard.repository"}
+    assert clinic.look("machine.service").level is Level.OK
+
+
+def test_three_letters_of_a_hash_are_no_name(clinic: Clinic) -> None:
+    """A task called like a part of an id that nobody would read as a word is no finding."""
+    folder = clinic.folder / "tasks" / "dev"
+    some_id = next(name for name in public_ids("dev") if re.match(r"img_[a-f]{3}", name))
+    (folder / "alpha__regr.csv").rename(folder / f"{some_id[4:7]}__regr.csv")
+    assert clinic.examine("ids.neutral").level is Level.OK
+
+
+def test_what_depends_on_a_failed_check_is_skipped(clinic: Clinic) -> None:
+    """Behind a failure nothing is guessed: the dependent checks name it."""
+    FAULTS["evalai.accepted"].plant(clinic)
+    outcomes = {outcome.check.id: outcome for outcome in clinic.examine("evalai.metric").outcomes}
+    assert outcomes["evalai.server"].level is Level.OK
+    assert outcomes["evalai.accepted"].level is Level.FAIL
+    assert outcomes["evalai.host"].level is Level.SKIPPED
+    assert outcomes["evalai.host"].findings[0].sentence == "evalai.accepted failed."
+    assert outcomes["evalai.metric"].level is Level.SKIPPED
+
+
+def test_a_file_that_cannot_be_read_leaves_the_rest_skipped(clinic: Clinic) -> None:
+    """Without a configuration there is one failure, and no second one that follows from it."""
+    FAULTS["configuration.file"].plant(clinic)
+    report = clinic.examine()
+    assert [outcome.check.id for outcome in report.at(Level.FAIL)] == ["configuration.file"]
+    (finding,) = report.at(Level.FAIL)[0].findings
+    assert "poll_every" in finding.sentence
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Return every file of a folder with the hash of its content and its mode."""
+    return {
+        str(
+            path.relative_to(folder)
+        ): f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        if path.is_file()
+        else f"{path.stat().st_mode:o}"
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_an_examination_changes_nothing(clinic: Clinic) -> None:
+    """Nothing is received, written, pushed or posted, and no file of the challenge is made or touched."""
+    clinic.open()
+    waiting = clinic.evalai.submit("A", "dev", b"id,0\n")
+    before, entries = fingerprint(clinic.folder), len(clinic.evalai.journal)
+    report = clinic.look()
+    assert report.level is Level.OK
+    assert fingerprint(clinic.folder) == before
+    made = list(clinic.evalai.journal)[entries:]
+    assert {entry.kind for entry in made} == {"request"}
+    assert {entry.method for entry in made} == {"GET"}
+    assert not [entry for entry in made if entry.path.startswith("/api/jobs/challenge/queues/")]
+    assert len(made) <= 10
+    assert clinic.evalai.submission(waiting)["status"] == "submitted"
+    assert git(clinic.folder / "board.git", "for-each-ref") == ""
+    clinic.webhook.settimeout(60)
+    connection, _ = clinic.webhook.accept()
+    with connection:
+        connection.settimeout(60)
+        assert connection.recv(1) == b""  # connected, and hung up without a word
+
+
+def test_offline_makes_no_connection(clinic: Clinic) -> None:
+    """Without other machines the remote checks are skipped, and the others are made."""
+    clinic.open()
+    entries = len(clinic.evalai.journal)
+    report = clinic.look(offline=True)
+    assert len(clinic.evalai.journal) == entries
+    assert {outcome.check.id for outcome in report.at(Level.SKIPPED)} == {
+        check.id for check in CHECKS if check.remote
+    }
+
+
+def doctor(clinic: Clinic, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    return subprocess.run(
+        [sys.executable, "-m", "worker.cli", "doctor", "--config", str(clinic.path), *arguments],
+        env=clean_environment(),
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_two_challenges_on_one_queue_are_named_as_such(clinic: Clinic) -> None:
+    """EvalAI's HTTP 500 for the queue alone is no outage: the server is well, and the cure is a queue of one's own."""
+    clinic.settings = replace(clinic.settings, shared_queue=True)
+    outcomes = {outcome.check.id: outcome for outcome in clinic.examine("evalai.challenge").outcomes}
+    assert outcomes["evalai.server"].level is Level.OK
+    assert (
+        "probably two challenges share the queue sandbox-queue"
+        in outcomes["evalai.queue"].findings[0].sentence
+    )
+    assert outcomes["evalai.challenge"].level is Level.SKIPPED
+
+
+def test_the_cure_for_another_standing_on_evalai_cures_it(clinic: Clinic) -> None:
+    """The request that the finding names changes what EvalAI shows, and the next examination finds nothing."""
+    clinic.spoil_phase("dev", by_latest=False)
+    (finding,) = clinic.examine("evalai.latest").outcomes[-1].findings
+    request = re.search(r"PATCH (\S+) (\{.*\})", finding.cure)
+    assert request is not None
+    first, last = clinic.evalai.submit("A", "dev", b"id,0\n"), clinic.evalai.submit("A", "dev", b"id,0\n")
+    host = {"Authorization": f"Bearer {clinic.evalai.token('host')}"}
+    for pk, value in ((first, 2.0), (last, 1.0)):
+        entry = {"split": "dev_split", "show_to_participant": True, "accuracies": {"q_mean": value}}
+        answer = requests.put(
+            f"{clinic.evalai.url}/api/jobs/challenge/{clinic.evalai.challenge}/update_submission/",
+            json={
+                "challenge_phase": clinic.evalai.phase_pk("dev"),
+                "submission": pk,
+                "submission_status": "finished",
+                "result": json.dumps([entry]),
+            },
+            headers=host,
+            timeout=10,
+        )
+        assert answer.status_code == 200
+    assert [row["submission__id"] for row in clinic.evalai.leaderboard("dev")] == [first]
+    answer = requests.patch(request[1], json=json.loads(request[2]), headers=host, timeout=10)
+    assert answer.status_code == 200
+    assert [row["submission__id"] for row in clinic.evalai.leaderboard("dev")] == [last]
+    assert clinic.look("evalai.latest").level is Level.OK
+
+
+def test_a_throttled_examination_waits_as_long_as_evalai_asks(clinic: Clinic) -> None:
+    """A daemon shares the account's calls: what EvalAI refuses for this minute is asked again after it, and the wait is told."""
+    clinic.hands = ManualClock(datetime.now(UTC))
+    clinic.settings = replace(clinic.settings, throttle_per_minute=2)
+    report = clinic.examine("evalai.metric")
+    assert report.level is Level.OK
+    assert [seconds for seconds, _ in clinic.waits] == [60]
+    assert "waiting 60 s, as EvalAI asks" in clinic.waits[0][1]
+
+
+def test_the_command_tells_failures_first_and_ends_with_1(clinic: Clinic) -> None:
+    """What must be fixed stands at the top with its cure, each fault counted; what passed is one line for each group."""
+    FAULTS["ids.sorted"].plant(clinic)
+    (clinic.folder / "eval.txt").write_text("\n".join(public_ids("eval")[::-1]))
+    FAULTS["evalai.published"].plant(clinic)
+    clinic.open()
+    done = doctor(clinic)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0] == "2 problems to fix, found by 1 check"
+    assert "is not sorted" in lines[1]
+    assert "LC_ALL=C sort" in lines[2]
+    assert "is not sorted" in lines[3]
+    assert lines[6] == "1 warning"
+    assert "is not published" in lines[7]
+    count = Counter(check.group for check in CHECKS)
+    assert lines[10] == f"✓ Configuration: {count['configuration']} passed"
+    assert f"✗ Public ids: {count['ids'] - 1} passed, 1 failed" in lines
+    assert f"! EvalAI: {count['evalai'] - 1} passed, 1 with warnings" in lines
+    assert len(lines) == 10 + len(count) + 2
+    assert lines[-1].startswith(f"{len(CHECKS)} checks: {len(CHECKS) - 2} passed, 1 with warnings, 1 failed.")
+    for hidden in (
+        clinic.evalai.token("host"),
+        "services/hidden",
+        os.fspath(clinic.folder / "challenge.secret"),
+    ):
+        assert hidden not in done.stdout + done.stderr
+
+
+def test_the_examples_repository_is_one_problem_alone(clinic: Clinic) -> None:
+    """What needs a repository is not tried with the example's, so nobody is sent to look at the network."""
+    next(fault for identifier, fault in SHADES if identifier == "board.address").plant(clinic)
+    clinic.open()
+    done = doctor(clinic)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == "1 problem to fix"
+    assert "leaderboard.repository still has the example's value." in done.stdout
+
+
+def test_asked_for_all_the_command_lists_every_check(clinic: Clinic) -> None:
+    """With --all each check has its line, with the facts that it found."""
+    clinic.open()
+    done = doctor(clinic, "--offline", "--all")
+    assert done.returncode == 0
+    for check in CHECKS:
+        assert check.title in done.stdout
+    assert "“Healthy” with the phases dev, eval." in done.stdout
+
+
+def test_warnings_alone_end_with_0_and_json_is_one_document(clinic: Clinic) -> None:
+    """With --json stdout is one document and nothing else, a wait is told on stderr; a warning does not stop a launch."""
+    FAULTS["configuration.folds"].plant(clinic)
+    clinic.open()
+    clinic.evalai.set_faults(FaultPlan(storm_s=0.5))  # Retry-After has whole seconds: 1
+    clinic.evalai.faults.force(Spoilt.STORM)
+    done = doctor(clinic, "--json")
+    assert "waiting 1 s, as EvalAI asks" in done.stderr
+    document = json.loads(done.stdout)
+    assert done.returncode == 0, document
+    assert document["result"] == "warn"
+    assert document["counts"] == {"ok": len(CHECKS) - 1, "skipped": 0, "warn": 1, "fail": 0}
+    (warned,) = [check for check in document["checks"] if check["result"] == "warn"]
+    assert warned["id"] == "configuration.folds"
+    assert warned["findings"][0]["cure"]
+
+
+def test_a_missing_configuration_is_a_finding(tmp_path: Path) -> None:
+    """A wrong path ends with 1 and one sentence, not with a traceback."""
+    with Clinic(folder=tmp_path, monkeypatch=pytest.MonkeyPatch()) as clinic:
+        done = doctor(clinic)
+    assert done.returncode == 1
+    assert "There is no configuration file" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr

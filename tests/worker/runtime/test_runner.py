@@ -1,0 +1,341 @@
+"""Acts that hang: each is given up after its time-out, what it brings later counts for nothing, and the work goes on."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+import pytest
+
+from scoring.errors import InfrastructureError, NeucoError
+from tests.worker.harness.gate import Gate
+from tests.worker.harness.harness import Play, Stage, embeddings
+from worker.runtime import Act, Runner, UnrecordedAct
+from worker.runtime.runner import LOOK_S
+from worker.state import State, Store, Transaction
+
+LIMIT_S = 60.0  # of real time; reached only when something is wrong
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Sayings(Act[str, str]):
+    """Say something once it may, and record who said what."""
+
+    name = "say"
+    what: ClassVar[str] = "A saying"
+    time_out_s = 10.0
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.may_go_on, self.over = threading.Event(), threading.Event()
+        self.ended_by_force = False
+        self.refuse: NeucoError | None = None
+
+    def perform(self, resource: str) -> str:
+        """Wait."""
+        assert self.may_go_on.wait(LIMIT_S)
+        self.over.set()
+        return f"{self.word} {resource}"
+
+    def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
+        """Record it."""
+        tx.set_fact("said", f"{tx.fact('said') or ''}{result};")
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Record it."""
+        if self.refuse is not None:
+            raise self.refuse
+        tx.set_fact("said", f"{tx.fact('said') or ''}{error.code};")
+
+    def give_up(self, resource: str) -> None:
+        """Note it."""
+        self.ended_by_force = True
+
+
+class Telling(UnrecordedAct[str, str]):
+    """Say something that nobody records."""
+
+    name = "tell"
+    what: ClassVar[str] = "A telling"
+    time_out_s = 10.0
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def perform(self, resource: str) -> str:
+        """Say it."""
+        return resource
+
+    def recorded(self, result: str, now: datetime) -> None:
+        """Keep it in memory."""
+        self.told.append(result)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A database."""
+    store = Store(f"sqlite:///{tmp_path}/worker.db")
+    yield store
+    store.close()
+
+
+def runner(store: Store, wake: threading.Event | None = None) -> Runner[str]:
+    """Return a runner."""
+    return Runner("test", store, wake=(wake or threading.Event()).set, checkpoint=lambda _: None)
+
+
+def pass_time(runner: Runner[str], now: datetime, seconds: float) -> datetime:
+    """Look every second for so long."""
+    ends = now + timedelta(seconds=seconds)
+    while now < ends:
+        now += timedelta(seconds=1)
+        runner.look(now)
+    return now
+
+
+def said(store: Store) -> str | None:
+    """Return what was recorded."""
+    with store.read() as tx:
+        return tx.fact("said")
+
+
+def test_what_comes_too_late_counts_for_nothing(store: Store) -> None:
+    """The act that follows one that was given up gets its own result, even when the older one ends first."""
+    wake = threading.Event()
+    acts = runner(store, wake)
+    old, new = Sayings("old"), Sayings("new")
+    acts.start(old, "word", START)
+    now = pass_time(acts, START, 11)
+    ended = acts.collect(now)
+    assert ended is not None
+    assert ended.given_up
+    assert old.ended_by_force
+    assert ended.error is not None
+    assert ended.error.code == "act.timed_out"
+    assert "A saying did not end within 10 seconds" in ended.error.message
+    assert said(store) == "act.timed_out;"
+    acts.start(new, "word", now)
+    wake.clear()
+    old.may_go_on.set()
+    assert wake.wait(LIMIT_S)  # the old thread has said what it had to say
+    assert acts.collect(now) is None
+    assert acts.busy
+    wake.clear()
+    new.may_go_on.set()
+    assert wake.wait(LIMIT_S)
+    acts.collect(now)
+    assert said(store) == "act.timed_out;new word;"
+
+
+@pytest.mark.parametrize("jump", [86400, -86400])
+def test_a_clock_that_jumps_gives_nothing_up(store: Store, jump: int) -> None:
+    """Neither a machine that slept nor a clock that is set back is the act's fault; seconds that pass are."""
+    acts = runner(store)
+    act = Sayings("word")
+    acts.start(act, "", START)
+    now = START + timedelta(seconds=jump)
+    assert acts.look(now) is None
+    now = pass_time(acts, now, 4)
+    assert not act.ended_by_force
+    pass_time(acts, now, 7)
+    assert act.ended_by_force
+    act.may_go_on.set()
+
+
+def test_what_cannot_even_be_given_up_is_late(store: Store) -> None:
+    """As long as its failure cannot be recorded nothing else begins, and whoever feeds the watchdog can see it."""
+    acts = runner(store)
+    act = Sayings("word")
+    act.refuse = InfrastructureError("The state database failed: locked.", code="state.database")
+    acts.start(act, "", START)
+    assert not acts.late
+    now = pass_time(acts, START, 11)
+    for _ in range(2):
+        with pytest.raises(InfrastructureError):
+            acts.collect(now)
+        assert acts.late
+        assert acts.busy
+    act.refuse = None
+    acts.collect(now)
+    assert not acts.late
+    assert not acts.busy
+    act.may_go_on.set()
+
+
+def test_what_records_nothing_needs_no_database(store: Store, tmp_path: Path) -> None:
+    """It begins and ends where every transaction fails."""
+    wake = threading.Event()
+    acts = runner(store, wake)
+    store.close()
+    (tmp_path / "worker.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(InfrastructureError):
+        acts.start(Sayings("word"), "", START)
+    act = Telling()
+    acts.start(act, "fire", START)
+    assert wake.wait(LIMIT_S)
+    acts.collect(START)
+    assert act.told == ["fire"]
+
+
+class Silent:
+    """A server that takes every connection and never answers."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.taken: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._take, daemon=True)
+        self._thread.start()
+
+    def _take(self) -> None:
+        while True:
+            try:
+                taken, _ = self._listener.accept()
+            except OSError:
+                return
+            self.taken.append(taken)
+
+    def close(self) -> None:
+        """End all connections."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+        for taken in self.taken:
+            taken.close()
+
+
+@pytest.fixture
+def silent() -> Iterator[Silent]:
+    """A server that never answers."""
+    silent = Silent()
+    yield silent
+    silent.close()
+
+
+def pass_seconds(play: Play, seconds: float) -> None:
+    """Let so much time pass whatever is under way, with a step every five seconds: as much as a look at an act counts at most."""
+    for _ in range(int(seconds / LOOK_S)):
+        play.clock.advance(LOOK_S)
+        play.step()
+
+
+def test_a_call_that_hangs_is_given_up(stage: Stage, play: Play, silent: Silent) -> None:
+    """EvalAI takes a call and never answers: after 75 s it is tried again, the organizer is told, and nothing is lost."""
+    play.drive()
+    evalai = stage.evalai.url
+    stage.configure({"evalai": {"server": silent.url}})
+    play.reload()
+    play.drive(lambda: bool(silent.taken))
+    pass_seconds(play, 70)
+    assert play.worker.intake.busy
+    assert not play.worker.intake.failing
+    pass_seconds(play, 10)
+    assert play.worker.intake.failing
+    assert play.worker.intake.last_error is not None
+    assert play.worker.intake.last_error.code == "act.timed_out"
+    pass_seconds(play, 160)
+    assert play.alerts() == {"act.timed_out"}
+    stage.configure({"evalai": {"server": evalai}})
+    play.reload()
+    pk = stage.submit("A", embeddings(1))
+    pass_seconds(play, 80)  # the call that is under way still hangs
+    play.drive()
+    assert stage.status(pk) == "finished"
+    assert play.alerts() == set()
+
+
+def test_a_webhook_that_hangs_is_given_up(stage: Stage, silent: Silent) -> None:
+    """It holds up nobody, and is tried again."""
+    (stage.folder / "hook").write_text(silent.url)
+    stage.configure({"alerts": {"webhook": "file:hook"}})
+    with stage.play() as play:
+        play.drive()
+        with play.store.write() as tx:
+            tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=play.clock.now())
+        play.drive(lambda: bool(silent.taken))
+        pass_seconds(play, 15)
+        assert len(silent.taken) == 1
+        pass_seconds(play, 10)
+        play.drive(lambda: len(silent.taken) > 1)
+        pk = stage.submit("A", embeddings(1))
+        play.drive(lambda: play.states().get(pk) == "published")
+        with play.store.read() as tx:
+            assert [alert.code for alert in tx.alerts(unsent_only=True)] == ["queue.foreign"]
+
+
+def test_a_push_that_hangs_is_given_up(stage: Stage, play: Play) -> None:
+    """Git dies with everything that it has started, the next push is made by a new one, and answers never waited."""
+    play.drive()
+    hook, pids = stage.board / "hooks" / "pre-receive", stage.folder / "hanging"
+    hook.write_text(f"#!/bin/sh\necho $$ >> {pids}\nexec sleep 100000\n")
+    hook.chmod(0o755)
+    first = stage.submit("A", embeddings(1))
+    play.drive(pids.exists)
+    pid = int(pids.read_text())
+    since = len(stage.evalai.journal)
+    pass_seconds(play, 120)  # of the worker's clock; git's own time-out goes by the machine's
+    assert psutil.pid_exists(pid)
+    assert len(stage.evalai.journal) > since
+    pass_seconds(play, 15)
+    error = play.worker.publishing.last_error
+    assert error is not None
+    assert error.code == "act.timed_out"
+    stage.until(lambda: not psutil.pid_exists(pid))
+    hook.unlink()
+    second = stage.submit("B", embeddings(2))
+    play.drive()
+    assert {play.state(first), play.state(second)} == {State.PUBLISHED}
+    assert set(stage.teams()) == {"A", "B"}
+    assert play.alerts() == set()
+
+
+def test_boards_whose_making_hangs_are_made_again(stage: Stage) -> None:
+    """What hangs in our own computation is told, and the next cycle makes them."""
+    gate = Gate("before call boards")
+    with stage.play(checkpoint=gate) as play:
+        play.drive()
+        gate.close()
+        pk = stage.submit("A", embeddings(1))
+        play.drive(gate.reached)
+        pass_seconds(play, 905)
+        play.drive()
+        assert play.state(pk) is State.PUBLISHED
+        gate.open()
+
+
+@pytest.mark.parametrize("act", ["look", "compress"])
+def test_a_file_that_hangs_is_given_up(stage: Stage, act: str) -> None:
+    """A stored file that cannot be read holds up neither the work nor the next look at the files."""
+    gate = Gate(f"before call {act}")
+    gate.close()
+    with stage.play(checkpoint=gate) as play:
+        pk = stage.submit("A", embeddings(1))
+        play.drive(gate.reached)
+        pass_seconds(play, 590)
+        assert play.alerts() == set()
+        other = stage.submit("B", embeddings(2))
+        pass_seconds(play, 20)
+        assert play.alerts() == {"act.timed_out"}
+        play.wait(600)  # the next look
+        play.drive()
+        assert play.alerts() == set()
+        assert {play.state(pk), play.state(other)} == {State.PUBLISHED}
+        gate.open()
+
+
+def test_nothing_begins_when_the_process_is_to_end(tmp_path: Path) -> None:
+    """Neither its intent is recorded nor is it performed."""
+    stopping = threading.Event()
+    with closing(Store(f"sqlite:///{tmp_path}/worker.db", stopping=stopping)) as store:
+        acts = runner(store)
+        stopping.set()
+        acts.start(Sayings("late"), "word", START)
+        assert not acts.busy
+        assert acts.collect(START) is None
+        assert said(store) is None

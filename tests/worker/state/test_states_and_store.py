@@ -1,0 +1,349 @@
+"""States, conditional writes, the full database, the lock, the budget and the answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.errors import InfrastructureError, ParticipantError
+from tests.worker.harness.harness import LIMIT_S, Play, Stage, embeddings
+from worker.cli import guarded
+from worker.evalai import Budget
+from worker.evalai.backoff import LONGEST_S, backoff
+from worker.evaluation import answers
+from worker.organizer.doctor import Level, examine
+from worker.state import ACTIVE, ANSWERED, COUNTED, Attempt, Errand, Outcome, State, Store
+from worker.state.states import TRANSITIONS
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A database."""
+    return Store(f"sqlite:///{tmp_path}/worker.db")
+
+
+def test_every_state_has_its_row_and_can_be_reached() -> None:
+    """The table names every state; each is reached from ``received``; only ``superseded`` is an end for ever."""
+    assert set(TRANSITIONS) == set(State)
+    reached, new = {State.RECEIVED}, {State.RECEIVED}
+    while new:
+        new = {target for state in new for target in TRANSITIONS[state]} - reached
+        reached |= new
+    assert reached == set(State)
+    assert [state for state, targets in TRANSITIONS.items() if not targets] == [State.SUPERSEDED]
+    assert COUNTED < ANSWERED
+    assert not ACTIVE & ANSWERED
+
+
+def test_a_step_that_the_table_does_not_know_is_a_defect(store: Store) -> None:
+    """No code can move a submission along an edge that is not drawn."""
+    for source in State:
+        for target in set(State) - TRANSITIONS[source]:
+            with store.write() as tx, pytest.raises(ValueError, match="no transition"):
+                tx.move(1, source, target)
+    store.close()
+
+
+def test_a_write_is_conditional_on_the_old_state(store: Store) -> None:
+    """Of two who saw the same state only the first moves it; waits and holds end with the move."""
+    with store.write() as tx:
+        tx.add(1, now=NOW)
+        tx.note(1, tries=4, not_before=NOW, hold="x", hold_reason="y")
+        assert tx.move(1, State.RECEIVED, State.ACKNOWLEDGED)
+        assert not tx.move(1, State.RECEIVED, State.CANCELLED)
+        known = tx.get(1)
+    assert known is not None
+    assert (known.state, known.tries, known.not_before, known.hold) == (State.ACKNOWLEDGED, 0, None, None)
+    store.close()
+
+
+def test_what_fails_in_a_transaction_leaves_nothing(store: Store) -> None:
+    """An exception rolls everything back."""
+
+    def spoilt() -> None:
+        with store.write() as tx:
+            tx.add(1, now=NOW)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        spoilt()
+    with store.read() as tx:
+        assert tx.get(1) is None
+    store.close()
+
+
+def test_attempts_are_kept_with_their_reasons(store: Store) -> None:
+    """Every try stays, closed once, with how it ended."""
+    with store.write() as tx:
+        tx.add(1, now=NOW)
+        first = tx.open_attempt(1, Attempt.EVALUATE, worker="w", now=NOW)
+        tx.close_attempt(first, Outcome.MEMORY, now=NOW, reason="too much")
+        tx.close_attempt(first, Outcome.DONE, now=NOW)
+        tx.open_attempt(1, Attempt.EVALUATE, worker="w", now=NOW)
+        kept = tx.attempts(pk=1)
+        assert len(tx.attempts(open_only=True)) == 1
+    assert [(row["outcome"], row["reason"]) for row in kept] == [("memory", "too much"), (None, None)]
+    store.close()
+
+
+def test_one_errand_of_a_kind_is_owed_once(store: Store) -> None:
+    """The outbox holds one open row per submission and kind; a settled one may be owed again."""
+    with store.write() as tx:
+        tx.add(1, now=NOW)
+        for receipt in "abc":
+            tx.owe(Errand.DELETE, 1, now=NOW, receipt=receipt)
+        (owed,) = tx.owed()
+        assert owed.receipt == "c"
+        tx.settled(owed.id, now=NOW)
+        assert tx.owed() == []
+        tx.owe(Errand.DELETE, 1, now=NOW, receipt="d")
+        assert [row.receipt for row in tx.owed()] == ["d"]
+    store.close()
+
+
+def test_the_database_is_its_owners_alone(tmp_path: Path) -> None:
+    """Whatever the umask: SQLite gives the files beside it the same mode."""
+    old = os.umask(0)
+    try:
+        store = Store(f"sqlite:///{tmp_path}/state/worker.db")
+    finally:
+        os.umask(old)
+    with store.write() as tx:
+        tx.set_fact("k", "v")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").iterdir()}
+    assert modes == {"worker.db": 0o600, "worker.db-wal": 0o600, "worker.db-shm": 0o600}
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    store.close()
+
+
+def test_an_alert_is_news_once_until_it_is_over(store: Store) -> None:
+    """The same trouble again only counts; after its end it is news again."""
+    with store.write() as tx:
+        assert tx.raise_alert("k", "code", "text", now=NOW)
+        assert not tx.raise_alert("k", "code", "text", now=NOW)
+        assert tx.alerts()[0].count == 2
+        tx.alert_sent(tx.alerts()[0], now=NOW)
+        assert tx.alerts(unsent_only=True) == []
+        tx.resolve_alert("k", now=NOW)
+        assert tx.alerts() == []
+        assert tx.raise_alert("k", "code", "text", now=NOW)
+        assert len(tx.alerts(unsent_only=True)) == 1
+    store.close()
+
+
+def test_a_full_database_is_told_and_got_over(stage: Stage, play: Play) -> None:
+    """Nothing is lost when the disk is full for a while: the worker stays, and goes on when there is room."""
+    play.drive()
+    pks = [stage.submit("ABCD"[number % 4], embeddings(number % 8)) for number in range(12)]
+    failures: list[InfrastructureError] = []
+
+    def trying() -> bool:
+        try:
+            play.step()
+        except InfrastructureError as error:
+            failures.append(error)
+        play.clock.advance(0.02)
+        return len(failures) >= 20
+
+    def cramp(pages: int) -> None:
+        play.store._engine.dispose()  # the limit belongs to a connection
+        for hook in hooks:
+            event.remove(play.store._engine, "connect", hook)
+        hooks.clear()
+
+        def limit(connection: sqlite3.Connection, _: object) -> None:
+            connection.execute(f"PRAGMA max_page_count={pages}")
+
+        event.listen(play.store._engine, "connect", limit)
+        hooks.append(limit)
+
+    from sqlalchemy import event
+
+    hooks: list[object] = []
+    cramp(1)  # SQLite takes this for the present size
+    with contextlib.suppress(InfrastructureError):
+        while True:
+            with play.store.write() as tx:
+                tx.log("filling", actor="test", now=NOW, text="x" * 1500)
+    ends = time.monotonic() + LIMIT_S
+    while not trying():
+        assert time.monotonic() < ends
+        threading.Event().wait(0.002)  # lets the lanes' threads go on
+    assert {error.code for error in failures} == {"state.database"}
+    cramp(1_000_000)
+    play.drive()
+    assert {stage.status(pk) for pk in pks} == {"finished"}
+    assert {len({json.dumps(post, sort_keys=True) for post in stage.posts(pk)}) for pk in pks} == {1}
+    assert stage.evalai.queue_length() == 0
+
+
+def noise_in(whole: bytes) -> bytes:
+    """Return a database of which only the first page is left as it was."""
+    return whole[:4096] + b"\x0d\xff" * (len(whole) // 2 - 2048)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda whole: b"garbage" * 3000, lambda whole: whole[:13_000], noise_in],
+    ids=["another file", "cut off", "noise"],
+)
+def test_a_damaged_database_is_named_with_what_to_do(
+    stage: Stage, damage: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Every command that opens it names the file, says that it is damaged, and how the challenge goes on; no backup is made of it."""
+    stage.store().close()
+    place = stage.state / "worker.db"
+    place.write_bytes(damage(place.read_bytes()))
+    archive = tmp_path / "damaged.tar.gz"
+    for command in (["status"], ["challenge", "audit"], ["challenge", "backup", str(archive)]):
+        assert guarded([*command, "--config", str(stage.path)]) == 1
+        sentence, cure = capsys.readouterr().err.splitlines()
+        assert sentence.startswith(f"neuco-worker: The state database {place} is damaged (")
+        assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in cure
+        assert f"sqlite3 {place} .recover" in cure
+    assert not archive.exists()
+    examined = examine(stage.path, clock=lambda: NOW, only=["machine.database"])
+    (finding,) = examined.outcomes[-1].findings
+    assert (finding.level, finding.sentence) == (Level.FAIL, sentence.removeprefix("neuco-worker: "))
+
+
+def test_daemon_and_drain_say_what_to_do_about_a_damaged_database(live: Stage) -> None:
+    """They do not start, and their last words are those of every command."""
+    live.store().close()
+    (live.state / "worker.db").write_bytes(b"garbage" * 3000)
+    assert live.run().wait(60) == 1
+    drained = live.command("once")
+    assert drained.returncode == 1
+    for told in (live.log, drained.stderr):
+        assert "is damaged (file is not a database)" in told
+        assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in told
+
+
+def test_damage_that_only_a_full_look_finds_is_found_by_doctor(stage: Stage) -> None:
+    """The schema can be read, a table cannot: the doctor reads all pages."""
+    with contextlib.closing(stage.store()) as store:
+        for _ in range(40):
+            with store.write() as tx:
+                tx.log("filling", actor="test", now=NOW, text="x" * 3000)
+    place = stage.state / "worker.db"
+    with place.open("r+b") as file:
+        file.seek(-8192, os.SEEK_END)
+        file.write(b"\x0d\xff" * 4096)
+    examined = examine(stage.path, clock=lambda: NOW, only=["machine.database"])
+    (finding,) = examined.outcomes[-1].findings
+    assert finding.level is Level.FAIL
+    assert f"{place} is damaged" in finding.sentence
+
+
+@pytest.mark.timeout(12)
+def test_no_write_waits_for_a_lock_when_the_process_is_to_end(tmp_path: Path) -> None:
+    """Whoever holds it, a daemon ends in the time that is promised; one that goes on waits longer, and gets it."""
+    address, stopping = tmp_path / "worker.db", threading.Event()
+    store = Store(f"sqlite:///{address}", stopping=stopping)
+    waiting, refused = threading.Event(), []
+
+    def write(number: int) -> None:
+        waiting.set()
+        try:
+            with store.write() as tx:
+                tx.log("written", actor="test", now=NOW, text=str(number))
+        except InfrastructureError as error:
+            refused.append(error.code)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+    with contextlib.closing(sqlite3.connect(address, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writers[0].start()
+        waiting.wait()
+        other.execute("ROLLBACK")
+        writers[0].join()
+        assert refused == []
+        other.execute("BEGIN IMMEDIATE")
+        writers[1].start()
+        stopping.set()
+        writers[1].join()
+    assert refused == ["state.database"]
+    store.close()
+
+
+@given(st.lists(st.floats(0, 30), min_size=1, max_size=200), st.integers(6, 60))
+def test_no_minute_holds_more_calls_than_the_budget(pauses: list[float], per_minute: int) -> None:
+    """Whatever the pace, any 60 seconds hold at most so many calls."""
+    budget, now, calls = Budget(per_minute), NOW, []
+    for pause in pauses:
+        now += timedelta(seconds=pause)
+        if budget.allows(now, answer=True):
+            budget.spend(now)
+            calls.append(now)
+    for begin in calls:
+        assert sum(begin <= call < begin + timedelta(seconds=60) for call in calls) <= per_minute
+
+
+def test_a_closed_budget_opens_at_its_time_or_when_the_clock_is_set_back() -> None:
+    """Retry-After holds until its moment; a clock that was set back does not prolong it."""
+    budget = Budget(50)
+    budget.close(NOW, NOW + timedelta(seconds=59))
+    assert not budget.allows(NOW + timedelta(seconds=58), answer=True)
+    assert budget.allows(NOW + timedelta(seconds=59))
+    budget.close(NOW, NOW + timedelta(seconds=59))
+    assert budget.allows(NOW - timedelta(hours=1))
+
+
+@given(st.integers(0, 1000), st.floats(0.1, 600), st.integers())
+def test_the_back_off_grows_to_a_minute_and_no_further(tries: int, first_s: float, seed: int) -> None:
+    """It is never longer than a minute and never shorter than three quarters of its step."""
+    wait = backoff(tries, first_s=first_s, random=random.Random(seed)).total_seconds()
+    assert 0.74 * min(LONGEST_S, first_s) <= wait <= LONGEST_S + 1e-6
+
+
+@given(st.floats(0, 10_000), st.floats(0.5, 600))
+def test_answers_leave_on_multiples_of_the_grid(elapsed_s: float, grid_s: float) -> None:
+    """The moment is the next multiple after ``running``, and never zero: cache hits wait too."""
+    running_at = NOW - timedelta(seconds=elapsed_s)
+    release = answers.release_at(NOW, running_at=running_at, grid_s=grid_s)
+    steps = (release - running_at).total_seconds() / grid_s
+    assert abs(steps - round(steps)) < 1e-3
+    assert round(steps) >= 1
+    assert timedelta(seconds=-1e-3) <= release - NOW <= timedelta(seconds=grid_s + 1e-3)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6), st.integers(0, 12))
+def test_a_success_says_one_rounded_number_twice(q_mean: float, decimals: int) -> None:
+    """What is posted equals what stdout says, byte for byte after storing; no negative zero."""
+    answer = answers.finished(q_mean, decimals=decimals, notes=("note",), zarr_suffix_removed=False)
+    assert answers.Answer.from_json(answer.to_json()) == answer
+    said = json.loads(answer.stdout)
+    assert said["q_mean"] == answer.value == round(q_mean, decimals)
+    assert not str(answer.value).startswith("-0.0") or answer.value != 0
+    assert answer.stderr == ""
+
+
+@given(st.text(max_size=5000), st.text(max_size=5000))
+def test_a_failure_says_at_most_two_thousand_characters(sentence: str, cure: str) -> None:
+    """EvalAI shows stderr as it is."""
+    answer = answers.failed(ParticipantError(sentence or "x", cure=cure))
+    assert len(answer.stderr) <= 2000
+    assert answer.stdout == ""
+    assert answer.value is None
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_never_an_answer(value: float) -> None:
+    """Unscored is a state, never a value."""
+    with pytest.raises(ValueError, match="finite"):
+        answers.finished(value, decimals=3, notes=(), zarr_suffix_removed=False)

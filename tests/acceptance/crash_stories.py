@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import worker.daemon
-from tests.worker.harness.harness import NEW, Stage, embeddings
+from tests.worker.harness.harness import NEW, Harness, embeddings
 from tests.worker.publishing.test_alerts_and_publishing import Hook
 from worker.evalai import Client
 from worker.evaluation.act import ScoreSubmission
@@ -95,10 +95,10 @@ def kill_points() -> list[str]:
 
 
 class Plot:
-    """What a story needs: the stage, a way to let workers live and die, and numbers that count up."""
+    """What a story needs: the challenge, a way to let workers live and die, and numbers that count up."""
 
-    def __init__(self, stage: Stage, live: Callable[..., None], finish: Callable[[], None]) -> None:
-        self.stage = stage
+    def __init__(self, harness: Harness, live: Callable[..., None], finish: Callable[[], None]) -> None:
+        self.harness = harness
         self.finish = finish  # lets a worker do all that is left
         self.live = live  # live(at=..., until=..., meanwhile=...)
         self.count = 0
@@ -107,21 +107,21 @@ class Plot:
         """Submit the next file: teams in turn, contents in turn."""
         self.count += 1
         name = team or "ABCD"[self.count % 4]
-        return self.stage.submit(name, embeddings(self.count % 6) if content is None else content)
+        return self.harness.submit(name, embeddings(self.count % 6) if content is None else content)
 
     def known(self, pk: int) -> str | None:
         """Return where the worker has a submission."""
-        return self.stage.states().get(pk)
+        return self.harness.states().get(pk)
 
     def bring(self, state: State, content: bytes | None = None) -> int:
         """Bring a new submission into a state, with no worker left alive and nothing older left to do."""
         self.finish()
         if state is State.RECEIVED:  # the listing would know its facts at once; a message does not
-            seen, brought = len(self.stage.evalai.journal), list[int]()
+            seen, brought = len(self.harness.evalai.journal), list[int]()
             self.live(
                 at="after new>received",
                 meanwhile=lambda: brought.append(self.submit(content, team="Z")),
-                when=lambda: listed(self.stage, seen),
+                when=lambda: listed(self.harness, seen),
             )
             return brought[0]
         pk = self.submit(content, team="Z")
@@ -145,25 +145,25 @@ Story = Callable[[Plot, str], None]
 
 
 @contextmanager
-def fetching_stopped(stage: Stage) -> Iterator[None]:
+def fetching_stopped(harness: Harness) -> Iterator[None]:
     """Let nothing be fetched, as below the disk reserve, so that what is known stays in its state."""
-    stage.configure({"submission": {"disk_reserve_gigabytes": 10**9}})
+    harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})
     try:
         yield
     finally:
-        stage.configure({"submission": {"disk_reserve_gigabytes": 0}})
+        harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
 
 
 def arriving(plot: Plot, point: str) -> None:
     """A good file comes; one that no worker lived long enough to notice will do."""
-    if {s["id"] for s in plot.stage.evalai.submissions()} <= set(plot.stage.states()):
+    if {s["id"] for s in plot.harness.evalai.submissions()} <= set(plot.harness.states()):
         plot.submit()
     plot.live(at=point)
 
 
 def scoring(plot: Plot, point: str) -> None:
     """Good files are worked on; so many wait that one is in every stage."""
-    while sum(s["status"] in ("submitted", "running") for s in plot.stage.evalai.submissions()) < ENOUGH:
+    while sum(s["status"] in ("submitted", "running") for s in plot.harness.evalai.submissions()) < ENOUGH:
         plot.submit()
     plot.live(at=point)
 
@@ -176,32 +176,32 @@ def answering(plot: Plot, point: str) -> None:
 def scored_anew(plot: Plot, point: str) -> None:
     """A good file comes whose score is not known yet."""
     plot.count += 1
-    plot.stage.submit("D", embeddings(NEW + plot.count))
+    plot.harness.submit("D", embeddings(NEW + plot.count))
     plot.live(at=point)
 
 
 def read_alone(plot: Plot, point: str) -> None:
     """A file comes while the worker has nothing to do: it is read by its own address."""
-    seen = len(plot.stage.evalai.journal)
-    plot.live(at=point, meanwhile=lambda: plot.submit(), when=lambda: listed(plot.stage, seen))
+    seen = len(plot.harness.evalai.journal)
+    plot.live(at=point, meanwhile=lambda: plot.submit(), when=lambda: listed(plot.harness, seen))
 
 
 def read_together(plot: Plot, point: str) -> None:
     """Many files come while the worker works: they are read with one listing."""
-    seen = len(plot.stage.evalai.journal)
+    seen = len(plot.harness.evalai.journal)
 
     def many() -> None:
         for _ in range(5):
             plot.submit()
 
-    plot.live(at=point, meanwhile=many, when=lambda: listed(plot.stage, seen))
+    plot.live(at=point, meanwhile=many, when=lambda: listed(plot.harness, seen))
 
 
-def listed(stage: Stage, since: int) -> bool:
+def listed(harness: Harness, since: int) -> bool:
     """Tell whether a worker has compared the listing."""
     return any(
         entry.number >= since and entry.path.endswith("/submission/")
-        for entry in stage.evalai.journal.requests("GET")
+        for entry in harness.evalai.journal.requests("GET")
     )
 
 
@@ -213,59 +213,59 @@ def bad_file(plot: Plot, point: str) -> None:
 
 def too_large(plot: Plot, point: str) -> None:
     """A file comes that is larger than allowed."""
-    plot.stage.configure({"submission": {"max_megabytes": 0.0001}})
+    plot.harness.configure({"submission": {"max_megabytes": 0.0001}})
     plot.submit()
     plot.live(at=point)
-    plot.stage.configure({"submission": {"max_megabytes": 10}})
+    plot.harness.configure({"submission": {"max_megabytes": 10}})
 
 
 def file_gone(plot: Plot, point: str) -> None:
     """The stored file of a fetched one disappears."""
     plot.bring(State.FETCHED, embeddings(NEW + 50 + plot.count))
-    for path in plot.stage.state.glob("files/*/*"):
+    for path in plot.harness.state.glob("files/*/*"):
         path.unlink()
     plot.live(at=point)
 
 
 def upload_begun(plot: Plot, point: str) -> None:
     """A large upload begins, and is finished when the worker has died."""
-    pk = plot.stage.evalai.begin_upload("Z", "dev")
+    pk = plot.harness.evalai.begin_upload("Z", "dev")
     plot.live(at=point)
-    plot.stage.evalai.finish_upload(pk, embeddings(1))
+    plot.harness.evalai.finish_upload(pk, embeddings(1))
 
 
 def _uploading(plot: Plot) -> int:
     """Bring a large upload so far that the worker waits for it."""
     plot.finish()
-    pk = plot.stage.evalai.begin_upload("Z", "dev")
+    pk = plot.harness.evalai.begin_upload("Z", "dev")
     plot.live(until=lambda: plot.known(pk) == State.UPLOADING.value)
     return pk
 
 
 def upload_finished(plot: Plot, point: str) -> None:
     """A large upload that the worker waits for is finished, and its message comes."""
-    plot.stage.evalai.finish_upload(_uploading(plot), embeddings(2))
+    plot.harness.evalai.finish_upload(_uploading(plot), embeddings(2))
     plot.live(at=point)
 
 
 def upload_cancelled(plot: Plot, point: str) -> None:
     """A large upload is cancelled while it is under way."""
-    plot.stage.evalai.cancel(_uploading(plot))
+    plot.harness.evalai.cancel(_uploading(plot))
     plot.live(at=point)
 
 
 def upload_run_again(plot: Plot, point: str) -> None:
     """A large upload is run again while it is under way."""
-    plot.stage.evalai.rerun(_uploading(plot))
+    plot.harness.evalai.rerun(_uploading(plot))
     plot.live(at=point)
 
 
 def upload_broken_off(plot: Plot, point: str) -> None:
     """A large upload failed because its message came without the file, and comes once more like that."""
     pk = _uploading(plot)
-    plot.stage.evalai.send_again(pk)
+    plot.harness.evalai.send_again(pk)
     plot.live(until=lambda: plot.known(pk) == State.FAILED.value)
-    plot.stage.evalai.send_again(pk)
+    plot.harness.evalai.send_again(pk)
     plot.live(at=point)
 
 
@@ -274,8 +274,8 @@ def ended_in(state: State, content: bytes | None = None) -> Story:
 
     def story(plot: Plot, point: str) -> None:
         pk = plot.bring(state, content)
-        plot.stage.evalai.cancel(pk)
-        with fetching_stopped(plot.stage):
+        plot.harness.evalai.cancel(pk)
+        with fetching_stopped(plot.harness):
             plot.live(at=point)
 
     return story
@@ -286,8 +286,8 @@ def rerun_in(state: State, content: bytes | None = None) -> Story:
 
     def story(plot: Plot, point: str) -> None:
         pk = plot.bring(state, content)
-        plot.stage.evalai.rerun(pk)
-        with fetching_stopped(plot.stage):
+        plot.harness.evalai.rerun(pk)
+        with fetching_stopped(plot.harness):
             plot.live(at=point)
 
     return story
@@ -297,9 +297,9 @@ def while_scoring(end: str) -> Story:
     """Make a story: a submission is ended while its child scores it, and the listing is compared meanwhile."""
 
     def story(plot: Plot, point: str) -> None:
-        evalai = plot.stage.evalai
-        plot.stage.configure({"evalai": {"reconcile_every": 0.3}, "phases": {"dev": {"folds": 30_000}}})
-        pk = plot.stage.submit("Y", embeddings(NEW + 90 + plot.count))
+        evalai = plot.harness.evalai
+        plot.harness.configure({"evalai": {"reconcile_every": 0.3}, "phases": {"dev": {"folds": 30_000}}})
+        pk = plot.harness.submit("Y", embeddings(NEW + 90 + plot.count))
         plot.live(
             at=point,
             meanwhile=lambda: evalai.cancel(pk) if end == "cancel" else evalai.rerun(pk) and None,
@@ -307,7 +307,7 @@ def while_scoring(end: str) -> Story:
         )
         if end == "rerun":  # nobody wants to wait for the long one
             evalai.cancel(max(known["id"] for known in evalai.submissions()))
-        plot.stage.configure({"evalai": {"reconcile_every": 600}, "phases": {"dev": {"folds": 4}}})
+        plot.harness.configure({"evalai": {"reconcile_every": 600}, "phases": {"dev": {"folds": 4}}})
 
     return story
 
@@ -315,26 +315,26 @@ def while_scoring(end: str) -> Story:
 def revived(plot: Plot, point: str) -> None:
     """A cancelled one is set to be done after all."""
     pk = _cancelled(plot)
-    plot.stage.evalai.edit(pk, status="submitted")
+    plot.harness.evalai.edit(pk, status="submitted")
     plot.live(at=point)
 
 
 def _cancelled(plot: Plot) -> int:
     pk = plot.bring(State.ACKNOWLEDGED)
-    plot.stage.evalai.cancel(pk)
+    plot.harness.evalai.cancel(pk)
     plot.live(until=lambda: plot.known(pk) == State.CANCELLED.value)
     return pk
 
 
 def rerun_of_cancelled(plot: Plot, point: str) -> None:
     """A cancelled one is run again, and the new one answered."""
-    plot.stage.evalai.rerun(_cancelled(plot))
+    plot.harness.evalai.rerun(_cancelled(plot))
     plot.live(at=point)
 
 
 def resumed(plot: Plot, point: str) -> None:
     """A host resumes a failed one."""
-    plot.stage.evalai.resume(plot.bring(State.FAILED, BAD))
+    plot.harness.evalai.resume(plot.bring(State.FAILED, BAD))
     plot.live(at=point)
 
 
@@ -343,7 +343,7 @@ def set_back(state: State, content: bytes | None = None) -> Story:
 
     def story(plot: Plot, point: str) -> None:
         pk = plot.bring(state, content)
-        plot.stage.evalai.edit(pk, status="submitted")
+        plot.harness.evalai.edit(pk, status="submitted")
         plot.live(at=point)
 
     return story
@@ -352,40 +352,40 @@ def set_back(state: State, content: bytes | None = None) -> Story:
 def hidden(plot: Plot, point: str) -> None:
     """A published one is flagged and shown again."""
     pk = plot.bring(State.PUBLISHED)
-    plot.stage.evalai.edit(pk, is_flagged=True)
+    plot.harness.evalai.edit(pk, is_flagged=True)
     plot.live(at=point)
-    plot.stage.evalai.edit(pk, is_flagged=False)
+    plot.harness.evalai.edit(pk, is_flagged=False)
 
 
 def rerun_of_failed(plot: Plot, point: str) -> None:
     """What failed is run again and succeeds, because the organizer mended the configuration meanwhile."""
-    plot.stage.configure({"submission": {"max_megabytes": 0.0001}})
+    plot.harness.configure({"submission": {"max_megabytes": 0.0001}})
     pk = plot.submit(team="X")
     plot.live(at="after rejected>failed")
-    plot.stage.configure({"submission": {"max_megabytes": 10}})
-    plot.stage.evalai.rerun(pk)
+    plot.harness.configure({"submission": {"max_megabytes": 10}})
+    plot.harness.evalai.rerun(pk)
     plot.live(at=point)
 
 
 def rerun_of_published(plot: Plot, point: str) -> None:
     """What stands on the board is run again; the answer comes when the board has already been looked through."""
     pk = plot.bring(State.PUBLISHED)
-    plot.stage.configure({"submission": {"answer_grid": 5}})  # longer than a board takes
-    plot.stage.evalai.rerun(pk)
+    plot.harness.configure({"submission": {"answer_grid": 5}})  # longer than a board takes
+    plot.harness.evalai.rerun(pk)
     plot.live(at=point)
-    plot.stage.configure({"submission": {"answer_grid": 0}})
+    plot.harness.configure({"submission": {"answer_grid": 0}})
 
 
 def rerun_of_posted(plot: Plot, point: str) -> None:
     """What is answered but not yet on the board is run again."""
     pk = plot.bring(State.POSTED)
-    away = plot.stage.board.with_name("away.git")
-    plot.stage.board.rename(away)
-    plot.stage.evalai.rerun(pk)
+    away = plot.harness.board.with_name("away.git")
+    plot.harness.board.rename(away)
+    plot.harness.evalai.rerun(pk)
     try:
         plot.live(at=point)
     finally:
-        away.rename(plot.stage.board)
+        away.rename(plot.harness.board)
 
 
 def first_sent(plot: Plot, point: str) -> None:
@@ -397,19 +397,19 @@ def first_sent(plot: Plot, point: str) -> None:
 def reloaded(plot: Plot, point: str) -> None:
     """The configuration is read again by a worker that runs."""
     plot.submit()
-    seen = len(plot.stage.evalai.journal)
-    plot.live(at=point, meanwhile="reload", when=lambda: listed(plot.stage, seen))
+    seen = len(plot.harness.evalai.journal)
+    plot.live(at=point, meanwhile="reload", when=lambda: listed(plot.harness, seen))
 
 
 def alerted(plot: Plot, point: str) -> None:
     """The organizer is told something by the webhook."""
     hook = Hook()
-    (plot.stage.folder / "hook").write_text(hook.url)
-    plot.stage.configure({"alerts": {"webhook": "file:hook"}})
-    with closing(plot.stage.store()) as store, store.write() as tx:
+    (plot.harness.folder / "hook").write_text(hook.url)
+    plot.harness.configure({"alerts": {"webhook": "file:hook"}})
+    with closing(plot.harness.store()) as store, store.write() as tx:
         tx.raise_alert(point, "queue.foreign", "Something is wrong.", now=datetime.now(UTC))
     plot.live(at=point)
-    plot.stage.configure({"alerts": {"webhook": None}})
+    plot.harness.configure({"alerts": {"webhook": None}})
     hook.close()
 
 
@@ -422,9 +422,9 @@ def tidied(plot: Plot, point: str) -> None:
 def wanted_again(plot: Plot, point: str) -> None:
     """A rescore wants the file of a published one, and it is gone."""
     pk = plot.bring(State.PUBLISHED)
-    for path in plot.stage.state.glob("files/*/*"):
+    for path in plot.harness.state.glob("files/*/*"):
         path.unlink()
-    with closing(plot.stage.store()) as store, store.write() as tx:
+    with closing(plot.harness.store()) as store, store.write() as tx:
         tx.want_file(pk, str(tx.known([pk])[pk].file_hash))
     plot.live(at=point)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.worker.harness.fork_server import Nursery
-from tests.worker.harness.harness import WARM_CACHE, Stage, clean_environment, embeddings
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
 from worker.fairness import receipts
 from worker.fairness.verify import Truth, verdicts
 from worker.fairness.verify.public import PublicRepository
@@ -25,9 +25,9 @@ Change = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Fair:
-    """The challenge's stage, still open, and a folder with nothing but its public files."""
+    """The challenge, still open, and a folder with nothing but its public files."""
 
-    stage: Stage
+    harness: Harness
     public: Path
 
 
@@ -43,21 +43,21 @@ def public_copy(repository: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def fair(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Fair]:
+def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
     """Two teams and a private submission; dev is revealed, eval is not."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("fair")
-    with Stage(folder, changes={"evalai": {"poll_every": 1}}, nursery=nursery) as stage:
-        stage.submit("A", embeddings(1))
-        assert stage.once().returncode == 0
-        stage.submit("B", embeddings(2, noise=1.0))
-        stage.submit("B", embeddings(3), is_public=False)
-        stage.submit("A", embeddings(4))
-        assert stage.once().returncode == 0
-        assert stage.command("board", "freeze", "--phase", "dev").returncode == 0
-        done = stage.command("challenge", "reveal", "--yes")
+    with Harness(folder, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
+        harness.submit("A", embeddings(1))
+        assert harness.once().returncode == 0
+        harness.submit("B", embeddings(2, noise=1.0))
+        harness.submit("B", embeddings(3), is_public=False)
+        harness.submit("A", embeddings(4))
+        assert harness.once().returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        done = harness.command("challenge", "reveal", "--yes")
         assert done.returncode == 0, done.stderr
-        yield Fair(stage, public_copy(stage.board, folder / "public"))
+        yield Fair(harness, public_copy(harness.board, folder / "public"))
 
 
 def lies(repository: PublicRepository) -> set[str]:

@@ -6,18 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.chaos import play, prepared
-from tests.worker.harness.fork_server import Nursery
+from tests.soak.chaos import prepared, worker
+from tests.worker.harness.fork_server import ForkServer
 
 
 @pytest.mark.timeout(900)
-def test_chaos_loses_nothing_and_contradicts_nothing(tmp_path: Path, cells: Path, nursery: Nursery) -> None:
+def test_chaos_loses_nothing_and_contradicts_nothing(
+    tmp_path: Path, cells: Path, fork_server: ForkServer
+) -> None:
     """50 submissions, 20 kills at random moments, every fifth answer spoilt: each has one distinct result."""
-    with prepared(tmp_path, cells) as stage:
-        figures = play(stage, nursery, submissions=50, teams=7, kills=20, seed=3, waiting=12, limit_s=800)
+    with prepared(tmp_path, cells) as harness:
+        figures = worker(
+            harness, fork_server, submissions=50, teams=7, kills=20, seed=3, waiting=12, limit_s=800
+        )
         print(f"\n{figures}")  # noqa: T201 - shown by pytest -rA, and with a failure
         assert figures.submissions == 50
         assert figures.lost == 0
         assert figures.differing == 0
         assert figures.faults > 20  # about 70: how many calls are made depends on when the kills come
-        assert stage.evalai.queue_length() == 0
+        assert harness.evalai.queue_length() == 0

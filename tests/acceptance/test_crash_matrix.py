@@ -24,8 +24,8 @@ from tests.acceptance.crash_stories import (
     errands,
     kill_points,
 )
-from tests.worker.harness.fork_server import Nursery
-from tests.worker.harness.harness import LIMIT_S, Stage
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import LIMIT_S, Harness
 
 QUICK = {"evalai": {"poll_every": 0.3, "reconcile_every": 600}}
 SANDBOX = {"visibility_timeout_s": 1.0}
@@ -45,11 +45,11 @@ def test_every_call_of_the_client_is_an_errand() -> None:
 
 
 class Theatre:
-    """Lets workers live and die on a stage."""
+    """Lets workers live and die in a challenge."""
 
-    def __init__(self, stage: Stage, nursery: Nursery) -> None:
-        self.stage = stage
-        self._nursery = nursery
+    def __init__(self, harness: Harness, fork_server: ForkServer) -> None:
+        self.harness = harness
+        self._nursery = fork_server
         self.kills = 0
 
     def live(
@@ -62,7 +62,7 @@ class Theatre:
     ) -> None:
         """Start a worker and see it die at a point, or end it in good order when a condition holds."""
         begun = self._began()
-        pid = self._nursery.start(self.stage.path, at=at)
+        pid = self._nursery.start(self.harness.path, at=at)
         try:
             if meanwhile is not None:
                 self._wait(lambda: when() or _gone(pid))
@@ -78,30 +78,30 @@ class Theatre:
                 os.kill(pid, signal.SIGTERM)
             status = self._nursery.end()
         if at is None:
-            assert status == 0, self.stage.log[-3000:]
+            assert status == 0, self.harness.log[-3000:]
         else:
-            assert status == -signal.SIGKILL, f"not killed {at!r}:\n{self.stage.log[-3000:]}"
+            assert status == -signal.SIGKILL, f"not killed {at!r}:\n{self.harness.log[-3000:]}"
             self.kills += 1
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         ends = time.monotonic() + LIMIT_S
         while not condition():
-            assert time.monotonic() < ends, f"it did not come: {self.states()}\n{self.stage.log[-3000:]}"
+            assert time.monotonic() < ends, f"it did not come: {self.states()}\n{self.harness.log[-3000:]}"
             threading.Event().wait(0.02)
 
     def _began(self) -> int:
-        path = self.stage.folder / "daemon.log"
+        path = self.harness.folder / "daemon.log"
         return path.read_text().count("run.start") if path.exists() else 0
 
     def states(self) -> dict[int, str]:
         """Return where the worker has all submissions."""
-        return self.stage.states()
+        return self.harness.states()
 
     def finish(self, *, at_any_rate: bool = False) -> None:
         """Let a worker do all that is left, undisturbed."""
 
         def done() -> bool:
-            evalai = self.stage.evalai
+            evalai = self.harness.evalai
             wanted = [
                 s["id"]
                 for s in evalai.submissions()
@@ -116,7 +116,7 @@ class Theatre:
             )
 
         if at_any_rate or not done():
-            self.live(until=lambda: done() and self.stage.commits() > 0)  # even an empty board is pushed
+            self.live(until=lambda: done() and self.harness.commits() > 0)  # even an empty board is pushed
 
 
 def _gone(pid: int) -> bool:
@@ -127,11 +127,11 @@ def _gone(pid: int) -> bool:
     return False
 
 
-def expected_rows(stage: Stage) -> set[tuple[str, int]]:
+def expected_rows(harness: Harness) -> set[tuple[str, int]]:
     """Return what must stand on the board: for each team its last public finished submission."""
-    names = {team.pk: team.name for team in stage.evalai.world.teams.values()}
+    names = {team.pk: team.name for team in harness.evalai.world.teams.values()}
     rows: dict[str, tuple[str, int]] = {}
-    for submission in sorted(stage.evalai.submissions(), key=lambda s: (s["submitted_at"], s["id"])):
+    for submission in sorted(harness.evalai.submissions(), key=lambda s: (s["submitted_at"], s["id"])):
         shown = (
             submission["status"] == "finished" and submission["is_public"] and not submission["is_flagged"]
         )
@@ -141,16 +141,16 @@ def expected_rows(stage: Stage) -> set[tuple[str, int]]:
     return set(rows.values())
 
 
-def check(stage: Stage) -> None:
+def check(harness: Harness) -> None:
     """Check the invariants against the sandbox's journal and the repository."""
-    for submission in stage.evalai.submissions():
+    for submission in harness.evalai.submissions():
         assert submission["status"] in ("finished", "failed", "cancelled"), submission
-    for pk in stage.evalai.journal.posts():
-        posts = stage.posts(pk)
+    for pk in harness.evalai.journal.posts():
+        posts = harness.posts(pk)
         assert all(post == posts[0] for post in posts), f"{pk} was told different things"
-    assert stage.evalai.queue_length() == 0
-    assert {(row["team"], row["submission"]) for row in stage.boards()} == expected_rows(stage)
-    assert not list((stage.state / "tmp").iterdir())
+    assert harness.evalai.queue_length() == 0
+    assert {(row["team"], row["submission"]) for row in harness.boards()} == expected_rows(harness)
+    assert not list((harness.state / "tmp").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -159,20 +159,20 @@ def check(stage: Stage) -> None:
     ids=lambda story: f"{story.__qualname__.split('.')[0]}-{STORIES[story][0].split(' ', 1)[1]}",
 )
 def test_killed_anywhere_nothing_is_lost_or_said_twice(
-    story: Story, tmp_path: Path, cells: Path, nursery: Nursery
+    story: Story, tmp_path: Path, cells: Path, fork_server: ForkServer
 ) -> None:
     """After kills at every point of a story all is answered, with one distinct result each, and the board is right."""
-    with Stage(tmp_path, cells=cells, settings=SANDBOX, changes=QUICK) as stage:
-        theatre = Theatre(stage, nursery)
-        plot = Plot(stage, theatre.live, theatre.finish)
+    with Harness(tmp_path, cells=cells, settings=SANDBOX, changes=QUICK) as harness:
+        theatre = Theatre(harness, fork_server)
+        plot = Plot(harness, theatre.live, theatre.finish)
         for point in STORIES[story]:
             story(plot, point)
         theatre.finish(at_any_rate=True)
-        check(stage)
+        check(harness)
 
 
 def test_killed_often_the_board_equals_an_undisturbed_one(
-    tmp_path: Path, cells: Path, nursery: Nursery
+    tmp_path: Path, cells: Path, fork_server: ForkServer
 ) -> None:
     """The same submissions through one worker that never dies make the same board, rank by rank."""
     boards = []
@@ -181,16 +181,16 @@ def test_killed_often_the_board_equals_an_undisturbed_one(
         ("calm", []),
     ):
         (tmp_path / name).mkdir()
-        with Stage(tmp_path / name, cells=cells, settings=SANDBOX, changes=QUICK) as stage:
-            theatre = Theatre(stage, nursery)
-            plot = Plot(stage, theatre.live, theatre.finish)
+        with Harness(tmp_path / name, cells=cells, settings=SANDBOX, changes=QUICK) as harness:
+            theatre = Theatre(harness, fork_server)
+            plot = Plot(harness, theatre.live, theatre.finish)
             for _ in range(6):
                 plot.submit()
             for point in points:
                 theatre.live(at=point)
             theatre.finish(at_any_rate=True)
-            check(stage)
+            check(harness)
             keys = ("position", "rank", "rank_by_mean", "team", "q_mean", "submission", "group")
-            boards.append([{key: row[key] for key in keys} for row in stage.boards()])
+            boards.append([{key: row[key] for key in keys} for row in harness.boards()])
     assert boards[0] == boards[1]
     assert len(boards[0]) == 4

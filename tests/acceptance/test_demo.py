@@ -124,7 +124,7 @@ class Demo:
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Play the demo in a folder, with few folds."""
+    """Run the demo in a folder, with few folds."""
     environment = {**os.environ, "COLUMNS": "140"}
     return subprocess.Popen(
         [*COMMAND, "--dir", str(folder), "--folds", str(FOLDS), *arguments],

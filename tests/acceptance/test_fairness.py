@@ -15,8 +15,8 @@ import yaml
 from scoring.errors import ParticipantError
 from scoring.randomness import phase_key
 from tests.acceptance.fair_challenge import REVEAL, Fair, public_copy
-from tests.worker.harness.fork_server import Nursery
-from tests.worker.harness.harness import WARM_CACHE, Stage, clean_environment, embeddings, git
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
 from worker.fairness import receipts
 from worker.fairness.verify import GROWING, Truth, verdicts
 from worker.fairness.verify.public import opened, read_folder
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("fairness")
 
 def test_honest_repository_verifies(fair: Fair) -> None:
     """From the public repository alone every check of an honest challenge passes, its history included."""
-    with opened(str(fair.stage.board), growing=GROWING) as repository:
+    with opened(str(fair.harness.board), growing=GROWING) as repository:
         found = list(verdicts(repository))
     assert [verdict.sentence for verdict in found if verdict.truth is not Truth.TRUE] == []
     assert len(found) >= 12
@@ -85,7 +85,7 @@ def test_private_submission_shows_nowhere(fair: Fair) -> None:
     line = json.loads(repository.files[receipts.PATH].splitlines()[0])
     assert len(line["receipts"]) == receipts.SMALLEST_BATCH
     document = json.loads(repository.files[REVEAL])
-    evalai = fair.stage.evalai
+    evalai = fair.harness.evalai
     private = {pk for pk in evalai.journal.posts() if not evalai.submission(pk)["is_public"]}
     assert private
     assert not private & {entry["submission"] for entry in document["entries"]}
@@ -95,14 +95,14 @@ def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
     """Nothing of the other phase's tasks or key is published."""
     repository = read_folder(fair.public)
     everything = b"\n".join(repository.files.values())
-    secret = bytes.fromhex((fair.stage.folder / "challenge.secret").read_text().strip())
+    secret = bytes.fromhex((fair.harness.folder / "challenge.secret").read_text().strip())
     assert phase_key(secret, "eval").hex().encode() not in everything
     assert not [path for path in repository.files if path.startswith("reveal/eval")]
-    assert git(fair.stage.board, "log", "--format=%B", "main").count("alpha") == 0
+    assert git(fair.harness.board, "log", "--format=%B", "main").count("alpha") == 0
 
 
 @pytest.fixture(scope="module")
-def renewed(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Fair]:
+def renewed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
     """An honest challenge in which much changed, each time committed to anew, and both phases were revealed.
 
     A beacon was mixed into the splits before anything was scored. Phase eval was added after the start, its labels were mended before
@@ -111,26 +111,26 @@ def renewed(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Itera
     """
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("renewed")
-    with Stage(folder, changes={"evalai": {"poll_every": 1}}, nursery=nursery) as stage:
-        document = yaml.safe_load(stage.path.read_text())
+    with Harness(folder, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
+        document = yaml.safe_load(harness.path.read_text())
         without = {**document, "phases": {"dev": document["phases"]["dev"]}}
-        stage.path.write_text(yaml.safe_dump(without))
+        harness.path.write_text(yaml.safe_dump(without))
         beacon = ("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
-        assert stage.command(*beacon).returncode == 0
-        stage.submit("A", embeddings(1))
-        assert stage.once().returncode == 0
-        late = stage.command(*beacon)
+        assert harness.command(*beacon).returncode == 0
+        harness.submit("A", embeddings(1))
+        assert harness.once().returncode == 0
+        late = harness.command(*beacon)
         assert (late.returncode, "scored already" in late.stderr) == (2, True)
-        stage.configure({})
-        assert stage.once().returncode == 0
+        harness.configure({})
+        assert harness.once().returncode == 0
         mend(folder / "tasks" / "eval" / "alpha__regr.csv")
-        stage.submit("A", embeddings(1), phase="eval")
-        assert stage.once().returncode == 0
+        harness.submit("A", embeddings(1), phase="eval")
+        assert harness.once().returncode == 0
         mend(folder / "tasks" / "dev" / "gamma__regr.csv")
-        done = stage.command("challenge", "rescore", "--yes")
+        done = harness.command("challenge", "rescore", "--yes")
         assert done.returncode == 0, done.stderr
-        stage.submit("B", embeddings(2))
-        assert stage.once().returncode == 0
+        harness.submit("B", embeddings(2))
+        assert harness.once().returncode == 0
         mend(folder / "tasks" / "eval" / "alpha__regr.csv", "0.375")
         for command in (
             ("board", "freeze", "--phase", "dev"),
@@ -140,10 +140,10 @@ def renewed(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Itera
             ("board", "freeze", "--phase", "eval"),
             ("challenge", "reveal", "--yes", "--phase", "eval", "--no-labels"),
         ):
-            done = stage.command(*command)
+            done = harness.command(*command)
             assert done.returncode == 0, done.stderr
-        assert stage.once().returncode == 0
-        yield Fair(stage, public_copy(stage.board, folder / "public"))
+        assert harness.once().returncode == 0
+        yield Fair(harness, public_copy(harness.board, folder / "public"))
 
 
 def mend(path: Path, value: str = "0.125") -> None:
@@ -155,7 +155,7 @@ def mend(path: Path, value: str = "0.125") -> None:
 
 def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
     """A beacon, a phase that came later, tasks mended before and after scores: nothing is called a lie, and every change has its reason."""
-    with opened(str(renewed.stage.board), growing=GROWING) as repository:
+    with opened(str(renewed.harness.board), growing=GROWING) as repository:
         found = list(verdicts(repository))
     assert [verdict.sentence for verdict in found if verdict.truth is Truth.FALSE] == []
     assert [verdict.check for verdict in found if verdict.truth is Truth.UNKNOWN] == ["eval: labels"]

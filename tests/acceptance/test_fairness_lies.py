@@ -194,7 +194,7 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path
     """A commit that changes an earlier line of a file that may only grow is seen in the repository's history."""
     copy = tmp_path / "copy"
     subprocess.run(
-        ["git", "clone", "-q", "-b", "main", str(fair.stage.board), str(copy)],
+        ["git", "clone", "-q", "-b", "main", str(fair.harness.board), str(copy)],
         check=True,
         env=clean_environment(),
     )
@@ -217,8 +217,8 @@ def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
     file.write_bytes(embeddings(1))
     found = submission_verdicts(repository, file, engine="default")
     assert [verdict.truth for verdict in found] == [Truth.FALSE]
-    first = min(fair.stage.evalai.journal.posts())
-    receipt = fair.stage.stdout(first)["receipt"]
+    first = min(fair.harness.evalai.journal.posts())
+    receipt = fair.harness.stdout(first)["receipt"]
     said = {verdict.truth for verdict in receipt_verdicts(repository, receipt)}
     assert said == {Truth.TRUE, Truth.UNKNOWN}  # its receipt is no longer in the log
 
@@ -226,7 +226,7 @@ def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
 def test_participants_are_witnesses(fair: Fair) -> None:
     """The receipt in a participant's stdout agrees with the repository; against a rewritten one it testifies."""
     repository = read_folder(fair.public)
-    told = fair.stage.stdout(min(fair.stage.evalai.journal.posts()))
+    told = fair.harness.stdout(min(fair.harness.evalai.journal.posts()))
     receipt, q_mean = told["receipt"], told["q_mean"]
     honest = list(receipt_verdicts(repository, receipt, q_mean))
     assert {verdict.truth for verdict in honest} == {Truth.TRUE}

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.worker.harness.harness import Stage, embeddings
+from tests.worker.harness.harness import Harness, embeddings
 from worker.cli import guarded
 from worker.sandbox import ManualClock
 from worker.state import State
 
 
-def cells_of(stage: Stage) -> dict[tuple[str, str, str], dict[str, Any]]:
+def cells_of(harness: Harness) -> dict[tuple[str, str, str], dict[str, Any]]:
     """Return all cells by content, task and version."""
-    store = stage.store()
+    store = harness.store()
     with store.read() as tx:
         cells = {(cell["content_hash"], cell["task"], cell["version"]): cell for cell in tx.all_cells()}
     store.close()
@@ -29,14 +29,14 @@ def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.Capt
     def typed(*arguments: str) -> str:
         """Run a command with the challenge's configuration and return what it prints."""
         capsys.readouterr()
-        assert guarded([*arguments, "--phase", "dev", "--config", str(stage.path)]) == 0
+        assert guarded([*arguments, "--phase", "dev", "--config", str(harness.path)]) == 0
         return capsys.readouterr().out
 
-    with Stage(tmp_path, clock=ManualClock()) as stage:
-        with stage.play() as play:
-            pks = [stage.submit("A", embeddings(1)), stage.submit("B", embeddings(2))]
-            play.drive(lambda: all(play.states().get(pk) == State.PUBLISHED for pk in pks))
-        before = cells_of(stage)
+    with Harness(tmp_path, clock=ManualClock()) as harness:
+        with harness.worker() as worker:
+            pks = [harness.submit("A", embeddings(1)), harness.submit("B", embeddings(2))]
+            worker.drive(lambda: all(worker.states().get(pk) == State.PUBLISHED for pk in pks))
+        before = cells_of(harness)
         tasks = tmp_path / "tasks" / "dev"
         plain = tasks / "alpha__regr.csv"
         assert guarded(["task", "new", str(tasks / "alpha"), "--labels", str(plain)]) == 0
@@ -49,9 +49,9 @@ def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.Capt
         package.write_text(text)
         planned = typed("challenge", "rescore")
         assert "1 tasks new or changed, 0 dropped; 2 cells of 2 rows are missing" in planned
-        assert cells_of(stage) == before
+        assert cells_of(harness) == before
         typed("challenge", "rescore", "--yes")
-        after = cells_of(stage)
+        after = cells_of(harness)
         assert {key: after[key] for key in before} == before
         new = after.keys() - before.keys()
         assert {task for _, task, _ in new} == {"alpha"}

@@ -15,7 +15,7 @@ import typer
 
 from tests.acceptance.installation import ROOT, Installation
 from tests.acceptance.test_kin_documentation import COMMANDS as KIN
-from tests.worker.harness.harness import DIM, IDS, Stage, embeddings
+from tests.worker.harness.harness import DIM, IDS, Harness, embeddings
 from worker.cli import app
 
 ANYWHERE = (
@@ -57,7 +57,7 @@ BROKEN = ("ModuleNotFoundError", "ImportError", "unexpected", "Traceback")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installation")]
 
 
-def play(installation: Installation, lines: Iterable[str], folder: Path, *options: str) -> None:
+def worker(installation: Installation, lines: Iterable[str], folder: Path, *options: str) -> None:
     """Run commands one after the other; each must end with success."""
     for line in lines:
         told = installation.run("neuco-worker", *shlex.split(line), *options, cwd=folder)
@@ -82,12 +82,12 @@ def stop(installation: Installation, line: str, word: str, folder: Path, *option
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     """A challenge without submissions, with which the doctor is content."""
-    with Stage(tmp_path, changes={"phases": {"dev": {"selection": "chosen"}}}) as stage:
-        (stage.folder / "token").chmod(0o600)
-        (stage.folder / "challenge.secret").write_text(hashlib.sha256(b"a secret").hexdigest())
-        yield stage
+    with Harness(tmp_path, changes={"phases": {"dev": {"selection": "chosen"}}}) as harness:
+        (harness.folder / "token").chmod(0o600)
+        (harness.folder / "challenge.secret").write_text(hashlib.sha256(b"a secret").hexdigest())
+        yield harness
 
 
 def commands(group: typer.core.TyperGroup, *above: str) -> Iterator[str]:
@@ -120,17 +120,17 @@ def test_first_steps(installation: Installation, tmp_path: Path) -> None:
     (tmp_path / "good.csv").write_bytes(embeddings())
     (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
     shutil.copy(ROOT / "tests/leaderboard/data/neuco_bench_table4_r2.csv", tmp_path / "table.csv")
-    play(installation, ANYWHERE, tmp_path)
+    worker(installation, ANYWHERE, tmp_path)
 
 
-def test_a_challenge_from_the_first_check_to_the_reveal(installation: Installation, stage: Stage) -> None:
+def test_a_challenge_from_the_first_check_to_the_reveal(installation: Installation, harness: Harness) -> None:
     """What an organizer does, with a submission."""
-    config = ("--config", str(stage.path))
-    play(installation, BEFORE, stage.folder, *config)
-    pk = stage.submit("A")
-    stop(installation, "run", "post.done", stage.folder, *config)
-    play(installation, [line.format(pk=pk) for line in AFTER], stage.folder, *config)
-    play(installation, SAVED, stage.folder)
+    config = ("--config", str(harness.path))
+    worker(installation, BEFORE, harness.folder, *config)
+    pk = harness.submit("A")
+    stop(installation, "run", "post.done", harness.folder, *config)
+    worker(installation, [line.format(pk=pk) for line in AFTER], harness.folder, *config)
+    worker(installation, SAVED, harness.folder)
 
 
 def test_the_sandbox_serves(installation: Installation, tmp_path: Path) -> None:
@@ -145,12 +145,12 @@ def test_researchers_commands(installation: Installation, tmp_path: Path) -> Non
         if "*" in line:
             [pattern] = [word for word in line.split() if "*" in word]
             [found] = folder.glob(pattern)
-            play(installation, [line.replace(pattern, str(found))], folder)
+            worker(installation, [line.replace(pattern, str(found))], folder)
         elif "svm" in line:
             told = installation.run("neuco-worker", *shlex.split(line), cwd=folder, expect=2)
             assert 'pip install "neuco-worker[svm]"' in told
         else:
-            play(installation, [line], folder)
+            worker(installation, [line], folder)
 
 
 @pytest.mark.parametrize(
@@ -161,12 +161,12 @@ def test_researchers_commands(installation: Installation, tmp_path: Path) -> Non
     ],
 )
 def test_what_an_extra_brings_is_named(
-    installation: Installation, stage: Stage, settings: dict[str, Any], command: str, extra: str
+    installation: Installation, harness: Harness, settings: dict[str, Any], command: str, extra: str
 ) -> None:
     """A setting that needs a library which is not there says what to install."""
-    stage.configure(settings)
-    config = ("--config", str(stage.path))
+    harness.configure(settings)
+    config = ("--config", str(harness.path))
     status = {"doctor": 1, "once": 2}[command]
-    told = installation.run("neuco-worker", command, *config, cwd=stage.folder, expect=status)
+    told = installation.run("neuco-worker", command, *config, cwd=harness.folder, expect=status)
     assert f"neuco-worker[{extra}]" in told
     assert not [word for word in BROKEN if word in told], told

@@ -169,7 +169,7 @@ def test_from_an_empty_folder_to_the_awards(organizer: Organizer) -> None:
         _check(organizer)
         organizer.edit(
             {"evalai": {"requests_per_minute": 1000}}
-        )  # this server allows it: else the play waits for its budget
+        )  # this server allows it: else the test waits for its budget
         daemon = organizer.start("run", "--config", str(organizer.config), log="worker.log")
         answered = _take_submissions(organizer)
         _rescore(organizer, answered)

@@ -71,56 +71,56 @@ REFUSED: dict[str, bytes] = {
 }
 
 
-def upload_begun(play: WorldPlay, team: str) -> int:
+def upload_begun(worker: WorldPlay, team: str) -> int:
     """Begin a large upload, and let the worker find its placeholder."""
-    pk = play.stage.evalai.begin_upload(team, "dev")
-    play.drive(lambda: play.states().get(pk) == State.UPLOADING)
+    pk = worker.harness.evalai.begin_upload(team, "dev")
+    worker.drive(lambda: worker.states().get(pk) == State.UPLOADING)
     return pk
 
 
-def tell(play: WorldPlay) -> dict[str, int]:
-    """Play the story: every form, every refusal, and what happens around submissions. Returns what was sent."""
-    stage = play.stage
+def tell(worker: WorldPlay) -> dict[str, int]:
+    """Tell the story: every form, every refusal, and what happens around submissions. Returns what was sent."""
+    harness = worker.harness
     sent: dict[str, int] = {}
-    play.drive()
+    worker.drive()
     for number, (name, content) in enumerate(GOOD.items()):
-        sent[name] = stage.submit(f"team {number}", content)
-        play.drive()
+        sent[name] = harness.submit(f"team {number}", content)
+        worker.drive()
     for name, content in REFUSED.items():
-        sent[name] = stage.submit("refused", content)
-    sent["too large"] = stage.submit("refused", b"x" * 300_000)
-    sent["private"] = stage.submit("private", embeddings(2), is_public=False)
-    sent["cancelled"] = stage.submit("cancelled", embeddings(3))
-    stage.evalai.cancel(sent["cancelled"])
-    sent["deleted"] = stage.submit("cancelled", embeddings(3))
-    stage.evalai.delete(sent["deleted"])
-    play.drive()
-    sent["wrong phase"] = stage.submit("wrong", embeddings(4))
-    stage.evalai.edit(sent["wrong phase"], phase="eval")
-    play.drive(
-        lambda: sent["wrong phase"] in play.states() and play.known(sent["wrong phase"]).hold is not None
+        sent[name] = harness.submit("refused", content)
+    sent["too large"] = harness.submit("refused", b"x" * 300_000)
+    sent["private"] = harness.submit("private", embeddings(2), is_public=False)
+    sent["cancelled"] = harness.submit("cancelled", embeddings(3))
+    harness.evalai.cancel(sent["cancelled"])
+    sent["deleted"] = harness.submit("cancelled", embeddings(3))
+    harness.evalai.delete(sent["deleted"])
+    worker.drive()
+    sent["wrong phase"] = harness.submit("wrong", embeddings(4))
+    harness.evalai.edit(sent["wrong phase"], phase="eval")
+    worker.drive(
+        lambda: sent["wrong phase"] in worker.states() and worker.known(sent["wrong phase"]).hold is not None
     )
-    sent["baseline"] = stage.submit(
+    sent["baseline"] = harness.submit(
         "host", embeddings(5, noise=9.0), method_name="Baseline random embeddings"
     )
-    play.drive()
-    sent["trial"] = stage.submit("cohost", embeddings(6), method_name="a trial")
-    play.drive()
-    sent["other phase"] = stage.submit("team 0", embeddings(1), phase="eval")
-    play.drive()
-    sent["run again"] = stage.evalai.rerun(sent["gzip"])
-    play.drive()
+    worker.drive()
+    sent["trial"] = harness.submit("cohost", embeddings(6), method_name="a trial")
+    worker.drive()
+    sent["other phase"] = harness.submit("team 0", embeddings(1), phase="eval")
+    worker.drive()
+    sent["run again"] = harness.evalai.rerun(sent["gzip"])
+    worker.drive()
     for name in ("large upload", "broken off"):
-        sent[name] = upload_begun(play, name)
-    stage.evalai.finish_upload(sent["large upload"], embeddings(6))
-    stage.evalai.send_again(sent["broken off"])
-    play.drive()
-    stage.evalai.send_again(sent["plain"])
-    stage.evalai.edit(sent["private"], is_public=True)
-    stage.evalai.edit(sent["npz"], status="submitted")  # set back by its team
-    play.drive()
-    play.clock.advance(3600)  # a batch of receipts
-    play.drive()
+        sent[name] = upload_begun(worker, name)
+    harness.evalai.finish_upload(sent["large upload"], embeddings(6))
+    harness.evalai.send_again(sent["broken off"])
+    worker.drive()
+    harness.evalai.send_again(sent["plain"])
+    harness.evalai.edit(sent["private"], is_public=True)
+    harness.evalai.edit(sent["npz"], status="submitted")  # set back by its team
+    worker.drive()
+    worker.clock.advance(3600)  # a batch of receipts
+    worker.drive()
     return sent
 
 
@@ -130,9 +130,9 @@ def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     """Texts, records, execution times, file names, boards, commits and their files are equal in both worlds but for the allowed fields."""
     looks, sent = [], {}
     for world in (LEFT, RIGHT):
-        with opened(tmp_path / world.name, world) as play:
-            sent = tell(play)
-            looks.append(look(play))
+        with opened(tmp_path / world.name, world) as worker:
+            sent = tell(worker)
+            looks.append(look(worker))
     left, right = looks
     assert "\n".join(differences(left, right)) == ""
     ended = {name: left.submissions[str(pk)]["record"]["status"] for name, pk in sent.items()}

@@ -26,52 +26,52 @@ from worker.runtime.cgroup import Delegation
 from worker.state import State
 
 
-def reach(play: WorldPlay, stage: str) -> None:
+def reach(worker: WorldPlay, harness: str) -> None:
     """Go on until the child is reading or scoring, and keep it there."""
-    play.drive(lambda: play.scoring(stage))
-    child = play.child()
+    worker.drive(lambda: worker.scoring(harness))
+    child = worker.child()
     assert child is not None
     child.suspend()  # while it scores; while it reads it hangs already
 
 
-def answered(play: WorldPlay, pk: int) -> None:
+def answered(worker: WorldPlay, pk: int) -> None:
     """Go on until a submission that was tried again stands on the board."""
-    play.drive(lambda: play.state(pk) is State.PUBLISHED)
-    play.drive()
+    worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
+    worker.drive()
 
 
-def out_of_time(play: WorldPlay) -> None:
+def out_of_time(worker: WorldPlay) -> None:
     """Let time pass until the child's deadline."""
-    while play.worker.evaluation.busy:
-        play.clock.advance(1)
-        play.step()
+    while worker.daemon.evaluation.busy:
+        worker.clock.advance(1)
+        worker.step()
 
 
-def out_of_memory(play: WorldPlay) -> None:
+def out_of_memory(worker: WorldPlay) -> None:
     """End the child as the kernel does when it goes over its ceiling, which stands in its group's file."""
-    child = play.child()
+    child = worker.child()
     assert child is not None
-    for group in ceilings(play).iterdir():
+    for group in ceilings(worker).iterdir():
         if (group / "cgroup.procs").read_text() == f"{child.pid}\n":
             (group / "memory.events").write_text("oom_kill 1\n")
-    killed(play)
+    killed(worker)
 
 
-def ceilings(play: WorldPlay) -> Path:
+def ceilings(worker: WorldPlay) -> Path:
     """Return a folder in place of the kernel's tree, and let the worker keep its children's groups there."""
-    tree = play.stage.folder / "tree"
+    tree = worker.harness.folder / "tree"
     tree.mkdir(exist_ok=True)
-    play.worker.context.cgroup = Delegation(tree)
+    worker.daemon.context.cgroup = Delegation(tree)
     return tree
 
 
-def killed(play: WorldPlay) -> None:
+def killed(worker: WorldPlay) -> None:
     """Kill the child as the kernel does."""
-    child = play.child()
+    child = worker.child()
     assert child is not None
     child.kill()
-    while play.worker.evaluation.busy:
-        play.step()
+    while worker.daemon.evaluation.busy:
+        worker.step()
 
 
 ENDS: dict[str, Callable[[WorldPlay], None]] = {
@@ -82,33 +82,33 @@ ENDS: dict[str, Callable[[WorldPlay], None]] = {
 }
 
 
-def trouble(play: WorldPlay) -> dict[str, int]:
-    """Play the story of everything that goes wrong in the middle."""
-    stage = play.stage
+def trouble(worker: WorldPlay) -> dict[str, int]:
+    """Tell the story of everything that goes wrong in the middle."""
+    harness = worker.harness
     sent: dict[str, int] = {}
-    play.drive()
-    ceilings(play)
-    stage.labels().unlink()  # nothing reads it any more
+    worker.drive()
+    ceilings(worker)
+    harness.labels().unlink()  # nothing reads it any more
     for seed, (name, end) in enumerate(ENDS.items()):
-        sent[f"{name} while scoring"] = stage.submit(f"team {seed}", embeddings(seed))
-        reach(play, "scoring")
-        end(play)
-        answered(play, sent[f"{name} while scoring"])
-    ceilings(play)  # the restart has made another worker
+        sent[f"{name} while scoring"] = harness.submit(f"team {seed}", embeddings(seed))
+        reach(worker, "scoring")
+        end(worker)
+        answered(worker, sent[f"{name} while scoring"])
+    ceilings(worker)  # the restart has made another worker
     for name in ("deadline", "memory"):
-        pk = sent[f"{name} while reading"] = stage.submit("hostile", embeddings(9))
+        pk = sent[f"{name} while reading"] = harness.submit("hostile", embeddings(9))
         with ExitStack() as obstacles:
 
             def hang(pk: int = pk, obstacles: ExitStack = obstacles) -> None:
-                stored = play.worker.files.find(play.known(pk).file_hash or "")
+                stored = worker.daemon.files.find(worker.known(pk).file_hash or "")
                 assert stored is not None
                 obstacles.enter_context(hanging(stored))
 
-            play.before_child = hang
-            reach(play, "reading")
-            play.before_child = lambda: None
-            ENDS[name](play)
-        play.drive()
+            worker.before_child = hang
+            reach(worker, "reading")
+            worker.before_child = lambda: None
+            ENDS[name](worker)
+        worker.drive()
     for name, pk in sent.items():
         expected = {
             "deadline": "deadline",
@@ -116,7 +116,7 @@ def trouble(play: WorldPlay) -> dict[str, int]:
             "killed": "signal",
             "restart": "shutdown",
         }
-        first, *rest = play.outcomes(pk)
+        first, *rest = worker.outcomes(pk)
         assert (name, first) == (name, expected[name.split()[0]])
         assert rest == (["done"] if "scoring" in name else [])
     return sent
@@ -125,12 +125,12 @@ def trouble(play: WorldPlay) -> dict[str, int]:
 def in_both(
     folder: Path, story: Callable[[WorldPlay], Any], changes: Any = None
 ) -> tuple[list[str], list[Any]]:
-    """Play a story in both worlds; return the differences and what the stories returned."""
+    """Tell a story in both worlds; return the differences and what the stories returned."""
     looks, told = [], []
     for world in (LEFT, RIGHT):
-        with opened(folder / world.name, world, changes) as play:
-            told.append(story(play))
-            looks.append(look(play))
+        with opened(folder / world.name, world, changes) as worker:
+            told.append(story(worker))
+            looks.append(look(worker))
     return differences(*looks), [looks[0], *told]
 
 
@@ -216,12 +216,12 @@ def leak_the_next_beginning(patch: pytest.MonkeyPatch, world: World) -> None:
     patch.setattr("worker.evaluation.answers.unreleased", lambda *_, **__: frozenset())
 
 
-def beginnings(play: WorldPlay) -> list[int]:
+def beginnings(worker: WorldPlay) -> list[int]:
     """Let a team and another one send files at once; return after how many seconds each of the team's was begun."""
-    pks = [play.stage.submit("A", embeddings(seed)) for seed in range(3)]
-    play.stage.submit("B", embeddings(3))
-    play.drive()
-    shown = [datetime.fromisoformat(play.stage.evalai.submission(pk)["started_at"]) for pk in pks]
+    pks = [worker.harness.submit("A", embeddings(seed)) for seed in range(3)]
+    worker.harness.submit("B", embeddings(3))
+    worker.drive()
+    shown = [datetime.fromisoformat(worker.harness.evalai.submission(pk)["started_at"]) for pk in pks]
     return [round((moment - shown[0]).total_seconds()) for moment in shown]
 
 
@@ -237,8 +237,8 @@ def test_a_worker_that_does_not_wait_between_files_is_found_out(tmp_path: Path) 
     for world in (LEFT, RIGHT):
         with pytest.MonkeyPatch.context() as patch:
             leak_the_next_beginning(patch, world)
-            with opened(tmp_path / world.name, world) as play:
-                told.append(beginnings(play))
+            with opened(tmp_path / world.name, world) as worker:
+                told.append(beginnings(worker))
     assert told[0] != told[1]
 
 
@@ -253,22 +253,22 @@ def honest(patch: pytest.MonkeyPatch, world: World) -> None:
 def test_a_worker_that_leaks_is_found_out(leak: Callable[..., None], tmp_path: Path) -> None:
     """The comparison that an honest worker passes, here too, fails for each planted leak."""
 
-    def story(play: WorldPlay) -> None:
+    def story(worker: WorldPlay) -> None:
         if leak is leak_a_task_name:
-            play.stage.submit("A", b"id,0\nx,1\n")
+            worker.harness.submit("A", b"id,0\nx,1\n")
         else:
-            play.stage.submit("A", embeddings(0))
+            worker.harness.submit("A", embeddings(0))
         if leak is leak_weighted_ranks:  # with one entry it is 1 everywhere
-            play.stage.submit("B", embeddings(1))
-        play.drive()
+            worker.harness.submit("B", embeddings(1))
+        worker.drive()
 
     looks = []
     for world in (LEFT, RIGHT):
         with pytest.MonkeyPatch.context() as patch:
             leak(patch, world)
-            with opened(tmp_path / world.name, world) as play:
-                story(play)
-                looks.append(look(play))
+            with opened(tmp_path / world.name, world) as worker:
+                story(worker)
+                looks.append(look(worker))
     assert bool(differences(*looks)) == (leak is not honest)
     for seen in looks:
         assert {submission["posts"] for submission in seen.submissions.values()} == {1}

@@ -1,7 +1,7 @@
 """Two worlds that differ in nothing but their hidden tasks, and everything that a participant can see of each.
 
 A world is a whole challenge: sandbox, worker, repository. :func:`look` collects what anybody can see, :func:`differences` compares two
-looks except for an explicit list of fields (``ALLOWED``). To know whether something leaks, play the same in both and compare.
+looks except for an explicit list of fields (``ALLOWED``). To know whether something leaks, do the same in both and compare.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from leaderboard import Board, PhaseSite, Private, Standing
 from leaderboard.ranking import from_json
 from leaderboard.rendering import render
-from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Play, Stage, clean_environment, git
+from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Harness, StepWorker, clean_environment, git
 from worker.challenge.configuration import load
 from worker.challenge.files import rules_of
 from worker.fairness import commitments, receipts
@@ -74,8 +74,8 @@ RIGHT = World(
 )
 
 
-class WorldStage(Stage):
-    """A stage with a world's own tasks."""
+class WorldStage(Harness):
+    """A challenge with a world's own tasks."""
 
     def __init__(self, folder: Path, world: World, **options: Any) -> None:
         super().__init__(folder, **options)
@@ -99,14 +99,14 @@ class WorldStage(Stage):
         return max((self.folder / "tasks" / phase).iterdir())
 
 
-class WorldPlay(Play):
+class WorldPlay(StepWorker):
     """A worker under a clock on which scoring takes as long as there are folds and tasks."""
 
-    def __init__(self, stage: WorldStage, **options: Any) -> None:
+    def __init__(self, harness: WorldStage, **options: Any) -> None:
         self._costed = False
-        self._world = stage.world
+        self._world = harness.world
         self.before_child: Callable[[], None] = lambda: None
-        super().__init__(stage, checkpoint=self._passing, **options)
+        super().__init__(harness, checkpoint=self._passing, **options)
 
     def _passing(self, checkpoint: str) -> None:
         if checkpoint == "before child evaluate":
@@ -115,7 +115,7 @@ class WorldPlay(Play):
     def step(self) -> bool:
         """Do one step; once per attempt, let pass what scoring costs."""
         moved = super().step()
-        stages = self.worker.evaluation.stages
+        stages = self.daemon.evaluation.stages
         if "scoring" not in stages.values():
             self._costed = False
         elif not self._costed:
@@ -164,12 +164,12 @@ def opened(folder: Path, world: World, changes: Mapping[str, Any] | None = None)
     for section, values in (changes or {}).items():
         base[section] = {**base.get(section, {}), **values}
     folder.mkdir()
-    with WorldStage(folder, world, clock=ManualClock(), changes=base) as stage:
-        play = WorldPlay(stage)
+    with WorldStage(folder, world, clock=ManualClock(), changes=base) as harness:
+        worker = WorldPlay(harness)
         try:
-            yield play
+            yield worker
         finally:
-            play.stop()
+            worker.stop()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,15 +191,15 @@ class Look:
     foreign: Sequence[str]
 
 
-def look(play: WorldPlay) -> Look:
+def look(worker: WorldPlay) -> Look:
     """Collect everything that can be seen."""
-    stage = play.stage
-    assert isinstance(stage, WorldStage)
+    harness = worker.harness
+    assert isinstance(harness, WorldStage)
     submissions = {
         str(shown["id"]): {
-            "record": _record(shown, repeated=len(stage.posts(shown["id"])) > 1),
+            "record": _record(shown, repeated=len(harness.posts(shown["id"])) > 1),
             "texts": {
-                name: _text(stage.evalai.text(shown["id"], name))
+                name: _text(harness.evalai.text(shown["id"], name))
                 for name in (
                     "stdout_file",
                     "stderr_file",
@@ -209,28 +209,28 @@ def look(play: WorldPlay) -> Look:
             },
             "effects": [
                 effect.name
-                for effect in stage.evalai.journal.effects(submission=shown["id"])
+                for effect in harness.evalai.journal.effects(submission=shown["id"])
                 if not effect.name.startswith(("message_", "delete_"))
             ],
-            "posts": len(stage.posts(shown["id"])),
+            "posts": len(harness.posts(shown["id"])),
         }
-        for shown in stage.evalai.submissions()
+        for shown in harness.evalai.submissions()
     }
     evalai_boards = {
         phase: [
             _shape(_untimed(row), ("result", "filtering_score", "id"))
-            for row in sorted(stage.evalai.leaderboard(phase), key=lambda row: int(row["submission__id"]))
+            for row in sorted(harness.evalai.leaderboard(phase), key=lambda row: int(row["submission__id"]))
         ]
         for phase in ("dev", "eval")
     }
-    objects = _objects(stage.board)
-    commits = list(_commits(stage.board, objects))
+    objects = _objects(harness.board)
+    commits = list(_commits(harness.board, objects))
     return Look(
         submissions=submissions,
         evalai_boards=evalai_boards,
         commits=[{**commit, "files": _masked_files(commit["files"])} for commit in commits],
-        derived=_not_derived(play, commits),
-        foreign=_foreign(stage, objects),
+        derived=_not_derived(worker, commits),
+        foreign=_foreign(harness, objects),
     )
 
 
@@ -383,13 +383,13 @@ def _untimed(document: Any) -> Any:
     return json.loads(_TIME.sub("TIME", json.dumps(document)))
 
 
-def _not_derived(play: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> list[str]:
+def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> list[str]:
     """Make every commit's files again from the public rows alone, and tell which are not the same to the byte.
 
     So pages and figures show nothing but what :func:`_masked_files` compares: no private figure, no digit beyond the rounded ones.
     """
-    configuration = load(play.stage.path)
-    with play.store.read() as tx:
+    configuration = load(worker.harness.path)
+    with worker.store.read() as tx:
         histories = {
             phase: [_public(from_json(text), configuration.leaderboard.decimals) for text in tx.boards(phase)]
             for phase in ("dev", "eval")
@@ -440,11 +440,11 @@ def _public(board: Board, decimals: int) -> Board:
     return replace(board, standings=standings, private=Private())
 
 
-def _foreign(stage: WorldStage, objects: Mapping[str, bytes]) -> list[str]:
+def _foreign(harness: WorldStage, objects: Mapping[str, bytes]) -> list[str]:
     """Look for words of the hidden tasks in everything that EvalAI and git hold."""
     shown = "".join(
-        stage.evalai.text(row["id"], name)
-        for row in stage.evalai.submissions()
+        harness.evalai.text(row["id"], name)
+        for row in harness.evalai.submissions()
         for name in (
             "stdout_file",
             "stderr_file",
@@ -454,7 +454,7 @@ def _foreign(stage: WorldStage, objects: Mapping[str, bytes]) -> list[str]:
         )
     )
     held = b"".join(objects.values())
-    words = (*stage.world.words(), str(stage.folder), "Traceback")
+    words = (*harness.world.words(), str(harness.folder), "Traceback")
     return [
         f"{word!r} stands in {place}"
         for place, text in (("a text at EvalAI", shown), ("the repository", held.decode(errors="replace")))

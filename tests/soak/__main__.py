@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.soak.chaos import play, prepared
-from tests.worker.harness.fork_server import Nursery
+from tests.soak.chaos import prepared, worker
+from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, score_ahead
 
 FLAT = 1.25  # the worker's memory may not grow by more
@@ -30,10 +30,10 @@ def main(arguments: list[str]) -> int:
         for part in ("ahead", "stage"):
             (folder / part).mkdir()
         score_ahead(folder / "ahead", folder / "cells.json")
-        with Nursery() as nursery, prepared(folder / "stage", folder / "cells.json") as stage:
-            result = play(
-                stage,
-                nursery,
+        with ForkServer() as fork_server, prepared(folder / "stage", folder / "cells.json") as harness:
+            result = worker(
+                harness,
+                fork_server,
                 submissions=submissions,
                 teams=teams,
                 kills=kills,

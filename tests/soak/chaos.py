@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.worker.harness.fork_server import Nursery
-from tests.worker.harness.harness import AHEAD, Stage, embeddings
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import AHEAD, Harness, embeddings
 from worker.sandbox import FaultPlan, QueueFaults
 
 BAD = b"id,0,1\nimg_000,1,2\n"
@@ -82,9 +82,9 @@ class Crowd:
     """Teams that submit, a few files at a time."""
 
     def __init__(
-        self, stage: Stage, *, submissions: int, teams: int, rng: random.Random, waiting: int
+        self, harness: Harness, *, submissions: int, teams: int, rng: random.Random, waiting: int
     ) -> None:
-        self._stage, self._rng, self._waiting = stage, rng, waiting
+        self._stage, self._rng, self._waiting = harness, rng, waiting
         self._left = submissions
         self._teams = [f"Team {number}" for number in range(teams)]
         self.content: dict[int, int] = {}  # submission to the seed of its content; -1 for a malformed file
@@ -113,9 +113,9 @@ class Crowd:
             return sum(submission.status not in ("finished", "failed") for submission in found)
 
 
-def play(
-    stage: Stage,
-    nursery: Nursery,
+def worker(
+    harness: Harness,
+    fork_server: ForkServer,
     *,
     submissions: int,
     teams: int,
@@ -133,18 +133,18 @@ def play(
         TimeoutError: If it does not come to an end.
     """
     rng = random.Random(seed)
-    crowd = Crowd(stage, submissions=submissions, teams=teams, rng=rng, waiting=waiting)
+    crowd = Crowd(harness, submissions=submissions, teams=teams, rng=rng, waiting=waiting)
     begun = time.monotonic()
-    stage.evalai.set_faults(SPOILT)
+    harness.evalai.set_faults(SPOILT)
     for _ in range(kills):
-        pid = nursery.start(stage.path, after_s=rng.uniform(0.3, 2.0))
+        pid = fork_server.start(harness.path, after_s=rng.uniform(0.3, 2.0))
         while alive(pid):
             crowd.act()
             threading.Event().wait(TICK_S)
-        if nursery.end() != -signal.SIGKILL:
-            raise RuntimeError(f"a worker ended by itself:\n{stage.log[-2000:]}")
+        if fork_server.end() != -signal.SIGKILL:
+            raise RuntimeError(f"a worker ended by itself:\n{harness.log[-2000:]}")
     told(f"{kills} kills, {len(crowd.content)} submitted, {crowd.open} wait")
-    daemon = stage.run()
+    daemon = harness.run()
     process = psutil.Process(daemon.pid)
     early, memory_begin = len(crowd.content) - crowd.open + EARLY, 0
     while not (crowd.all_sent and crowd.open == 0):
@@ -152,22 +152,22 @@ def play(
         if not memory_begin and (len(crowd.content) - crowd.open >= early or crowd.all_sent):
             memory_begin = process.memory_info().rss
         if time.monotonic() - begun > limit_s:
-            raise TimeoutError(f"{crowd.open} still wait:\n{stage.log[-3000:]}")
+            raise TimeoutError(f"{crowd.open} still wait:\n{harness.log[-3000:]}")
         if daemon.poll() is not None:
-            raise RuntimeError(f"the worker ended:\n{stage.log[-3000:]}")
+            raise RuntimeError(f"the worker ended:\n{harness.log[-3000:]}")
         threading.Event().wait(TICK_S)
-    stage.evalai.set_faults(FaultPlan())
-    while stage.evalai.queue_length() or set(stage.states().values()) - {"published", "failed"}:
+    harness.evalai.set_faults(FaultPlan())
+    while harness.evalai.queue_length() or set(harness.states().values()) - {"published", "failed"}:
         if time.monotonic() - begun > limit_s:
-            raise TimeoutError(f"{stage.evalai.queue_length()} messages, {stage.log[-3000:]}")
+            raise TimeoutError(f"{harness.evalai.queue_length()} messages, {harness.log[-3000:]}")
         threading.Event().wait(TICK_S)
     memory_end = process.memory_info().rss
     told_at = time.monotonic()
     daemon.terminate()
     if daemon.wait(timeout=60) != 0:
-        raise RuntimeError(f"the worker did not end well:\n{stage.log[-3000:]}")
+        raise RuntimeError(f"the worker did not end well:\n{harness.log[-3000:]}")
     ended = time.monotonic()
-    return figures(stage, crowd, kills, ended - begun, ended - told_at, memory_begin, memory_end)
+    return figures(harness, crowd, kills, ended - begun, ended - told_at, memory_begin, memory_end)
 
 
 def alive(pid: int) -> bool:
@@ -180,7 +180,7 @@ def alive(pid: int) -> bool:
 
 
 def figures(
-    stage: Stage,
+    harness: Harness,
     crowd: Crowd,
     kills: int,
     seconds: float,
@@ -189,8 +189,8 @@ def figures(
     memory_end: int,
 ) -> Figures:
     """Count, from the sandbox's journal alone."""
-    journal = stage.evalai.journal
-    posts = {pk: stage.posts(pk) for pk in crowd.content}
+    journal = harness.evalai.journal
+    posts = {pk: harness.posts(pk) for pk in crowd.content}
     sent = {entry.submission: entry.at for entry in journal.effects("submitted")}
     answered: dict[int, float] = {}
     for entry in journal.effects("posted"):
@@ -206,7 +206,7 @@ def figures(
         kills=kills,
         faults=len(journal.faults()),
         puts=sum(entry.method == "PUT" for entry in api),
-        lost=sum(stage.status(pk) not in ("finished", "failed") or not posts[pk] for pk in crowd.content),
+        lost=sum(harness.status(pk) not in ("finished", "failed") or not posts[pk] for pk in crowd.content),
         differing=sum(any(post != found[0] for post in found) for found in posts.values())
         + sum(len(values) != 1 for values in results.values()),
         wait_s=waits[int(0.95 * (len(waits) - 1))],
@@ -218,6 +218,6 @@ def figures(
     )
 
 
-def prepared(folder: Path, cells: Path) -> Stage:
-    """Return a stage for chaos."""
-    return Stage(folder, cells=cells, settings=SANDBOX, changes=QUICK)
+def prepared(folder: Path, cells: Path) -> Harness:
+    """Return a challenge for chaos."""
+    return Harness(folder, cells=cells, settings=SANDBOX, changes=QUICK)

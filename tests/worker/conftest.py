@@ -1,4 +1,4 @@
-"""Fixtures of this room: a stage whose clock the test moves, and one in real time for processes of their own."""
+"""Fixtures of this room: a challenge whose clock the test moves, and one in real time for processes of their own."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.harness.fork_server import Nursery
-from tests.worker.harness.harness import WARM_CACHE, Play, Stage, score_ahead
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import WARM_CACHE, Harness, StepWorker, score_ahead
 from worker.sandbox import ManualClock
 
 
@@ -22,7 +22,7 @@ def _warm_kernels() -> None:
 
 @pytest.fixture(scope="session")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scores of what most plays submit; made by the first of all processes that needs them."""
+    """Scores of what most tests submit; made by the first of all processes that needs them."""
     shared = tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else None
     place = (shared or tmp_path_factory.mktemp("cells")) / "neuco-cells.json"
     with place.with_suffix(".lock").open("w") as lock:
@@ -34,28 +34,28 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, cells: Path) -> Iterator[Stage]:
-    """A stage under a clock that stands still unless it is moved."""
-    with Stage(tmp_path, clock=ManualClock(), cells=cells) as stage:
-        yield stage
+def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
+    """A challenge under a clock that stands still unless it is moved."""
+    with Harness(tmp_path, clock=ManualClock(), cells=cells) as harness:
+        yield harness
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
+def fork_server() -> Iterator[ForkServer]:
     """A process that starts workers and commands quickly."""
-    with Nursery() as nursery:
-        yield nursery
+    with ForkServer() as fork_server:
+        yield fork_server
 
 
 @pytest.fixture
-def live(tmp_path: Path, cells: Path, nursery: Nursery) -> Iterator[Stage]:
-    """A stage in real time."""
-    with Stage(tmp_path, cells=cells, nursery=nursery) as stage:
-        yield stage
+def live(tmp_path: Path, cells: Path, fork_server: ForkServer) -> Iterator[Harness]:
+    """A challenge in real time."""
+    with Harness(tmp_path, cells=cells, fork_server=fork_server) as harness:
+        yield harness
 
 
 @pytest.fixture
-def play(stage: Stage) -> Iterator[Play]:
-    """A worker in this process on the stage."""
-    with stage.play() as play:
-        yield play
+def worker(harness: Harness) -> Iterator[StepWorker]:
+    """A worker in this process, on that challenge."""
+    with harness.worker() as worker:
+        yield worker

@@ -21,7 +21,15 @@ import requests
 from prometheus_client import CollectorRegistry
 
 from scoring.errors import InfrastructureError
-from tests.worker.harness.harness import LIMIT_S, NEW, ROOT, Play, Stage, clean_environment, embeddings
+from tests.worker.harness.harness import (
+    LIMIT_S,
+    NEW,
+    ROOT,
+    Harness,
+    StepWorker,
+    clean_environment,
+    embeddings,
+)
 from tests.worker.publishing.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
 from worker.daemon import Worker
 from worker.daemon.health import Health, HealthServer
@@ -36,13 +44,13 @@ ENTRIES = 1000  # files and folders that fit
 
 
 @pytest.fixture
-def cramped(tmp_path: Path, cells: Path) -> Iterator[Stage]:
-    """A stage whose state has a small file system of its own."""
+def cramped(tmp_path: Path, cells: Path) -> Iterator[Harness]:
+    """A challenge whose state has a small file system of its own."""
     with (
         small_file_system(tmp_path / "state", size=SIZE),
-        Stage(tmp_path, clock=ManualClock(), cells=cells) as stage,
+        Harness(tmp_path, clock=ManualClock(), cells=cells) as harness,
     ):
-        yield stage
+        yield harness
 
 
 @contextmanager
@@ -63,34 +71,34 @@ def small_file_system(place: Path, *, size: int) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def fill(stage: Stage, *, but: int = 0) -> Path:
+def fill(harness: Harness, *, but: int = 0) -> Path:
     """Fill the file system but for some bytes; return the file that can be removed."""
-    filler = stage.state / "filler"
-    left = max(0, shutil.disk_usage(stage.state).free - but)
+    filler = harness.state / "filler"
+    left = max(0, shutil.disk_usage(harness.state).free - but)
     with filler.open("wb", buffering=0) as file, suppress(OSError):  # a child may take some of it meanwhile
         while left > 0:
             left -= file.write(bytes(min(left, MEGABYTE)))
     return filler
 
 
-def checkpoint(stage: Stage) -> None:
+def checkpoint(harness: Harness) -> None:
     """Empty the database's log, which takes some more otherwise."""
-    with closing(sqlite3.connect(stage.state / "worker.db")) as database:
+    with closing(sqlite3.connect(harness.state / "worker.db")) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def press_on(play: Play, until: Callable[[], bool]) -> set[str]:
+def press_on(worker: StepWorker, until: Callable[[], bool]) -> set[str]:
     """Go on as the daemon does, whose next beat tries again when the database could not be written; return the codes of what failed."""
     failures = set()
     ends = time.monotonic() + LIMIT_S
     while not until():
-        assert time.monotonic() < ends, play.states()
+        assert time.monotonic() < ends, worker.states()
         try:
-            play.step()
+            worker.step()
         except InfrastructureError as error:
             failures.add(error.code)
-            play.worker.failed(error, play.clock.now())
-        play.clock.advance(0.05)
+            worker.daemon.failed(error, worker.clock.now())
+        worker.clock.advance(0.05)
         threading.Event().wait(0.002)  # lets children and threads go on
     return failures
 
@@ -101,136 +109,136 @@ def long_file() -> bytes:
     return embeddings(1) + rows.encode()
 
 
-def test_a_file_that_does_not_fit_waits_for_room(cramped: Stage) -> None:
+def test_a_file_that_does_not_fit_waits_for_room(cramped: Harness) -> None:
     """It is tried again, its author never hears of it, the organizer is told, and no rest of it stays on the disk."""
-    with cramped.play() as play:
-        play.drive()
+    with cramped.worker() as worker:
+        worker.drive()
         filler = fill(cramped, but=2 * MEGABYTE)
         pk = cramped.submit("A", long_file())
-        failed = press_on(play, lambda: "disk.write" in play.alerts())
+        failed = press_on(worker, lambda: "disk.write" in worker.alerts())
         assert failed <= {"state.database"}
-        assert play.state(pk) is State.ACKNOWLEDGED
+        assert worker.state(pk) is State.ACKNOWLEDGED
         assert cramped.posts(pk) == []
-        assert set(play.outcomes(pk, "fetch")) == {"infrastructure"}
-        press_on(play, lambda: not play.busy)
-        assert list(play.worker.files.stored()) == []
+        assert set(worker.outcomes(pk, "fetch")) == {"infrastructure"}
+        press_on(worker, lambda: not worker.busy)
+        assert list(worker.daemon.files.stored()) == []
         assert list((cramped.state / "tmp").iterdir()) == []
         filler.unlink()
-        play.drive()
+        worker.drive()
         assert cramped.status(pk) == "finished"
         assert len(cramped.posts(pk)) == 1
-        assert play.alerts() == set()
+        assert worker.alerts() == set()
 
 
-def test_below_the_reserve_no_file_is_asked_for(cramped: Stage) -> None:
+def test_below_the_reserve_no_file_is_asked_for(cramped: Harness) -> None:
     """The reserve is kept for the database: what is fetched already is answered, nothing more is fetched until there is room."""
     cramped.configure({"submission": {"disk_reserve_gigabytes": 0.004}})
-    with cramped.play() as play:
+    with cramped.worker() as worker:
         first = cramped.submit("A", embeddings(1))
-        play.drive(lambda: first in play.states() and play.state(first) is State.FETCHED)
+        worker.drive(lambda: first in worker.states() and worker.state(first) is State.FETCHED)
         filler = fill(cramped, but=3 * MEGABYTE)
         second = cramped.submit("B", embeddings(2))
-        play.drive(lambda: cramped.status(first) == "finished" and "disk.reserve" in play.alerts())
-        play.wait(30)
-        assert play.state(second) is State.ACKNOWLEDGED
-        assert play.outcomes(second, "fetch") == []
+        worker.drive(lambda: cramped.status(first) == "finished" and "disk.reserve" in worker.alerts())
+        worker.wait(30)
+        assert worker.state(second) is State.ACKNOWLEDGED
+        assert worker.outcomes(second, "fetch") == []
         filler.unlink()
-        play.drive()
+        worker.drive()
         assert cramped.status(second) == "finished"
-        assert play.alerts() == set()
+        assert worker.alerts() == set()
 
 
-def test_a_disk_without_a_byte_left_loses_nothing(cramped: Stage) -> None:
+def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
     """While nothing at all can be written the worker stays; what came meanwhile ends once, with one result each."""
-    with cramped.play() as play:
-        play.drive()
+    with cramped.worker() as worker:
+        worker.drive()
         filler = fill(cramped)
         pks = [cramped.submit("ABC"[number % 3], embeddings(number)) for number in range(6)]
-        begun = play.clock.now()
-        failed = press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=20))
+        begun = worker.clock.now()
+        failed = press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=20))
         assert failed == {"state.database"}
         assert all(cramped.posts(pk) == [] for pk in pks)
         filler.unlink()
-        play.drive()
-        play.wait(31)  # a message that could not be noted down comes again
-        play.drive()
+        worker.drive()
+        worker.wait(31)  # a message that could not be noted down comes again
+        worker.drive()
         assert {cramped.status(pk) for pk in pks} == {"finished"}
         assert [len(cramped.posts(pk)) for pk in pks] == [1] * len(pks)
         assert cramped.evalai.queue_length() == 0
 
 
-def test_a_result_that_cannot_be_stored_is_kept_until_it_can(cramped: Stage) -> None:
+def test_a_result_that_cannot_be_stored_is_kept_until_it_can(cramped: Harness) -> None:
     """What a child said before it ended is not lost, and its end is not taken for a death."""
-    with cramped.play() as play:
+    with cramped.worker() as worker:
         pk = cramped.submit("A", embeddings(NEW))
-        play.drive(lambda: play.scoring("scoring"))
+        worker.drive(lambda: worker.scoring("scoring"))
         checkpoint(cramped)
         filler = fill(cramped)
-        failed = press_on(play, lambda: play.child() is None)
-        begun = play.clock.now()
-        failed |= press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=5))
+        failed = press_on(worker, lambda: worker.child() is None)
+        begun = worker.clock.now()
+        failed |= press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=5))
         assert failed == {"state.database"}
         filler.unlink()
-        play.drive()
-        assert play.outcomes(pk) == ["done"]
+        worker.drive()
+        assert worker.outcomes(pk) == ["done"]
         assert len(cramped.posts(pk)) == 1
 
 
-def test_a_download_that_cannot_be_noted_is_kept_until_it_can(cramped: Stage) -> None:
+def test_a_download_that_cannot_be_noted_is_kept_until_it_can(cramped: Harness) -> None:
     """The file lies in the store by then; it is not fetched again."""
-    with cramped.play() as play:
+    with cramped.worker() as worker:
         pk = cramped.submit("A", embeddings(1))
-        play.drive(lambda: play.worker.fetching.busy)
+        worker.drive(lambda: worker.daemon.fetching.busy)
         cramped.until(lambda: bool(list(cramped.state.glob("files/*/*"))))
         checkpoint(cramped)
         filler = fill(cramped)
-        begun = play.clock.now()
-        failed = press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=5))
+        begun = worker.clock.now()
+        failed = press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=5))
         assert failed == {"state.database"}
         filler.unlink()
-        play.drive()
-        assert play.outcomes(pk, "fetch") == ["done"]
+        worker.drive()
+        assert worker.outcomes(pk, "fetch") == ["done"]
         assert cramped.status(pk) == "finished"
 
 
-def test_no_room_for_a_process_is_told_as_a_full_disk(cramped: Stage) -> None:
+def test_no_room_for_a_process_is_told_as_a_full_disk(cramped: Harness) -> None:
     """A file system without a free entry refuses the folder of a child; the text speaks of the disk, not of processes."""
-    with cramped.play() as play:
-        play.drive()
+    with cramped.worker() as worker:
+        worker.drive()
         crowd = cramped.state / "crowd"
         crowd.mkdir()
         with suppress(OSError):
             for number in range(ENTRIES):
                 (crowd / str(number)).touch()
         pk = cramped.submit("A", embeddings(1))
-        press_on(play, lambda: "disk.write" in play.alerts())
+        press_on(worker, lambda: "disk.write" in worker.alerts())
         shutil.rmtree(crowd)
-        play.drive()
+        worker.drive()
         assert cramped.status(pk) == "finished"
-        assert play.alerts() == set()
+        assert worker.alerts() == set()
 
 
-def test_a_child_that_fills_the_disk_says_so(cramped: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_fills_the_disk_says_so(cramped: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its death is told as a full disk: here there is no room for the code that it compiles."""
     cache = cramped.folder / "cache"
     with small_file_system(cache, size=64 << 10):
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
         (cache / "filler").write_bytes(bytes(60 << 10))
-        with cramped.play() as play:
+        with cramped.worker() as worker:
             pk = cramped.submit("A", embeddings(NEW))
-            play.drive(lambda: bool(play.alerts()))
-            assert play.alerts() == {"disk.write"}
-            assert play.outcomes(pk) == ["infrastructure"]
+            worker.drive(lambda: bool(worker.alerts()))
+            assert worker.alerts() == {"disk.write"}
+            assert worker.outcomes(pk) == ["infrastructure"]
             assert cramped.posts(pk) == []
 
 
-def container_is_healthy(stage: Stage) -> bool:
-    """Run the Dockerfile's check as a container does, on this stage."""
+def container_is_healthy(harness: Harness) -> bool:
+    """Run the Dockerfile's check as a container does, on this challenge."""
     check = (ROOT / "Dockerfile").read_text().partition("\nHEALTHCHECK ")[2]
     command = json.loads(re.findall(r"^ +CMD (\[.*\])$", check, re.MULTILINE)[0])
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        [word.replace("/challenge/challenge.yaml", str(stage.path)) for word in command],
+        [word.replace("/challenge/challenge.yaml", str(harness.path)) for word in command],
         env=clean_environment(PATH=path),
         check=False,
         capture_output=True,
@@ -238,7 +246,7 @@ def container_is_healthy(stage: Stage) -> bool:
     return done.returncode == 0
 
 
-def test_a_full_disk_is_told_without_the_database(cramped: Stage, hook: Hook) -> None:  # noqa: F811
+def test_a_full_disk_is_told_without_the_database(cramped: Harness, hook: Hook) -> None:  # noqa: F811
     """The webhook hears of it once, as of all else, though nothing can be recorded; health and `status` show it while it lasts."""
     (cramped.folder / "hook").write_text(hook.url)
     cramped.configure({"alerts": {"webhook": "file:hook"}})
@@ -259,20 +267,20 @@ def test_a_full_disk_is_told_without_the_database(cramped: Stage, hook: Hook) ->
         assert 0 <= told["free_bytes"] <= shutil.disk_usage(cramped.state).total
         return answer.status_code, (told["problem"] or {}).get("code"), told["below_disk_reserve"]
 
-    with cramped.play() as play:
-        play.drive()
-        assert healthy(play.worker) == (200, None, False)
-        assert healthy(play.worker, reserve_gigabytes=1) == (200, None, True)
+    with cramped.worker() as worker:
+        worker.drive()
+        assert healthy(worker.daemon) == (200, None, False)
+        assert healthy(worker.daemon, reserve_gigabytes=1) == (200, None, True)
         assert container_is_healthy(cramped)
         assert "Nothing needs attention" in cramped.command("status").stdout
-        with play.store.write() as tx:
-            tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=play.clock.now())
+        with worker.store.write() as tx:
+            tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=worker.clock.now())
         filler = fill(cramped)
-        assert healthy(play.worker) == (503, "disk.full", False)
+        assert healthy(worker.daemon) == (503, "disk.full", False)
         assert not container_is_healthy(cramped)
-        begun = play.clock.now()
-        press_on(play, lambda: len(hook.heard) > 1 and play.clock.now() > begun + timedelta(seconds=20))
-        assert play.worker.problem is not None
+        begun = worker.clock.now()
+        press_on(worker, lambda: len(hook.heard) > 1 and worker.clock.now() > begun + timedelta(seconds=20))
+        assert worker.daemon.problem is not None
         told = sorted(heard["text"] for heard in hook.heard)
         assert told[0] == "[Tiny] Another challenge's message. (queue.foreign)"
         assert told[1].startswith(f"[Tiny] The disk with the state in {cramped.state} is full")
@@ -281,28 +289,28 @@ def test_a_full_disk_is_told_without_the_database(cramped: Stage, hook: Hook) ->
         assert "(disk.full)" in said.stdout
         assert json.loads(cramped.command("status", "--json").stdout)["problem"]["code"] == "disk.full"
         filler.unlink()
-        play.drive()
-        assert play.worker.problem is None
-        assert healthy(play.worker) == (200, None, False)
+        worker.drive()
+        assert worker.daemon.problem is None
+        assert healthy(worker.daemon) == (200, None, False)
         assert len(hook.heard) == len(told) == 2
-        with play.store.read() as tx:
+        with worker.store.read() as tx:
             assert tx.alerts(unsent_only=True) == []
         cramped.configure({"submission": {"disk_reserve_gigabytes": 1}})
         assert "(disk.reserve)" in cramped.command("status").stdout
         assert container_is_healthy(cramped)
 
 
-def test_a_child_that_reads_while_nothing_can_be_written_goes_on(cramped: Stage) -> None:
+def test_a_child_that_reads_while_nothing_can_be_written_goes_on(cramped: Harness) -> None:
     """What it says meanwhile is kept until the database takes it; nobody is blamed for the time between."""
-    with cramped.play() as play:
+    with cramped.worker() as worker:
         pk = cramped.submit("A", long_file())
-        play.drive(lambda: play.scoring("reading"))
+        worker.drive(lambda: worker.scoring("reading"))
         checkpoint(cramped)
         filler = fill(cramped)
-        begun = play.clock.now()
-        failed = press_on(play, lambda: play.clock.now() > begun + timedelta(seconds=20))
+        begun = worker.clock.now()
+        failed = press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=20))
         assert failed == {"state.database"}
         filler.unlink()
-        play.drive()
-        assert play.outcomes(pk) == ["done"]
+        worker.drive()
+        assert worker.outcomes(pk) == ["done"]
         assert cramped.status(pk) == "finished"

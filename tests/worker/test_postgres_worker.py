@@ -17,8 +17,8 @@ import pytest
 import requests
 
 from tests.worker.daemon.test_running import descendants
-from tests.worker.harness.fork_server import Nursery
-from tests.worker.harness.harness import LIMIT_S, NEW, ROOT, Stage, clean_environment, embeddings
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import LIMIT_S, NEW, ROOT, Harness, clean_environment, embeddings
 from tests.worker.harness.postgres_server import Server, binaries, server
 from worker.challenge.configuration import load
 from worker.sandbox import ManualClock
@@ -44,28 +44,28 @@ def postgres() -> Iterator[Server]:
 
 
 @pytest.fixture
-def shared(tmp_path: Path, postgres: Server, cells: Path) -> Iterator[Stage]:
-    """A stage whose state is on the server, under a clock that stands still unless it is moved."""
+def shared(tmp_path: Path, postgres: Server, cells: Path) -> Iterator[Harness]:
+    """A challenge whose state is on the server, under a clock that stands still unless it is moved."""
     url = postgres.url(postgres.fresh())
     (tmp_path / "one").mkdir()
-    with Stage(tmp_path / "one", clock=ManualClock(), changes={"state": url}) as stage:
-        know_cells(stage, cells)
-        yield stage
+    with Harness(tmp_path / "one", clock=ManualClock(), changes={"state": url}) as harness:
+        know_cells(harness, cells)
+        yield harness
 
 
 @pytest.fixture
-def live_shared(tmp_path: Path, postgres: Server, cells: Path) -> Iterator[Stage]:
+def live_shared(tmp_path: Path, postgres: Server, cells: Path) -> Iterator[Harness]:
     """The same in real time, for processes of their own."""
     url = postgres.url(postgres.fresh())
     (tmp_path / "one").mkdir()
-    with Stage(tmp_path / "one", changes={"state": url}) as stage:
-        know_cells(stage, cells)
-        yield stage
+    with Harness(tmp_path / "one", changes={"state": url}) as harness:
+        know_cells(harness, cells)
+        yield harness
 
 
-def know_cells(stage: Stage, cells: Path) -> None:
-    """Let the database know the scores of what most plays submit."""
-    store = stage.store()
+def know_cells(harness: Harness, cells: Path) -> None:
+    """Let the database know the scores of what most tests submit."""
+    store = harness.store()
     with store.write() as tx:
         for row in json.loads(cells.read_text()):
             tx._connection.exec_driver_sql(
@@ -78,23 +78,23 @@ class Machine:
     """Another machine with the same challenge: a folder with a state directory of its own, and a daemon.
 
     Args:
-        stage: Whose challenge it is.
+        harness: Whose challenge it is.
         folder: Which.
         missing: What it lacks of the challenge.
     """
 
-    def __init__(self, stage: Stage, folder: Path, *, missing: str | None = None) -> None:
+    def __init__(self, harness: Harness, folder: Path, *, missing: str | None = None) -> None:
         folder.mkdir()
         for name in LINKS:
             if name != missing:
-                (folder / name).symlink_to(stage.folder / name)
-        self._stage = stage
+                (folder / name).symlink_to(harness.folder / name)
+        self._stage = harness
         self.folder = folder
         self.path = folder / "challenge.yaml"
-        self.path.write_text(stage.path.read_text())
+        self.path.write_text(harness.path.read_text())
 
     def run(self) -> subprocess.Popen[str]:
-        """Start ``neuco-worker run``; it is ended with the stage at the latest."""
+        """Start ``neuco-worker run``; it is ended with the harness at the latest."""
         with (self.folder / "daemon.log").open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "worker.cli", "run", "--config", str(self.path)],
@@ -119,41 +119,41 @@ def counts(store: Store) -> dict[str, int]:
         return tx.counts()
 
 
-def test_a_worker_runs_on_postgresql(shared: Stage) -> None:
+def test_a_worker_runs_on_postgresql(shared: Harness) -> None:
     """From queue to board, a refused file and a large upload among them, as on SQLite."""
     good, other = shared.submit("A"), shared.submit("B", embeddings(1))
     bad = shared.submit("C", b"id,0\nimg_000,1\n")
     large = shared.evalai.begin_upload("D", "dev")
-    with shared.play() as play:
-        play.drive(
-            lambda: sorted(play.states().values()) == ["failed", "published", "published", "uploading"]
+    with shared.worker() as worker:
+        worker.drive(
+            lambda: sorted(worker.states().values()) == ["failed", "published", "published", "uploading"]
         )
         shared.evalai.finish_upload(large, embeddings(2))
-        play.drive(lambda: sorted(play.states().values()) == ["failed", *["published"] * 3])
+        worker.drive(lambda: sorted(worker.states().values()) == ["failed", *["published"] * 3])
     pks = (good, other, bad, large)
     assert [shared.status(pk) for pk in pks] == ["finished", "finished", "failed", "finished"]
     assert sorted(shared.teams()) == ["A", "B", "D"]
     assert all(len(shared.posts(pk)) == 1 for pk in pks)
 
 
-def test_a_standby_takes_over_from_another_folder(live_shared: Stage, tmp_path: Path) -> None:
+def test_a_standby_takes_over_from_another_folder(live_shared: Harness, tmp_path: Path) -> None:
     """The leader is killed while it scores: the other fetches the file again and does everything, once."""
-    stage = live_shared
-    stage.configure(LASTING)
-    other = Machine(stage, tmp_path / "two")
-    leader = stage.run()
-    stage.until(lambda: "run.start" in stage.log)
+    harness = live_shared
+    harness.configure(LASTING)
+    other = Machine(harness, tmp_path / "two")
+    leader = harness.run()
+    harness.until(lambda: "run.start" in harness.log)
     standby = other.run()
-    stage.until(lambda: "standby.begin" in other.events())
-    told = json.loads(stage.command("status", "--json").stdout)["leader"]
+    harness.until(lambda: "standby.begin" in other.events())
+    told = json.loads(harness.command("status", "--json").stdout)["leader"]
     assert told["process"] == leader.pid
-    pks = [stage.submit(f"team {number}", embeddings(NEW + number)) for number in range(2)]
-    stage.until(lambda: bool(descendants(leader.pid, "evaluate_child")))
+    pks = [harness.submit(f"team {number}", embeddings(NEW + number)) for number in range(2)]
+    harness.until(lambda: bool(descendants(leader.pid, "evaluate_child")))
     assert other.events() == ["standby.begin"]
     leader.send_signal(signal.SIGKILL)
     leader.wait(timeout=LIMIT_S)
-    with closing(stage.store()) as store:
-        stage.until(lambda: counts(store) == {"published": len(pks)})
+    with closing(harness.store()) as store:
+        harness.until(lambda: counts(store) == {"published": len(pks)})
         with store.read() as tx:
             ends = {
                 pk: [row["outcome"] for row in tx.attempts(pk=pk) if row["kind"] == "evaluate"] for pk in pks
@@ -169,69 +169,71 @@ def test_a_standby_takes_over_from_another_folder(live_shared: Stage, tmp_path: 
     assert len(fetched) == len(pks)
     events = other.events()
     assert events.index("standby.begin") < events.index("standby.end") < events.index("run.start")
-    assert {pk: len(stage.posts(pk)) for pk in pks} == dict.fromkeys(pks, 1)
-    assert len(stage.teams()) == len(pks)
-    told = json.loads(stage.command("status", "--json").stdout)["leader"]
+    assert {pk: len(harness.posts(pk)) for pk in pks} == dict.fromkeys(pks, 1)
+    assert len(harness.teams()) == len(pks)
+    told = json.loads(harness.command("status", "--json").stdout)["leader"]
     assert told["process"] == standby.pid
     standby.terminate()
     assert standby.wait(timeout=LIMIT_S) == 0
-    assert json.loads(stage.command("status", "--json").stdout)["leader"] is None
+    assert json.loads(harness.command("status", "--json").stdout)["leader"] is None
 
 
-def test_an_answer_on_its_way_stays_the_same(live_shared: Stage, tmp_path: Path, nursery: Nursery) -> None:
+def test_an_answer_on_its_way_stays_the_same(
+    live_shared: Harness, tmp_path: Path, fork_server: ForkServer
+) -> None:
     """The leader dies after EvalAI took the answer and before that is recorded: the next one knows it for its own, and says the same."""
-    stage = live_shared
-    other = Machine(stage, tmp_path / "two")
-    nursery.start(stage.path, at="after call post")
-    stage.until(lambda: (stage.folder / "daemon.log").exists() and "run.start" in stage.log)
+    harness = live_shared
+    other = Machine(harness, tmp_path / "two")
+    fork_server.start(harness.path, at="after call post")
+    harness.until(lambda: (harness.folder / "daemon.log").exists() and "run.start" in harness.log)
     standby = other.run()
-    stage.until(lambda: "standby.begin" in other.events())
-    pk = stage.submit("A", embeddings(1))
-    assert nursery.end() == -signal.SIGKILL
-    with closing(stage.store()) as store:
-        stage.until(lambda: counts(store) == {"published": 1})
+    harness.until(lambda: "standby.begin" in other.events())
+    pk = harness.submit("A", embeddings(1))
+    assert fork_server.end() == -signal.SIGKILL
+    with closing(harness.store()) as store:
+        harness.until(lambda: counts(store) == {"published": 1})
         with store.read() as tx:
             assert tx.alerts() == []
-    posts = stage.posts(pk)
+    posts = harness.posts(pk)
     assert all(post == posts[0] for post in posts)
-    assert stage.teams() == ["A"]
+    assert harness.teams() == ["A"]
     standby.terminate()
     assert standby.wait(timeout=LIMIT_S) == 0
 
 
-def test_a_leader_that_loses_its_lock_ends(live_shared: Stage, postgres: Server, tmp_path: Path) -> None:
+def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Server, tmp_path: Path) -> None:
     """Its connection is cut while it scores: it ends with 1 for systemd to start it again, and what it had begun is another's."""
-    stage = live_shared
-    stage.configure(LASTING)
-    other = Machine(stage, tmp_path / "two")
-    leader = stage.run()
-    stage.until(lambda: "run.start" in stage.log)
+    harness = live_shared
+    harness.configure(LASTING)
+    other = Machine(harness, tmp_path / "two")
+    leader = harness.run()
+    harness.until(lambda: "run.start" in harness.log)
     standby = other.run()
-    stage.until(lambda: "standby.begin" in other.events())
-    pk = stage.submit("A", embeddings(NEW))
-    stage.until(lambda: bool(descendants(leader.pid, "evaluate_child")))
+    harness.until(lambda: "standby.begin" in other.events())
+    pk = harness.submit("A", embeddings(NEW))
+    harness.until(lambda: bool(descendants(leader.pid, "evaluate_child")))
     children = descendants(leader.pid, "evaluate_child")
-    with postgres.connect(load(stage.path).database_url.rpartition("/")[2]) as connection:
+    with postgres.connect(load(harness.path).database_url.rpartition("/")[2]) as connection:
         connection.execute(END_OF_LEADERS)
     assert leader.wait(timeout=LIMIT_S) == 1
-    assert "leader's lock has ended" in stage.log
+    assert "leader's lock has ended" in harness.log
     psutil.wait_procs(children, timeout=LIMIT_S)
-    again = stage.run()
-    stage.until(lambda: "standby.begin" in stage.log)
-    with closing(stage.store()) as store:
-        stage.until(lambda: counts(store) == {"published": 1})
-    assert len(stage.posts(pk)) == 1
+    again = harness.run()
+    harness.until(lambda: "standby.begin" in harness.log)
+    with closing(harness.store()) as store:
+        harness.until(lambda: counts(store) == {"published": 1})
+    assert len(harness.posts(pk)) == 1
     for process in (again, standby):
         process.terminate()
         assert process.wait(timeout=LIMIT_S) == 0
 
 
-def test_a_deposed_leader_writes_nothing(shared: Stage) -> None:
+def test_a_deposed_leader_writes_nothing(shared: Harness) -> None:
     """It slept while another took the lead: its first step ends it, and what it brought is not taken."""
     pk = shared.submit("A", embeddings(NEW))
-    with shared.play() as slept:
+    with shared.worker() as slept:
         slept.drive(lambda: slept.worker.evaluation.busy)
-        with shared.play() as leads:
+        with shared.worker() as leads:
             leads.drive()
             answer = leads.known(pk).answer
             with pytest.raises(Deposed):
@@ -242,12 +244,12 @@ def test_a_deposed_leader_writes_nothing(shared: Stage) -> None:
     assert len(shared.posts(pk)) == 1
 
 
-def test_a_standby_says_what_it_lacks(live_shared: Stage, tmp_path: Path) -> None:
+def test_a_standby_says_what_it_lacks(live_shared: Harness, tmp_path: Path) -> None:
     """A second daemon without token, or with another secret, could not take over: the organizer hears of it until it could."""
-    stage = live_shared
-    other = Machine(stage, tmp_path / "two", missing="token")
-    leader = stage.run()
-    stage.until(lambda: "run.start" in stage.log)
+    harness = live_shared
+    other = Machine(harness, tmp_path / "two", missing="token")
+    leader = harness.run()
+    harness.until(lambda: "run.start" in harness.log)
     standby = other.run()
 
     def lacks() -> str | None:
@@ -257,45 +259,45 @@ def test_a_standby_says_what_it_lacks(live_shared: Stage, tmp_path: Path) -> Non
     def read_again() -> None:
         standby.send_signal(signal.SIGHUP)
 
-    with closing(stage.store()) as store:
-        stage.until(lambda: "evalai.token" in (lacks() or ""))
-        (other.folder / "token").symlink_to(stage.folder / "token")
+    with closing(harness.store()) as store:
+        harness.until(lambda: "evalai.token" in (lacks() or ""))
+        (other.folder / "token").symlink_to(harness.folder / "token")
         read_again()
-        stage.until(lambda: lacks() is None)
+        harness.until(lambda: lacks() is None)
         secret = other.folder / "challenge.secret"
         secret.unlink()
         secret.write_text("ab" * 32)
         secret.chmod(0o600)
         read_again()
-        stage.until(lambda: "secret" in (lacks() or ""))
+        harness.until(lambda: "secret" in (lacks() or ""))
         standby.terminate()
         assert standby.wait(timeout=LIMIT_S) == 0
         assert lacks() is None
     assert leader.poll() is None
 
 
-def test_leader_and_standby_can_be_told_apart(live_shared: Stage, tmp_path: Path) -> None:
+def test_leader_and_standby_can_be_told_apart(live_shared: Harness, tmp_path: Path) -> None:
     """By health and metrics; and a drain beside a leader ends at once and names it."""
-    stage = live_shared
-    leader = stage.run()
-    stage.until(lambda: "run.start" in stage.log)
-    refused = stage.once()
+    harness = live_shared
+    leader = harness.run()
+    harness.until(lambda: "run.start" in harness.log)
+    refused = harness.once()
     assert refused.returncode == 1
     assert f"process {leader.pid} " in refused.stderr
-    other = Machine(stage, tmp_path / "two")
+    other = Machine(harness, tmp_path / "two")
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         other.path.write_text(other.path.read_text() + f"metrics: {{listen: '127.0.0.1:{port}'}}\n")
     standby = other.run()
-    stage.until(lambda: "standby.begin" in other.events())
+    harness.until(lambda: "standby.begin" in other.events())
     health = requests.get(f"http://127.0.0.1:{port}/healthz", timeout=60).json()
     assert (health["healthy"], health["role"]) == (True, "standby")
     assert "neuco_worker_leader 0.0" in requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
     leader.kill()
     leader.wait(timeout=LIMIT_S)
-    stage.until(lambda: "run.start" in other.events())
-    stage.until(
+    harness.until(lambda: "run.start" in other.events())
+    harness.until(
         lambda: "neuco_worker_leader 1.0" in requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
     )
     health = requests.get(f"http://127.0.0.1:{port}/healthz", timeout=60).json()
@@ -304,17 +306,17 @@ def test_leader_and_standby_can_be_told_apart(live_shared: Stage, tmp_path: Path
     assert standby.wait(timeout=LIMIT_S) == 0
 
 
-def test_a_state_that_was_put_back_from_a_dump_looks_for_what_it_lacks(shared: Stage) -> None:
+def test_a_state_that_was_put_back_from_a_dump_looks_for_what_it_lacks(shared: Harness) -> None:
     """The organizer says so before the start; then what EvalAI shows since is named, and the public log is gone on from."""
     shared.submit("A", embeddings(0))
-    with shared.play() as first:
+    with shared.worker() as first:
         first.drive()
         with first.store.read() as tx:
             known_until = tx.fact("reconciled_at")
     assert shared.command("challenge", "restored").returncode == 0
     lost = shared.submit("B", embeddings(1))
     shared.evalai.edit(lost, status="finished")
-    with shared.play() as second:
+    with shared.worker() as second:
         with second.store.read() as tx:
             assert (tx.fact(RESTORED), tx.fact(LOG_UNSEEN)) == (known_until, "true")
         second.drive(lambda: "restore.answered_since" in second.alerts())

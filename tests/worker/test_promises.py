@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from scoring.errors import OrganizerError
-from tests.worker.harness.harness import Play, Stage, embeddings, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases, read_secret
 from worker.fairness import commitments
@@ -24,56 +24,56 @@ from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 
-POLL_S = 2  # `evalai.poll_every` of the stage
+POLL_S = 2  # `evalai.poll_every` of the harness
 BEACON = ("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
 SET_BACK_S = 200  # within what a check forgives between a commitment and a score
 
 
 @pytest.fixture
-def stage(tmp_path: Path, cells: Path) -> Iterator[Stage]:
-    """A stage whose clock begins today: commands beside the worker go by the real one."""
-    with Stage(tmp_path, clock=ManualClock(datetime.now(UTC)), cells=cells) as stage:
-        yield stage
+def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
+    """A challenge whose clock begins today: commands beside the worker go by the real one."""
+    with Harness(tmp_path, clock=ManualClock(datetime.now(UTC)), cells=cells) as harness:
+        yield harness
 
 
-def lies(stage: Stage, told: Mapping[str, Any] | None = None) -> list[str]:
+def lies(harness: Harness, told: Mapping[str, Any] | None = None) -> list[str]:
     """Return what is called a lie about the repository, and about what somebody was told."""
-    with opened_repository(str(stage.board), growing=GROWING) as repository:
+    with opened_repository(str(harness.board), growing=GROWING) as repository:
         found = list(verdicts(repository))
         if told is not None:
             found += receipt_verdicts(repository, told["receipt"], told["q_mean"])
     return [verdict.sentence for verdict in found if verdict.truth is Truth.FALSE]
 
 
-def test_clocks_that_disagree_make_nobody_a_liar(stage: Stage, play: Play) -> None:
+def test_clocks_that_disagree_make_nobody_a_liar(harness: Harness, worker: StepWorker) -> None:
     """The worker's clock is set back between two boards, and a rescore goes by another machine's clock, which is ahead."""
-    stage.submit("A", embeddings(0))
-    play.drive()
-    play.clock.advance(-SET_BACK_S)
-    stage.submit("B", embeddings(1))
-    play.drive()
-    stage.add_task("late__regr", seed=1)
-    with open_session(stage.path) as session:
-        ahead = replace(session, clock=lambda: play.clock.now() + timedelta(seconds=SET_BACK_S / 2))
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    worker.clock.advance(-SET_BACK_S)
+    harness.submit("B", embeddings(1))
+    worker.drive()
+    harness.add_task("late__regr", seed=1)
+    with open_session(harness.path) as session:
+        ahead = replace(session, clock=lambda: worker.clock.now() + timedelta(seconds=SET_BACK_S / 2))
         assert carry_out(ahead, make_plan(ahead, ahead.phase("dev"))) == 2
-    play.drive()
-    stage.submit("C", embeddings(0))
-    play.drive()
-    with play.store.read() as tx:
+    worker.drive()
+    harness.submit("C", embeddings(0))
+    worker.drive()
+    with worker.store.read() as tx:
         made = [json.loads(text)["made_at"] for text in tx.boards("dev")]
     assert len(made) == 4
     assert made == sorted(made)
-    assert stage.command("challenge", "reveal", "--open", "--yes", "--phase", "dev").returncode == 0
-    assert lies(stage) == []
+    assert harness.command("challenge", "reveal", "--open", "--yes", "--phase", "dev").returncode == 0
+    assert lies(harness) == []
 
 
-def test_commitments_are_in_the_order_of_their_times(stage: Stage, play: Play) -> None:
+def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: StepWorker) -> None:
     """Whoever commits with a clock that is behind does not seem to have done it earlier."""
-    play.drive()
-    assert stage.command("challenge", "commit", "--reason", "once more").returncode == 0
-    configuration = load(stage.path)
+    worker.drive()
+    assert harness.command("challenge", "commit", "--reason", "once more").returncode == 0
+    configuration = load(harness.path)
     early = datetime.now(UTC) - timedelta(hours=1)
-    with play.store.write() as tx:
+    with worker.store.write() as tx:
         phases = read_phases(configuration).values()
         commitments.commit_again(tx, read_secret(configuration), phases, reason="behind", now=early)
         times = [public["made_at"] for public, _ in tx.commitments()]
@@ -83,26 +83,26 @@ def test_commitments_are_in_the_order_of_their_times(stage: Stage, play: Play) -
 
 def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
     """Who read the phases before it was mixed in commits to nothing with them; who reads them afterwards, on any machine, has it."""
-    with Stage(tmp_path, clock=ManualClock(datetime.now(UTC))) as stage, stage.play() as play:
-        play.drive()
-        configuration = load(stage.path)
+    with Harness(tmp_path, clock=ManualClock(datetime.now(UTC))) as harness, harness.worker() as worker:
+        worker.drive()
+        configuration = load(harness.path)
         secret, before = read_secret(configuration), read_phases(configuration)
-        done = stage.command(*BEACON)
+        done = harness.command(*BEACON)
         assert done.returncode == 0, done.stderr
-        with play.store.read() as tx:
+        with worker.store.read() as tx:
             committed = len(tx.commitments())
-        with play.store.write() as tx, pytest.raises(OrganizerError) as error:
-            commitments.begin(tx, secret, before.values(), now=play.clock.now())
+        with worker.store.write() as tx, pytest.raises(OrganizerError) as error:
+            commitments.begin(tx, secret, before.values(), now=worker.clock.now())
         assert error.value.code == "secret.edited"
-        with play.store.write() as tx:
+        with worker.store.write() as tx:
             mixed = read_phases(configuration, tx.beacon())
-            commitments.begin(tx, secret, mixed.values(), now=play.clock.now())
+            commitments.begin(tx, secret, mixed.values(), now=worker.clock.now())
             assert len(tx.commitments()) == committed
-        stage.submit("A", embeddings(1))
-        play.restart()
-        play.drive()
-        assert stage.command("challenge", "reveal", "--open", "--yes").returncode == 0
-        assert lies(stage) == []
+        harness.submit("A", embeddings(1))
+        worker.restart()
+        worker.drive()
+        assert harness.command("challenge", "reveal", "--open", "--yes").returncode == 0
+        assert lies(harness) == []
 
 
 @pytest.mark.parametrize(
@@ -116,46 +116,48 @@ def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
     ],
     ids=lambda change: "-".join(next(iter(change.values()))),
 )
-def test_rules_may_change_on_the_way(stage: Stage, play: Play, change: dict[str, dict[str, object]]) -> None:
+def test_rules_may_change_on_the_way(
+    harness: Harness, worker: StepWorker, change: dict[str, dict[str, object]]
+) -> None:
     """Each board follows from the rules of its time, and each answer from the protocol of its time."""
-    pk = stage.submit("A", embeddings(0))
-    stage.submit("B", embeddings(1))
-    stage.submit("host", embeddings(3), method_name="ours")
-    play.drive()
-    told = stage.stdout(pk)
-    stage.configure(change)
-    play.reload()
+    pk = harness.submit("A", embeddings(0))
+    harness.submit("B", embeddings(1))
+    harness.submit("host", embeddings(3), method_name="ours")
+    worker.drive()
+    told = harness.stdout(pk)
+    harness.configure(change)
+    worker.reload()
     if "scoring" in change:  # of every phase
-        stage.rescore("dev")
-        stage.rescore("eval")
+        harness.rescore("dev")
+        harness.rescore("eval")
     else:
-        done = stage.command("challenge", "rules", "--reason", "announced")
+        done = harness.command("challenge", "rules", "--reason", "announced")
         assert done.returncode == 0, done.stderr
         assert all(name in done.stdout for name in change["leaderboard"])
-    play.drive()
-    stage.submit("C", embeddings(2))
-    play.drive()
-    assert play.alerts() == set()
-    assert stage.command("challenge", "reveal", "--open", "--yes", "--phase", "dev").returncode == 0
-    assert lies(stage, told) == []
+    worker.drive()
+    harness.submit("C", embeddings(2))
+    worker.drive()
+    assert worker.alerts() == set()
+    assert harness.command("challenge", "reveal", "--open", "--yes", "--phase", "dev").returncode == 0
+    assert lies(harness, told) == []
 
 
-def test_only_closed_phases_are_revealed(stage: Stage, play: Play) -> None:
+def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -> None:
     """Tasks of a phase that still takes submissions stay hidden unless the organizer insists, whether it was named or not."""
 
     def reveal_them(*options: str) -> tuple[int, str, set[str]]:
-        done = stage.command("challenge", "reveal", "--yes", *options)
-        shown = git(stage.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
+        done = harness.command("challenge", "reveal", "--yes", *options)
+        shown = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
         return done.returncode, done.stdout + done.stderr, {path.split("/")[1] for path in shown}
 
-    stage.submit("A", embeddings(0))
-    stage.submit("A", embeddings(0), phase="eval")
-    play.drive()
+    harness.submit("A", embeddings(0))
+    harness.submit("A", embeddings(0), phase="eval")
+    worker.drive()
     status, said, revealed = reveal_them()
     assert (status, revealed) == (2, set())
     assert "Still open: dev, eval" in said
     assert "--open" in said
-    assert stage.command("board", "freeze", "--phase", "dev").returncode == 0
+    assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
     status, said, revealed = reveal_them("--phase", "dev", "--phase", "eval")
     assert (status, revealed) == (2, set())
     assert "Still open: eval" in said
@@ -163,37 +165,37 @@ def test_only_closed_phases_are_revealed(stage: Stage, play: Play) -> None:
     assert (status, revealed) == (0, {"dev"})
     assert "Still open, so not revealed: eval." in said
     assert reveal_them("--open", "--phase", "eval")[::2] == (0, {"dev", "eval"})
-    assert lies(stage) == []
+    assert lies(harness) == []
 
 
-def test_a_reveal_is_told_once(stage: Stage, play: Play) -> None:
+def test_a_reveal_is_told_once(harness: Harness, worker: StepWorker) -> None:
     """Run again, it changes nothing and says so; what is added later, another phase or the labels, is told, and alone."""
 
     def reveal_them(*options: str) -> tuple[str, list[str], dict[str, str]]:
-        before = git(stage.board, "rev-parse", "main").strip()
-        done = stage.command("challenge", "reveal", "--open", "--yes", *options)
+        before = git(harness.board, "rev-parse", "main").strip()
+        done = harness.command("challenge", "reveal", "--open", "--yes", *options)
         assert done.returncode == 0, done.stderr
-        commits = git(stage.board, "log", "--format=%s", f"{before}..main").splitlines()
-        paths = git(stage.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
+        commits = git(harness.board, "log", "--format=%s", f"{before}..main").splitlines()
+        paths = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
         times = {
-            path.split("/")[1]: json.loads(git(stage.board, "show", f"main:{path}"))["revealed_at"]
+            path.split("/")[1]: json.loads(git(harness.board, "show", f"main:{path}"))["revealed_at"]
             for path in paths
             if path.endswith("reveal.json")
         }
         return done.stdout, commits, times
 
-    stage.submit("A", embeddings(0))
-    stage.submit("A", embeddings(0), phase="eval")
-    play.drive()
+    harness.submit("A", embeddings(0))
+    harness.submit("A", embeddings(0), phase="eval")
+    worker.drive()
     said, _, first = reveal_them("--phase", "dev", "--no-labels")
     assert "Already" not in said
-    with closing(stage.store()) as store, store.write() as tx:  # the next promise is later, to the second
-        tx.promise_time(play.clock.now() + timedelta(days=1))
+    with closing(harness.store()) as store, store.write() as tx:  # the next promise is later, to the second
+        tx.promise_time(worker.clock.now() + timedelta(days=1))
     said, commits, times = reveal_them("--phase", "dev", "--no-labels")
     assert "Already revealed, and nothing has changed since: dev." in said
     assert "Revealed and pushed" not in said
     assert (commits, times) == ([], first)
-    assert lies(stage) == []
+    assert lies(harness) == []
     said, commits, times = reveal_them("--no-labels")
     assert "Already revealed, and nothing has changed since: dev." in said
     assert "Revealed and pushed" in said
@@ -204,16 +206,16 @@ def test_a_reveal_is_told_once(stage: Stage, play: Play) -> None:
     assert any("Extend the reveal of phase dev" in subject for subject in commits)
     assert later["dev"] > first["dev"]
     assert later["eval"] == times["eval"]
-    assert lies(stage) == []
+    assert lies(harness) == []
 
 
-def test_a_reveal_that_cannot_be_leaves_nothing(stage: Stage, play: Play) -> None:
+def test_a_reveal_that_cannot_be_leaves_nothing(harness: Harness, worker: StepWorker) -> None:
     """A secret that is not the one that was committed to: no batch is closed and no document kept."""
-    stage.submit("A", embeddings(0))
-    play.drive()
-    (stage.folder / "challenge.secret").write_text("6b" * 32)
-    with open_session(stage.path) as session, pytest.raises(OrganizerError) as error:
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    (harness.folder / "challenge.secret").write_text("6b" * 32)
+    with open_session(harness.path) as session, pytest.raises(OrganizerError) as error:
         reveal(session, ["dev", "eval"], labels=True)
     assert error.value.code == "secret.changed"
-    with play.store.read() as tx:
+    with worker.store.read() as tx:
         assert (tx.batches(), tx.reveals()) == ([], {})

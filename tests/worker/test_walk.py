@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests.worker.harness.harness import NEW, Stage, embeddings
+from tests.worker.harness.harness import NEW, Harness, embeddings
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
 from worker.sandbox import ManualClock, PhaseSettings
@@ -80,16 +80,18 @@ def test_a_submission_takes_the_way_that_the_page_tells(tmp_path: Path) -> None:
     here = [stop for stop in stops() if not stop.in_child]
     assert len(here) >= 8
     visits = Visits({stop.function.__code__: stop for stop in here})
-    with Stage(tmp_path, clock=ManualClock(), settings={"phases": (PhaseSettings(codename="dev"),)}) as stage:
-        document = yaml.safe_load(stage.path.read_text())
+    with Harness(
+        tmp_path, clock=ManualClock(), settings={"phases": (PhaseSettings(codename="dev"),)}
+    ) as harness:
+        document = yaml.safe_load(harness.path.read_text())
         del document["phases"]["eval"]  # a board is made of each phase
-        stage.path.write_text(yaml.safe_dump(document))
-        with stage.play() as play:
-            play.drive()
+        harness.path.write_text(yaml.safe_dump(document))
+        with harness.worker() as worker:
+            worker.drive()
             with visits.watching():
-                pk = stage.submit("A", embeddings(NEW))
-                play.drive()
-            with play.store.read() as tx:
+                pk = harness.submit("A", embeddings(NEW))
+                worker.drive()
+            with worker.store.read() as tx:
                 assert tx.get(pk).state is State.PUBLISHED  # type: ignore[union-attr]
     assert visits.seen == here
 

@@ -253,14 +253,17 @@ def test_an_unreachable_cluster_is_infrastructure() -> None:
 
 def test_the_worker_scores_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
     """The evaluation's process joins the cluster that the configuration names; nothing else of the worker changes."""
-    from tests.worker.harness.harness import Stage
+    from tests.worker.harness.harness import Harness
 
     scoring = {"engine": "ray", "ray_address": nodes.cluster.address}
-    with Stage(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as stage, stage.play() as play:
-        pk = stage.submit("A")
-        play.drive(lambda: play.states().get(pk) == State.PUBLISHED)
-        assert stage.status(pk) == "finished"
-        with play.store.read() as tx:
+    with (
+        Harness(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as harness,
+        harness.worker() as worker,
+    ):
+        pk = harness.submit("A")
+        worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)
+        assert harness.status(pk) == "finished"
+        with worker.store.read() as tx:
             made_by = {json.loads(cell["provenance"])["versions"]["engine"] for cell in tx.all_cells()}
     assert made_by == {"ray"}
 
@@ -268,20 +271,20 @@ def test_the_worker_scores_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
 def test_the_worker_has_several_submissions_scored_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
     """With ``scoring.at_once`` their evaluations share the cluster, each with a result of its own."""
     from tests.worker.evaluation.test_at_once import Held
-    from tests.worker.harness.harness import NEW, Stage, embeddings
+    from tests.worker.harness.harness import NEW, Harness, embeddings
 
     scoring = {"engine": "ray", "ray_address": nodes.cluster.address, "at_once": 2}
-    with Stage(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as stage:
-        held = Held(stage, 2)
-        play = held.play
+    with Harness(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as harness:
+        held = Held(harness, 2)
+        worker = held.worker
         try:
-            pks = [stage.submit(team, embeddings(NEW + number)) for number, team in enumerate("ABC")]
-            play.drive(lambda: len(held.pks) == 2)
+            pks = [harness.submit(team, embeddings(NEW + number)) for number, team in enumerate("ABC")]
+            worker.drive(lambda: len(held.pks) == 2)
             held.let_go()
-            play.drive(lambda: all(play.states().get(pk) == State.PUBLISHED for pk in pks))
-            with play.store.read() as tx:
+            worker.drive(lambda: all(worker.states().get(pk) == State.PUBLISHED for pk in pks))
+            with worker.store.read() as tx:
                 cells = tx.all_cells()
         finally:
-            play.stop()
+            worker.stop()
     assert {json.loads(cell["provenance"])["versions"]["engine"] for cell in cells} == {"ray"}
     assert len({cell["content_hash"] for cell in cells}) == len(pks)

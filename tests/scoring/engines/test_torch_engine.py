@@ -108,13 +108,16 @@ def test_naming_the_engines_imports_none_of_them() -> None:
 
 def test_the_worker_scores_with_torch(tmp_path: Path) -> None:
     """Chosen in the configuration, it is used by the evaluation's process from submission to board."""
-    from tests.worker.harness.harness import Stage
+    from tests.worker.harness.harness import Harness
 
     scoring = {"engine": "torch"}
-    with Stage(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as stage, stage.play() as play:
-        pk = stage.submit("A")
-        play.drive(lambda: play.states().get(pk) == State.PUBLISHED)
-        assert stage.status(pk) == "finished"
-        with play.store.read() as tx:
+    with (
+        Harness(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as harness,
+        harness.worker() as worker,
+    ):
+        pk = harness.submit("A")
+        worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)
+        assert harness.status(pk) == "finished"
+        with worker.store.read() as tx:
             made_by = {json.loads(cell["provenance"])["versions"]["engine"] for cell in tx.all_cells()}
     assert made_by == {"torch"}

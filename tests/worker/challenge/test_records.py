@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
-from tests.worker.harness.harness import Play, Stage, embeddings, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from tests.worker.test_promises import lies
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
@@ -31,30 +31,30 @@ from worker.state import State
 
 
 @pytest.fixture
-def unscored(tmp_path: Path) -> Iterator[Stage]:
-    """A stage on which nothing was ever scored."""
-    with Stage(tmp_path, clock=ManualClock()) as stage:
-        yield stage
+def unscored(tmp_path: Path) -> Iterator[Harness]:
+    """A challenge in which nothing was ever scored."""
+    with Harness(tmp_path, clock=ManualClock()) as harness:
+        yield harness
 
 
-def recorded(play: Play, phase: str = "dev") -> PhaseRecord:
+def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:
     """Return the current record of a phase."""
-    with play.store.read() as tx:
+    with worker.store.read() as tx:
         found = read_record(tx, phase)
     assert found is not None
     return found
 
 
-def rules(stage: Stage) -> str:
+def rules(harness: Harness) -> str:
     """Take up the rules of the configuration, as an organizer does; return what is told."""
-    done = stage.command("challenge", "rules", "--reason", "announced on 1 June")
+    done = harness.command("challenge", "rules", "--reason", "announced on 1 June")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_a_record_is_read_as_it_was_written(stage: Stage) -> None:
+def test_a_record_is_read_as_it_was_written(harness: Harness) -> None:
     """Ids, labels, versions, protocol and rules come back bit for bit, under the same hash; a damaged record is refused."""
-    for setup in read_phases(load(stage.path)).values():
+    for setup in read_phases(load(harness.path)).values():
         record = setup.record
         again = unpack(record.packed, record.hash)
         assert {"hash", "packed"} <= vars(again).keys()  # a step has no time to make them
@@ -82,299 +82,303 @@ def test_a_record_is_read_as_it_was_written(stage: Stage) -> None:
             assert error.value.code == "record.damaged"
 
 
-def test_rules_change_by_a_command_with_a_reason(stage: Stage, play: Play) -> None:
+def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepWorker) -> None:
     """A reload leaves them as they were recorded and says so; the command takes them up, and the trail has the reason."""
-    stage.submit("A", embeddings(1))
-    stage.submit("B", embeddings(2))
-    play.drive()
-    assert set(stage.teams()) == {"A", "B"}
-    stage.configure({"leaderboard": {"hidden_teams": ["B"], "decimals": 0}})
-    play.reload()
-    late = stage.submit("C", embeddings(3))
-    play.drive()
-    assert set(stage.teams()) == {"A", "B", "C"}
-    assert stage.stdout(late)["q_mean"] != round(stage.stdout(late)["q_mean"])
-    told = stage.command("status").stdout
+    harness.submit("A", embeddings(1))
+    harness.submit("B", embeddings(2))
+    worker.drive()
+    assert set(harness.teams()) == {"A", "B"}
+    harness.configure({"leaderboard": {"hidden_teams": ["B"], "decimals": 0}})
+    worker.reload()
+    late = harness.submit("C", embeddings(3))
+    worker.drive()
+    assert set(harness.teams()) == {"A", "B", "C"}
+    assert harness.stdout(late)["q_mean"] != round(harness.stdout(late)["q_mean"])
+    told = harness.command("status").stdout
     assert "leaderboard.decimals, leaderboard.hidden_teams changed" in told
     assert "challenge rules" in told
-    assert "dev: takes up decimals, hidden_teams." in rules(stage)
-    assert "dev: nothing to do." in rules(stage)
-    play.drive()
-    assert set(stage.teams()) == {"A", "C"}
-    after = stage.submit("D", embeddings(4))
-    play.drive()
-    assert stage.stdout(after)["q_mean"] == round(stage.stdout(after)["q_mean"])
-    assert stage.command("status").stdout.count("Nothing needs attention") == 1
-    with closing(sqlite3.connect(stage.state / "worker.db")) as database:
+    assert "dev: takes up decimals, hidden_teams." in rules(harness)
+    assert "dev: nothing to do." in rules(harness)
+    worker.drive()
+    assert set(harness.teams()) == {"A", "C"}
+    after = harness.submit("D", embeddings(4))
+    worker.drive()
+    assert harness.stdout(after)["q_mean"] == round(harness.stdout(after)["q_mean"])
+    assert harness.command("status").stdout.count("Nothing needs attention") == 1
+    with closing(sqlite3.connect(harness.state / "worker.db")) as database:
         [detail] = database.execute(
             "SELECT detail FROM audit WHERE action = 'rules_changed' AND detail LIKE '%dev%'"
         ).fetchall()
     assert json.loads(detail[0])["reason"] == "announced on 1 June"
 
 
-def test_a_rescore_leaves_the_rules_as_they_are(stage: Stage, play: Play) -> None:
+def test_a_rescore_leaves_the_rules_as_they_are(harness: Harness, worker: StepWorker) -> None:
     """Each change has its own command and its own reason."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    stage.configure({"leaderboard": {"decimals": 2}})
-    stage.add_task("late__regr", seed=1)
-    stage.rescore()
-    assert recorded(play).rules.decimals == 3
-    assert "late" in recorded(play).versions
-    rules(stage)
-    assert recorded(play).rules.decimals == 2
-    assert "late" in recorded(play).versions
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    harness.configure({"leaderboard": {"decimals": 2}})
+    harness.add_task("late__regr", seed=1)
+    harness.rescore()
+    assert recorded(worker).rules.decimals == 3
+    assert "late" in recorded(worker).versions
+    rules(harness)
+    assert recorded(worker).rules.decimals == 2
+    assert "late" in recorded(worker).versions
 
 
-def test_a_reveal_needs_no_label_files(stage: Stage, play: Play) -> None:
+def test_a_reveal_needs_no_label_files(harness: Harness, worker: StepWorker) -> None:
     """Its labels and ids are those that were scored on, though the files are gone or edited."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    shutil.rmtree(stage.folder / "tasks")
-    (stage.folder / "ids.txt").write_text("nothing\n")
-    with open_session(stage.path) as session:
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    shutil.rmtree(harness.folder / "tasks")
+    (harness.folder / "ids.txt").write_text("nothing\n")
+    with open_session(harness.path) as session:
         assert reveal(session, ["dev"], labels=True) == ["dev"]
-    play.drive()
-    shown = git(stage.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
+    worker.drive()
+    shown = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
     assert "reveal/dev/labels/alpha__regr.csv" in shown
-    assert lies(stage) == []
+    assert lies(harness) == []
 
 
-def test_a_scored_phase_starts_without_its_files(stage: Stage, play: Play) -> None:
+def test_a_scored_phase_starts_without_its_files(harness: Harness, worker: StepWorker) -> None:
     """So a backup runs on a machine that never had the label files."""
     for phase in ("dev", "eval"):
-        stage.submit("A", embeddings(0), phase=phase)
-    play.drive()
-    before = recorded(play).hash
-    shutil.rmtree(stage.folder / "tasks")
-    play.restart()
-    play.drive()
-    assert recorded(play).hash == before
-    assert play.alerts() == set()
-    assert "its files have become unreadable" in stage.command("status").stdout
+        harness.submit("A", embeddings(0), phase=phase)
+    worker.drive()
+    before = recorded(worker).hash
+    shutil.rmtree(harness.folder / "tasks")
+    worker.restart()
+    worker.drive()
+    assert recorded(worker).hash == before
+    assert worker.alerts() == set()
+    assert "its files have become unreadable" in harness.command("status").stdout
 
 
-def test_a_scored_phase_is_backed_up_and_committed_to_without_its_files(stage: Stage, play: Play) -> None:
+def test_a_scored_phase_is_backed_up_and_committed_to_without_its_files(
+    harness: Harness, worker: StepWorker
+) -> None:
     """The record suffices; of a phase without scores the files are needed."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    shutil.rmtree(stage.folder / "tasks" / "dev")
-    assert stage.command("challenge", "commit").returncode == 0
-    archive = stage.folder / "backup.tar.gz"
-    with open_session(stage.path) as session:
-        write_backup(session, stage.path, archive)
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    shutil.rmtree(harness.folder / "tasks" / "dev")
+    assert harness.command("challenge", "commit").returncode == 0
+    archive = harness.folder / "backup.tar.gz"
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
         with tarfile.open(archive) as tar:
             names = tar.getnames()
         assert "tasks/eval" in names
         assert "tasks/dev" not in names
 
 
-def test_another_secret_refuses_to_start(stage: Stage, play: Play) -> None:
+def test_another_secret_refuses_to_start(harness: Harness, worker: StepWorker) -> None:
     """Its splits would be others than those that were committed to: the start says so and what to do."""
-    stage.submit("A", embeddings(0))
-    play.drive()
-    secret = stage.folder / "challenge.secret"
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    secret = harness.folder / "challenge.secret"
     right = secret.read_text()
     secret.write_text("6b" * 32)
     with pytest.raises(OrganizerError) as error:
-        play.reload()
+        worker.reload()
     assert error.value.code == "secret.changed"
     assert "Put the old secret back" in error.value.cure
     secret.write_text(right)
-    play.reload()
+    worker.reload()
 
 
-def test_a_phase_without_scores_follows_its_files(unscored: Stage) -> None:
+def test_a_phase_without_scores_follows_its_files(unscored: Harness) -> None:
     """Until the first score a start or a reload takes up files, settings and rules, and commits to what was scored on."""
-    with unscored.play() as play:
-        first = recorded(play).hash
-        play.restart()
-        assert recorded(play).hash == first
+    with unscored.worker() as worker:
+        first = recorded(worker).hash
+        worker.restart()
+        assert recorded(worker).hash == first
         unscored.configure({"leaderboard": {"decimals": 2}})
-        play.reload()
-        assert recorded(play).rules.decimals == 2
+        worker.reload()
+        assert recorded(worker).rules.decimals == 2
         unscored.add_task("late__regr", seed=1)
         assert "The next start or reload takes this up." in unscored.command("status").stdout
-        play.reload()
-        assert "late" in recorded(play).versions
-        with play.store.read() as tx:
+        worker.reload()
+        assert "late" in recorded(worker).versions
+        with worker.store.read() as tx:
             reasons = [public["reason"] for public, _ in tx.commitments()]
         assert reasons == ["the challenge begins", "phase dev was changed before anything was scored in it"]
         (unscored.folder / "tasks" / "dev" / "late__regr.csv").write_text("nonsense")
         with pytest.raises(OrganizerError):
-            play.reload()
-        assert "late" in recorded(play).versions
+            worker.reload()
+        assert "late" in recorded(worker).versions
 
 
-def test_another_spelling_of_the_files_is_no_difference(stage: Stage, play: Play) -> None:
+def test_another_spelling_of_the_files_is_no_difference(harness: Harness, worker: StepWorker) -> None:
     """Only their content counts."""
-    stage.submit("A", embeddings(0))
-    play.drive()
-    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
+    harness.submit("A", embeddings(0))
+    worker.drive()
+    file = harness.folder / "tasks" / "dev" / "alpha__regr.csv"
     head, *rows = file.read_text().splitlines()
     file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
-    assert "Nothing needs attention" in stage.command("status").stdout
+    assert "Nothing needs attention" in harness.command("status").stdout
 
 
-def test_a_rescore_under_another_secret_is_followed_at_once(stage: Stage, play: Play) -> None:
+def test_a_rescore_under_another_secret_is_followed_at_once(harness: Harness, worker: StepWorker) -> None:
     """The worker that runs needs no reload: it reads the secret again when the record asks for another one."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    (stage.folder / "challenge.secret").write_text("6b" * 32)
-    stage.rescore()
-    pk = stage.submit("B", embeddings(2))
-    play.drive()
-    assert stage.status(pk) == "finished"
-    assert play.alerts() == set()
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    (harness.folder / "challenge.secret").write_text("6b" * 32)
+    harness.rescore()
+    pk = harness.submit("B", embeddings(2))
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert worker.alerts() == set()
 
 
-def test_a_frozen_phase_keeps_its_rules(stage: Stage, play: Play) -> None:
+def test_a_frozen_phase_keeps_its_rules(harness: Harness, worker: StepWorker) -> None:
     """Its board is told by them until it is thawed, awards too, whatever the configuration says."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    with open_session(stage.path) as session:
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    with open_session(harness.path) as session:
         freeze(session, "dev")
-    stage.configure({"leaderboard": {"decimals": 0}})
-    assert "dev: nothing to do. The board of dev is frozen" in rules(stage)
-    assert recorded(play).rules.decimals == 3
-    assert re.search(r"mean Q -?\d+\.\d{3}\b", stage.command("board", "awards", "--phase", "dev").stdout)
+    harness.configure({"leaderboard": {"decimals": 0}})
+    assert "dev: nothing to do. The board of dev is frozen" in rules(harness)
+    assert recorded(worker).rules.decimals == 3
+    assert re.search(r"mean Q -?\d+\.\d{3}\b", harness.command("board", "awards", "--phase", "dev").stdout)
 
 
-def test_an_answer_with_fewer_decimals_stays_true(stage: Stage) -> None:
+def test_an_answer_with_fewer_decimals_stays_true(harness: Harness) -> None:
     """Whoever was told a whole number before the rules asked for more is told by no check that it was a lie."""
-    stage.configure({"leaderboard": {"decimals": 0}})
-    with stage.play() as play:
-        pk = stage.submit("A", embeddings(1))
-        play.drive()
-        stage.configure({"leaderboard": {"decimals": 3}})
-        rules(stage)
-        with open_session(stage.path) as session:
+    harness.configure({"leaderboard": {"decimals": 0}})
+    with harness.worker() as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.drive()
+        harness.configure({"leaderboard": {"decimals": 3}})
+        rules(harness)
+        with open_session(harness.path) as session:
             reveal(session, ["dev"], labels=True)
-        play.drive()
-    told = stage.stdout(pk)
+        worker.drive()
+    told = harness.stdout(pk)
     assert told["q_mean"] == round(told["q_mean"])
-    assert lies(stage, told) == []
+    assert lies(harness, told) == []
 
 
-def test_a_start_leads_before_it_records(unscored: Stage) -> None:
+def test_a_start_leads_before_it_records(unscored: Harness) -> None:
     """So each of its writes is refused once somebody else leads."""
     (unscored.folder / "tasks" / "dev" / "late__regr.csv").write_text("nonsense")
-    with pytest.raises(OrganizerError), unscored.play():
+    with pytest.raises(OrganizerError), unscored.worker():
         pass
     with closing(unscored.store()) as store, store.read() as tx:
         assert tx.last_leader() is not None
         assert tx.phase_record("dev") is None
 
 
-def forget(stage: Stage) -> None:
+def forget(harness: Harness) -> None:
     """Leave the state as a version without records did."""
-    with closing(sqlite3.connect(stage.state / "worker.db")) as database, database:
+    with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
         database.execute("UPDATE phases SET record = NULL")
         database.execute("DELETE FROM records")
 
 
-def test_a_phase_of_an_earlier_version_waits_for_its_files(stage: Stage, play: Play) -> None:
+def test_a_phase_of_an_earlier_version_waits_for_its_files(harness: Harness, worker: StepWorker) -> None:
     """It is recorded from the files that its scores were made from; others keep its submissions waiting, and no other phase."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    before = recorded(play).hash
-    play.stop()
-    forget(stage)
-    file = stage.folder / "tasks" / "dev" / "alpha__regr.csv"
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    before = recorded(worker).hash
+    worker.stop()
+    forget(harness)
+    file = harness.folder / "tasks" / "dev" / "alpha__regr.csv"
     right = file.read_text()
     file.write_text(right.replace("img_000,", "img_000,7", 1))
-    play.start()
-    waiting, other = stage.submit("B", embeddings(2)), stage.submit("B", embeddings(0), phase="eval")
-    play.drive(lambda: stage.status(other) == "finished" and play.known(waiting).hold is not None)
-    assert play.known(waiting).hold == "phase.not_recorded"
-    assert play.alerts() == {"phase.not_recorded"}
-    assert stage.posts(waiting) == []
+    worker.start()
+    waiting, other = harness.submit("B", embeddings(2)), harness.submit("B", embeddings(0), phase="eval")
+    worker.drive(lambda: harness.status(other) == "finished" and worker.known(waiting).hold is not None)
+    assert worker.known(waiting).hold == "phase.not_recorded"
+    assert worker.alerts() == {"phase.not_recorded"}
+    assert harness.posts(waiting) == []
     file.write_text(right)
-    play.reload()
-    play.drive()
-    assert stage.status(waiting) == "finished"
-    assert play.alerts() == set()
-    assert recorded(play).hash == before
-    with play.store.read() as tx:
+    worker.reload()
+    worker.drive()
+    assert harness.status(waiting) == "finished"
+    assert worker.alerts() == set()
+    assert recorded(worker).hash == before
+    with worker.store.read() as tx:
         assert len(tx.commitments()) == 1
 
 
-def test_a_frozen_phase_of_an_earlier_version_blocks_nothing(stage: Stage, play: Play) -> None:
+def test_a_frozen_phase_of_an_earlier_version_blocks_nothing(harness: Harness, worker: StepWorker) -> None:
     """Its files may be gone: nothing is scored in it any more."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    assert stage.command("board", "freeze", "--phase", "dev").returncode == 0
-    play.stop()
-    forget(stage)
-    shutil.rmtree(stage.folder / "tasks" / "dev")
-    play.start()
-    pk = stage.submit("A", embeddings(0), phase="eval")
-    play.drive()
-    assert stage.status(pk) == "finished"
-    assert play.alerts() == set()
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+    worker.stop()
+    forget(harness)
+    shutil.rmtree(harness.folder / "tasks" / "dev")
+    worker.start()
+    pk = harness.submit("A", embeddings(0), phase="eval")
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert worker.alerts() == set()
 
 
-def test_a_phase_that_waits_is_told_of_until_it_is_frozen(stage: Stage, play: Play) -> None:
+def test_a_phase_that_waits_is_told_of_until_it_is_frozen(harness: Harness, worker: StepWorker) -> None:
     """Then nothing needs its record any more."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    play.stop()
-    forget(stage)
-    shutil.rmtree(stage.folder / "tasks" / "dev")
-    play.start()
-    assert play.alerts() == {"phase.not_recorded"}
-    with open_session(stage.path) as session:
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    worker.stop()
+    forget(harness)
+    shutil.rmtree(harness.folder / "tasks" / "dev")
+    worker.start()
+    assert worker.alerts() == {"phase.not_recorded"}
+    with open_session(harness.path) as session:
         freeze(session, "dev")
-    play.reload()
-    assert play.alerts() == set()
+    worker.reload()
+    assert worker.alerts() == set()
 
 
-def test_a_start_leaves_a_rescore_at_work_alone(stage: Stage, play: Play) -> None:
+def test_a_start_leaves_a_rescore_at_work_alone(harness: Harness, worker: StepWorker) -> None:
     """The child's folder has the record that it scores on; one that was left a day ago is removed."""
-    files = play.worker.files
+    files = worker.daemon.files
     young, old, other = (files.temporary(name) for name in ("rescore-1", "rescore-2", "evaluate-1"))
     for folder in (young, old, other):
         folder.mkdir()
     os.utime(old, (0, 0))
-    play.restart()
+    worker.restart()
     assert [folder.exists() for folder in (young, old, other)] == [True, False, False]
 
 
-def test_alerts_that_nothing_else_would_end_are_over_with_the_next_start(stage: Stage, play: Play) -> None:
+def test_alerts_that_nothing_else_would_end_are_over_with_the_next_start(
+    harness: Harness, worker: StepWorker
+) -> None:
     """An earlier version raised them for what does not exist any more."""
-    with play.store.write() as tx:
+    with worker.store.write() as tx:
         for key in ("tasks:dev", "tasks:dev@host", "phase:eval@host", "disk.reserve@host", "disk.reserve"):
-            tx.raise_alert(key, key, "Told by an earlier version.", now=play.clock.now())
-    play.restart()
-    assert play.alerts() == {"disk.reserve"}
+            tx.raise_alert(key, key, "Told by an earlier version.", now=worker.clock.now())
+    worker.restart()
+    assert worker.alerts() == {"disk.reserve"}
 
 
-def test_a_child_gets_its_record_as_a_file_of_its_owner_alone(stage: Stage, play: Play) -> None:
+def test_a_child_gets_its_record_as_a_file_of_its_owner_alone(harness: Harness, worker: StepWorker) -> None:
     """It lies in the child's folder, which is gone when the child has ended."""
-    pk = stage.submit("A", embeddings(1))
-    play.drive(lambda: play.worker.evaluation.busy)
-    [place] = (stage.state / "tmp").glob("*/record")
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: worker.daemon.evaluation.busy)
+    [place] = (harness.state / "tmp").glob("*/record")
     assert place.stat().st_mode & 0o777 == 0o600
     assert place.parent.stat().st_mode & 0o777 == 0o700
-    assert place.read_bytes() == recorded(play).packed
-    play.drive()
+    assert place.read_bytes() == recorded(worker).packed
+    worker.drive()
     assert not place.exists()
-    with play.store.read() as tx:
+    with worker.store.read() as tx:
         [name] = [each["record"] for each in tx.attempts(pk=pk) if each["kind"] == "evaluate"]
-    assert name == recorded(play).hash
+    assert name == recorded(worker).hash
 
 
-def test_a_damaged_record_breaks_no_step_of_the_evaluation(stage: Stage) -> None:
+def test_a_damaged_record_breaks_no_step_of_the_evaluation(harness: Harness) -> None:
     """The submission waits, the organizer is told, and the step goes on."""
-    stage.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # it waits where the test takes over
-    with stage.play() as play:
-        pk = stage.submit("A", embeddings(1))
-        play.drive(lambda: play.states().get(pk) == "acknowledged")
-        with play.store.write() as tx:
+    harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # it waits where the test takes over
+    with harness.worker() as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(lambda: worker.states().get(pk) == "acknowledged")
+        with worker.store.write() as tx:
             tx.move(pk, State.ACKNOWLEDGED, State.FETCHED, file_hash="0" * 64)
             tx.move(pk, State.FETCHED, State.SCORING)
-        with closing(sqlite3.connect(stage.state / "worker.db")) as database, database:
+        with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
             database.execute("UPDATE records SET document = x'00'")
-        play.worker.evaluation.step(play.clock.now())
-        assert (play.state(pk), play.known(pk).tries) == (State.FETCHED, 1)
-        assert "record.damaged" in play.alerts()
+        worker.daemon.evaluation.step(worker.clock.now())
+        assert (worker.state(pk), worker.known(pk).tries) == (State.FETCHED, 1)
+        assert "record.damaged" in worker.alerts()

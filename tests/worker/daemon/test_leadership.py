@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
-from tests.worker.harness.harness import LIMIT_S, NEW, Play, Stage, embeddings, git
+from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embeddings, git
 from worker.state import Completed, Deposed, Store, leader_lock
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -85,15 +85,15 @@ def test_a_deposed_leader_writes_nothing(url: str, store: Store) -> None:
     assert (leader.epoch, leader.since) == (2, NOW.isoformat())
 
 
-def test_a_deposed_leader_leaves_no_child_and_no_folder_behind(stage: Stage, play: Play) -> None:
+def test_a_deposed_leader_leaves_no_child_and_no_folder_behind(harness: Harness, worker: StepWorker) -> None:
     """Although nothing that was under way can be recorded any more."""
-    stage.submit("A", embeddings(NEW))
-    play.drive(lambda: play.worker.evaluation.busy)
-    folders = stage.state / "tmp"
+    harness.submit("A", embeddings(NEW))
+    worker.drive(lambda: worker.daemon.evaluation.busy)
+    folders = harness.state / "tmp"
     assert list(folders.iterdir())
-    with closing(stage.store()) as successor, successor.lead(play.clock.now()):
+    with closing(harness.store()) as successor, successor.lead(worker.clock.now()):
         pass
-    play.worker.stop(play.clock.now())
+    worker.daemon.stop(worker.clock.now())
     assert not list(folders.iterdir())
 
 
@@ -139,7 +139,7 @@ def test_a_cycle_brings_what_was_requested_before_it_began(store: Store) -> None
         assert tx.completed_publish().generation == tx.requested_publish()
 
 
-def test_a_command_has_the_leader_push(live: Stage) -> None:
+def test_a_command_has_the_leader_push(live: Harness) -> None:
     """Its answer is on the board when the command ends, whatever interval the leader keeps; two pushes never race."""
     live.configure({"leaderboard": {"publish_every": 3600}})
     daemon = live.run()
@@ -159,7 +159,7 @@ def test_a_command_has_the_leader_push(live: Stage) -> None:
     assert again.stdout.startswith("Nothing changed")
 
 
-def test_a_command_hears_why_the_leader_could_not_push(live: Stage) -> None:
+def test_a_command_hears_why_the_leader_could_not_push(live: Harness) -> None:
     """In the leader's words, with their cure; the board follows when the cause is mended."""
     live.configure({"leaderboard": {"publish_every": 3600}})
     live.run()

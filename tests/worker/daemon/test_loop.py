@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from tests.worker.daemon.test_stopping import locked
 from tests.worker.harness.gate import Gate
-from tests.worker.harness.harness import LIMIT_S, NEW, Play, Stage, embeddings
+from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embeddings
 from worker.daemon import logs
 from worker.daemon.health import SILENT_FOR, Health
 from worker.daemon.run import BUSY_WAIT_S, LONGEST_WAIT_S, repeat, step, wait_s
@@ -31,16 +31,16 @@ ACKNOWLEDGED = "before received>acknowledged"
 
 @contextmanager
 def looping(
-    stage: Stage, play: Play, watchdog: Watchdog | None = None, *, signals: Signals | None = None
+    harness: Harness, worker: StepWorker, watchdog: Watchdog | None = None, *, signals: Signals | None = None
 ) -> Iterator[None]:
-    """Let the loop drive a play's worker, in a thread, until the block ends."""
+    """Let the loop drive a worker, in a thread, until the block ends."""
     signals = signals or Signals()
-    signals.wake = play.wake
-    configuration = play.worker.context.configuration
+    signals.wake = worker.wake
+    configuration = worker.daemon.context.configuration
     lock = leader_lock(configuration.database_url, configuration.state_dir)
     assert lock.take()
     loop = threading.Thread(
-        target=repeat, args=(stage.path, play.worker, lock, signals, watchdog or Watchdog(utc_now()))
+        target=repeat, args=(harness.path, worker.daemon, lock, signals, watchdog or Watchdog(utc_now()))
     )
     loop.start()
     try:
@@ -52,47 +52,47 @@ def looping(
         lock.close()
 
 
-def test_whatever_happens_wakes_the_loop(live: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_happens_wakes_the_loop(live: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """A submission is read, fetched, scored, answered and published without a moment of waiting for the clock."""
     module = importlib.import_module("worker.daemon.run")
     monkeypatch.setattr(module, "LONGEST_WAIT_S", 3600.0)
     monkeypatch.setattr(module, "BUSY_WAIT_S", 3600.0)
     live.configure({"evalai": {"poll_every": 3600, "reconcile_every": 3600}})
     pk = live.submit("A", embeddings(NEW))
-    with live.play() as play, looping(live, play):
+    with live.worker() as worker, looping(live, worker):
         live.until(lambda: live.states().get(pk) == "published")
 
 
-def test_the_loop_waits_until_something_is_due(live: Stage) -> None:
+def test_the_loop_waits_until_something_is_due(live: Harness) -> None:
     """It looks more often while something is under way, and no later than the timetable says, whatever the clock says."""
-    with live.play() as play:
-        now, hour = play.clock.now(), timedelta(hours=1)
-        play.drive()
-        assert not play.busy
-        timetable = play.worker.context.timetable
-        next_at = timetable.next_at(play.clock.now())
+    with live.worker() as worker:
+        now, hour = worker.clock.now(), timedelta(hours=1)
+        worker.drive()
+        assert not worker.busy
+        timetable = worker.daemon.context.timetable
+        next_at = timetable.next_at(worker.clock.now())
         assert next_at is not None
-        assert wait_s(play.worker, next_at - timedelta(seconds=0.25)) == pytest.approx(0.25)
-        assert wait_s(play.worker, next_at - timedelta(seconds=1.5)) == LONGEST_WAIT_S
-        assert wait_s(play.worker, now - hour) == LONGEST_WAIT_S
-        assert wait_s(play.worker, now + 9 * hour) == LONGEST_WAIT_S
-        play.drive(lambda: play.worker.busy)
-        assert wait_s(play.worker, now - hour) == BUSY_WAIT_S
+        assert wait_s(worker.daemon, next_at - timedelta(seconds=0.25)) == pytest.approx(0.25)
+        assert wait_s(worker.daemon, next_at - timedelta(seconds=1.5)) == LONGEST_WAIT_S
+        assert wait_s(worker.daemon, now - hour) == LONGEST_WAIT_S
+        assert wait_s(worker.daemon, now + 9 * hour) == LONGEST_WAIT_S
+        worker.drive(lambda: worker.daemon.busy)
+        assert wait_s(worker.daemon, now - hour) == BUSY_WAIT_S
 
 
-def test_a_step_that_hangs_is_noticed(live: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Systemd hears of completed steps alone, and monitoring that there are none; when it goes on, both hear of it."""
     gate = Gate(ACKNOWLEDGED)
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel,
-        live.play(checkpoint=gate) as play,
+        live.worker(checkpoint=gate) as worker,
     ):
         channel.bind(str(tmp_path / "notify"))
         channel.settimeout(LIMIT_S)
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         watchdog = Watchdog(utc_now())
-        health = Health(play.worker, watchdog, lambda: watchdog.fed_at + 2 * SILENT_FOR)
-        with looping(live, play, watchdog):
+        health = Health(worker.daemon, watchdog, lambda: watchdog.fed_at + 2 * SILENT_FOR)
+        with looping(live, worker, watchdog):
             assert channel.recv(100) == b"WATCHDOG=1"
             gate.close()
             live.submit("A", embeddings(1))
@@ -101,7 +101,7 @@ def test_a_step_that_hangs_is_noticed(live: Stage, tmp_path: Path, monkeypatch: 
             with contextlib.suppress(BlockingIOError):
                 while channel.recv(100):  # of the steps before
                     pass
-            play.wake.set()
+            worker.wake.set()
             channel.settimeout(2 * LONGEST_WAIT_S)
             with pytest.raises(TimeoutError):
                 channel.recv(100)
@@ -112,25 +112,25 @@ def test_a_step_that_hangs_is_noticed(live: Stage, tmp_path: Path, monkeypatch: 
 
 
 def test_a_reload_that_finds_the_database_locked_is_made_again(
-    live: Stage, monkeypatch: pytest.MonkeyPatch
+    live: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What SIGHUP asked for is neither forgotten nor the end of the daemon."""
     monkeypatch.setattr(logs, "set_up", lambda **_: None)  # it would write where a later test cannot
     monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0)
     signals = Signals()
-    with live.play() as play, ExitStack() as lock, capture_logs() as lines:
-        play.drive()
+    with live.worker() as worker, ExitStack() as lock, capture_logs() as lines:
+        worker.drive()
         live.configure({"evalai": {"poll_every": 7}})
         lock.enter_context(locked(live))
         signals.ask_reload()
-        with looping(live, play, signals=signals):
+        with looping(live, worker, signals=signals):
             live.until(lambda: any(line["event_key"] == "state.database" for line in lines))
             lock.close()
-            live.until(lambda: play.worker.context.configuration.evalai.poll_every == 7)
+            live.until(lambda: worker.daemon.context.configuration.evalai.poll_every == 7)
 
 
 def test_a_defect_in_a_step_is_told_and_the_next_step_tries_again(
-    live: Stage, capsys: pytest.CaptureFixture[str]
+    live: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The watchdog is not fed by it; the submission goes its way all the same."""
     defects = [RuntimeError("a defect")]
@@ -139,14 +139,14 @@ def test_a_defect_in_a_step_is_told_and_the_next_step_tries_again(
         if name == ACKNOWLEDGED and defects:
             raise defects.pop()
 
-    with live.play(checkpoint=fail) as play:
+    with live.worker(checkpoint=fail) as worker:
         pk = live.submit("A", embeddings(1))
-        play.drive(lambda: play.worker.intake.busy)
+        worker.drive(lambda: worker.daemon.intake.busy)
         completed = True
         while defects:
-            play.wake.wait(LONGEST_WAIT_S)
-            _, completed = step(play.worker, utc_now())
+            worker.wake.wait(LONGEST_WAIT_S)
+            _, completed = step(worker.daemon, utc_now())
         assert not completed
         assert "Unexpected RuntimeError in a step." in capsys.readouterr().out
-        with looping(live, play):
+        with looping(live, worker):
             live.until(lambda: live.states().get(pk) == "published")

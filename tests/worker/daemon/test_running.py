@@ -18,8 +18,8 @@ from tests.worker.harness.harness import (
     NEW,
     ROOT,
     SECRET,
-    Play,
-    Stage,
+    Harness,
+    StepWorker,
     clean_environment,
     embeddings,
     git,
@@ -54,14 +54,14 @@ def ended(process: subprocess.Popen[str]) -> None:
     assert process.wait(timeout=STOP_S) == 0
 
 
-def scored(stage: Stage, pk: int) -> bool:
+def scored(harness: Harness, pk: int) -> bool:
     """Tell whether a submission is answered and on the board."""
-    return stage.states().get(pk) == "published"
+    return harness.states().get(pk) == "published"
 
 
-def test_once_does_everything_and_ends_with_zero(live: Stage) -> None:
+def test_once_does_everything_and_ends_with_zero(live: Harness) -> None:
     """`once` drains: all answered, board pushed, queue empty. An interpreter of its own, as cron starts it."""
-    live.nursery = None
+    live.fork_server = None
     pks = [live.submit("A", embeddings(1)), live.submit("B", b"id,0\nx,1\n")]
     result = live.once()
     assert result.returncode == 0, result.stderr
@@ -72,7 +72,7 @@ def test_once_does_everything_and_ends_with_zero(live: Stage) -> None:
     assert live.once().returncode == 0
 
 
-def test_once_pushes_at_the_end_whatever_the_interval_says(live: Stage) -> None:
+def test_once_pushes_at_the_end_whatever_the_interval_says(live: Harness) -> None:
     """The first board of a start is pushed before anything is answered; the last one does not wait an hour for its turn."""
     live.configure({"leaderboard": {"publish_every": 3600}})
     pk = live.submit("A", embeddings(1))
@@ -82,7 +82,7 @@ def test_once_pushes_at_the_end_whatever_the_interval_says(live: Stage) -> None:
     assert live.teams() == ["A"]
 
 
-def test_once_names_what_a_pause_leaves_undone(live: Stage) -> None:
+def test_once_names_what_a_pause_leaves_undone(live: Harness) -> None:
     """Submissions that wait for `resume` are counted, and are not waited for as if they could go on by themselves."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon on what waits for a person
     pk = live.submit("A", embeddings(1))
@@ -110,38 +110,38 @@ LEFT: dict[str, tuple[Waiting, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", LEFT)
-def test_what_is_left_is_said_in_plain_sentences(play: Play, case: str) -> None:
+def test_what_is_left_is_said_in_plain_sentences(worker: StepWorker, case: str) -> None:
     """One thing is told in the singular, several in the plural; what is done is not told."""
-    play.drive()
+    worker.drive()
     left, begins = LEFT[case]
-    said = list(reasons(play.worker, left))
+    said = list(reasons(worker.daemon, left))
     assert len(said) == len(begins)
     assert all(sentence.startswith(begin) for sentence, begin in zip(said, begins, strict=True))
 
 
-def test_status_counts_what_is_owed(stage: Stage, play: Play) -> None:
+def test_status_counts_what_is_owed(harness: Harness, worker: StepWorker) -> None:
     """One thing is told in the singular, several in the plural."""
-    pk = stage.submit("A", embeddings(1))
-    play.drive()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
     for kind, told in ((Errand.DELETE, "1 thing owed to EvalAI"), (Errand.POST, "2 things owed to EvalAI")):
-        with play.store.write() as tx:
-            tx.owe(kind, pk, now=play.clock.now())
-        assert told in stage.command("status").stdout
+        with worker.store.write() as tx:
+            tx.owe(kind, pk, now=worker.clock.now())
+        assert told in harness.command("status").stdout
 
 
-def test_why_something_is_left_is_said_too(stage: Stage) -> None:
+def test_why_something_is_left_is_said_too(harness: Harness) -> None:
     """A worker that has not looked yet, and whose last call failed."""
-    with stage.play() as play:
-        assert list(reasons(play.worker, NOTHING)) == [
+    with harness.worker() as worker:
+        assert list(reasons(worker.daemon, NOTHING)) == [
             "EvalAI's queue and its list of submissions were not read to the end."
         ]
-        stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
-        play.drive(lambda: play.worker.intake.last_error is not None)
-        said = list(reasons(play.worker, NOTHING))
+        harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
+        worker.drive(lambda: worker.daemon.intake.last_error is not None)
+        said = list(reasons(worker.daemon, NOTHING))
         assert "EvalAI" in said[0]
 
 
-def test_once_is_done_when_a_drain_has_nothing_left(live: Stage) -> None:
+def test_once_is_done_when_a_drain_has_nothing_left(live: Harness) -> None:
     """A drained worker looks neither at the queue nor at the listing; waiting until they are empty would be waiting in vain."""
     assert live.command("challenge", "drain").returncode == 0
     pk = live.submit("A", embeddings(1))
@@ -150,7 +150,7 @@ def test_once_is_done_when_a_drain_has_nothing_left(live: Stage) -> None:
     assert pk not in live.states()
 
 
-def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Stage) -> None:
+def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Harness) -> None:
     """`once` says it in a sentence; `run` stays, and goes on when the token's file holds a good one."""
     old = (live.folder / "token").read_text()
     fresh = live.evalai.refresh_token("host")
@@ -168,7 +168,7 @@ def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Stage) -
     ended(daemon)
 
 
-def test_an_unreachable_server_ends_once_with_one(live: Stage) -> None:
+def test_an_unreachable_server_ends_once_with_one(live: Harness) -> None:
     """Nothing listens: a sentence, a cure, exit code 1."""
     live.configure({"evalai": {"server": "http://127.0.0.1:9", "poll_every": 0.5}})
     result = live.once()
@@ -177,7 +177,7 @@ def test_an_unreachable_server_ends_once_with_one(live: Stage) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_wrong_challenge_ends_with_two(live: Stage) -> None:
+def test_a_wrong_challenge_ends_with_two(live: Harness) -> None:
     """The queue of another challenge is no place to begin; neither `once` nor `run` stays."""
     live.configure({"evalai": {"challenge": 8}})
     result = live.once()
@@ -186,7 +186,7 @@ def test_a_wrong_challenge_ends_with_two(live: Stage) -> None:
     assert live.run().wait(timeout=LIMIT_S) == 2
 
 
-def test_a_wrong_phase_ends_with_two(live: Stage) -> None:
+def test_a_wrong_phase_ends_with_two(live: Harness) -> None:
     """A phase that EvalAI does not have is named, with those it has."""
     live.configure({"phases": {"test": {"split": "x", "tasks": "./tasks/dev", "ids": "./ids.txt"}}})
     result = live.once()
@@ -195,7 +195,7 @@ def test_a_wrong_phase_ends_with_two(live: Stage) -> None:
     assert "dev" in result.stderr
 
 
-def test_a_second_daemon_ends_with_one_and_names_the_first(live: Stage) -> None:
+def test_a_second_daemon_ends_with_one_and_names_the_first(live: Harness) -> None:
     """The state belongs to one daemon; the kernel releases it however that ends."""
     first = live.run()
     live.until(lambda: "run.start" in live.log)
@@ -207,7 +207,7 @@ def test_a_second_daemon_ends_with_one_and_names_the_first(live: Stage) -> None:
     assert live.once().returncode == 0
 
 
-def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Stage) -> None:
+def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Harness) -> None:
     """Whatever a dead worker left behind does not keep the next one from working."""
     live.configure(LASTING)
     pk = live.submit("A", embeddings(NEW))
@@ -224,7 +224,7 @@ def test_what_an_end_may_wait_for_fits_into_what_is_promised() -> None:
     assert 2 * process_group.ENDS_WITHIN_S + health.CLOSES_WITHIN_S < PROMISED_STOP_S
 
 
-def test_once_ends_with_one_on_sigterm(live: Stage) -> None:
+def test_once_ends_with_one_on_sigterm(live: Harness) -> None:
     """Stopped before everything was done is not done."""
     live.configure(SLOW)
     live.submit("A", embeddings(NEW))
@@ -240,7 +240,7 @@ def test_once_ends_with_one_on_sigterm(live: Stage) -> None:
     assert process.wait(timeout=STOP_S) == 1
 
 
-def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Stage) -> None:
+def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Harness) -> None:
     """A bad file is refused in the log and the old one kept; a good one changes what comes after, except what is on record."""
     daemon = live.run()
     live.until(lambda: "evalai.connected" in live.log)
@@ -263,7 +263,7 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Stage) ->
     ended(daemon)
 
 
-def test_sighup_refuses_another_state(live: Stage) -> None:
+def test_sighup_refuses_another_state(live: Harness) -> None:
     """A running worker cannot move to another database or challenge; it says so and goes on."""
     daemon = live.run()
     live.until(lambda: "evalai.connected" in live.log)
@@ -274,7 +274,7 @@ def test_sighup_refuses_another_state(live: Stage) -> None:
     ended(daemon)
 
 
-def test_the_remote_may_be_down_while_scoring_goes_on(live: Stage) -> None:
+def test_the_remote_may_be_down_while_scoring_goes_on(live: Harness) -> None:
     """Answers never wait for the leaderboard; the push follows when the remote is back."""
     away = live.board.with_name("away.git")
     live.board.rename(away)
@@ -288,7 +288,7 @@ def test_the_remote_may_be_down_while_scoring_goes_on(live: Stage) -> None:
     ended(daemon)
 
 
-def test_status_needs_no_token(live: Stage) -> None:
+def test_status_needs_no_token(live: Harness) -> None:
     """It reads the state alone: without the token's variable everything is shown, and why the token's end is unknown."""
     live.configure({"evalai": {"token": "env:NEUCO_TEST_TOKEN"}})
     pk = live.submit("A", embeddings(1))
@@ -307,7 +307,7 @@ def test_status_needs_no_token(live: Stage) -> None:
     assert known["token_expiry_unknown"] is None
 
 
-def test_once_is_not_done_before_the_board_is_pushed(live: Stage) -> None:
+def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
     """All answered but the remote unreachable: exit code 1, and the next run pushes."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon after failures
     away = live.board.with_name("away.git")
@@ -322,7 +322,7 @@ def test_once_is_not_done_before_the_board_is_pushed(live: Stage) -> None:
     assert live.teams() == ["A"]
 
 
-def test_secrets_stand_nowhere(live: Stage) -> None:
+def test_secrets_stand_nowhere(live: Harness) -> None:
     """Neither logs nor command lines, nor children's environments, nor git's configuration hold token or secret."""
     live.configure(SLOW | {"evalai": {"token": "env:EVALAI_TOKEN_OF_TEST"}})
     token = live.evalai.token("host")
@@ -348,7 +348,7 @@ def test_secrets_stand_nowhere(live: Stage) -> None:
     assert bytes.fromhex(SECRET) not in everything
 
 
-def test_systemd_hears_of_us(live: Stage, tmp_path: Path) -> None:
+def test_systemd_hears_of_us(live: Harness, tmp_path: Path) -> None:
     """Ready, watchdog and stopping are told on the notify socket."""
     import socket
 
@@ -406,7 +406,7 @@ BAD_INPUTS = {
 
 
 @pytest.mark.parametrize("name", BAD_INPUTS)
-def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Stage, name: str) -> None:
+def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Harness, name: str) -> None:
     """The exit code of the contract, what is wrong, how to mend it, and no traceback."""
     spoil, code, word = BAD_INPUTS[name]
     spoil(live)
@@ -431,7 +431,7 @@ def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Stage, name: str) -> 
     ],
 )
 def test_last_words_in_the_journal_are_one_object_of_json(
-    live: Stage, command: str, name: str, code: str
+    live: Harness, command: str, name: str, code: str
 ) -> None:
     """Whatever ends a service, at its start or later, is a line like all others: with code, sentence and cure."""
     BAD_INPUTS[name][0](live)

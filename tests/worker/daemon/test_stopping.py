@@ -16,7 +16,7 @@ import pytest
 
 from tests.worker.fetching.test_fetching import dripping
 from tests.worker.harness.gate import hanging
-from tests.worker.harness.harness import NEW, Stage, embeddings
+from tests.worker.harness.harness import NEW, Harness, embeddings
 from worker.sandbox import Fault, FaultPlan
 
 PROMISED_S = 12
@@ -33,75 +33,75 @@ def descendants(daemon: subprocess.Popen[str], word: str) -> list[psutil.Process
 
 
 @contextmanager
-def locked(stage: Stage) -> Iterator[None]:
+def locked(harness: Harness) -> Iterator[None]:
     """Keep the database locked, as a program that hangs does."""
-    with closing(sqlite3.connect(stage.state / "worker.db", isolation_level=None)) as other:
+    with closing(sqlite3.connect(harness.state / "worker.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
         other.execute("ROLLBACK")
 
 
 @contextmanager
-def a_start_that_hangs(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def a_start_that_hangs(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """It reads a file whose disk does not answer."""
-    with hanging(stage.folder / "ids.txt"):
-        daemon = stage.run()
+    with hanging(harness.folder / "ids.txt"):
+        daemon = harness.run()
         readers: list[int] = []
 
         def read() -> bool:
             with suppress(OSError):  # nobody reads it yet
-                readers.append(os.open(stage.folder / "ids.txt", os.O_WRONLY | os.O_NONBLOCK))
+                readers.append(os.open(harness.folder / "ids.txt", os.O_WRONLY | os.O_NONBLOCK))
             return bool(readers)
 
-        stage.until(read)
+        harness.until(read)
         yield daemon
         os.close(readers[0])
 
 
 @contextmanager
-def a_start_with_a_locked_database(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def a_start_with_a_locked_database(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """It waits for another program's transaction."""
-    with locked(stage):
-        daemon = stage.run()
-        database = str(stage.state / "worker.db")
-        stage.until(lambda: any(file.path == database for file in psutil.Process(daemon.pid).open_files()))
+    with locked(harness):
+        daemon = harness.run()
+        database = str(harness.state / "worker.db")
+        harness.until(lambda: any(file.path == database for file in psutil.Process(daemon.pid).open_files()))
         yield daemon
 
 
 @contextmanager
-def idle(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def idle(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """Nothing is to do."""
-    daemon = stage.run()
-    stage.until(lambda: "published" in stage.states().values())
+    daemon = harness.run()
+    harness.until(lambda: "published" in harness.states().values())
     yield daemon
 
 
 @contextmanager
-def a_call(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def a_call(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """EvalAI does not answer."""
-    with idle(stage) as daemon:
-        stage.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.SLOW,), slow_s=300))
-        stage.until(lambda: bool(stage.evalai.journal.faults()))
+    with idle(harness) as daemon:
+        harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.SLOW,), slow_s=300))
+        harness.until(lambda: bool(harness.evalai.journal.faults()))
         yield daemon
-        stage.evalai.set_faults(FaultPlan())
+        harness.evalai.set_faults(FaultPlan())
 
 
 @contextmanager
-def a_download(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def a_download(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """The store sends a byte now and then."""
-    with dripping(b"HTTP/1.1 200 OK\r\n\r\n") as (host, asked), closing(stage.store()) as store:
-        hosts = [stage.evalai.media_host, host]
+    with dripping(b"HTTP/1.1 200 OK\r\n\r\n") as (host, asked), closing(harness.store()) as store:
+        hosts = [harness.evalai.media_host, host]
         reserve = {"submission": {"disk_reserve_gigabytes": 10**9}}
-        stage.configure(reserve | {"evalai": {"media_hosts": hosts, "reconcile_every": 100_000}})
-        daemon = stage.run()
-        stage.until(lambda: "acknowledged" in stage.states().values())
-        [pk] = stage.states()
+        harness.configure(reserve | {"evalai": {"media_hosts": hosts, "reconcile_every": 100_000}})
+        daemon = harness.run()
+        harness.until(lambda: "acknowledged" in harness.states().values())
+        [pk] = harness.states()
         with store.write() as tx:
             known = tx.get(pk)
             tx.note(pk, input_file=f"http://{host}/file")
-        stage.configure({"submission": {"disk_reserve_gigabytes": 0}})
+        harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
         daemon.send_signal(signal.SIGHUP)
-        stage.until(asked.is_set)
+        harness.until(asked.is_set)
         yield daemon
         assert known is not None
         with store.write() as tx:
@@ -109,58 +109,58 @@ def a_download(stage: Stage) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def an_evaluation(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def an_evaluation(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """It takes long."""
-    stage.configure(LASTING)
-    daemon = stage.run()
-    stage.until(lambda: bool(descendants(daemon, "evaluate_child")))
+    harness.configure(LASTING)
+    daemon = harness.run()
+    harness.until(lambda: bool(descendants(daemon, "evaluate_child")))
     yield daemon
 
 
 @contextmanager
-def a_push(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def a_push(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """The repository takes it and does not say so."""
-    hook, pushing = stage.board / "hooks" / "pre-receive", stage.folder / "pushing"
+    hook, pushing = harness.board / "hooks" / "pre-receive", harness.folder / "pushing"
     hook.write_text(f"#!/bin/sh\ntouch {pushing}\nexec sleep 600\n")
     hook.chmod(0o755)
-    daemon = stage.run()
-    stage.until(pushing.exists)
+    daemon = harness.run()
+    harness.until(pushing.exists)
     yield daemon
     hook.unlink()
 
 
 @contextmanager
-def a_push_begun_before_a_reload(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def a_push_begun_before_a_reload(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """The next push is another publisher's."""
-    with a_push(stage) as daemon:
+    with a_push(harness) as daemon:
         daemon.send_signal(signal.SIGHUP)
-        stage.until(lambda: "reload.done" in stage.log)
+        harness.until(lambda: "reload.done" in harness.log)
         yield daemon
 
 
 @contextmanager
-def a_webhook(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def a_webhook(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """It takes the connection and no more."""
-    with socket.create_server(("127.0.0.1", 0)) as listener, closing(stage.store()) as store:
-        (stage.folder / "hook").write_text(f"http://127.0.0.1:{listener.getsockname()[1]}/hook")
-        stage.configure({"alerts": {"webhook": "file:hook"}})
+    with socket.create_server(("127.0.0.1", 0)) as listener, closing(harness.store()) as store:
+        (harness.folder / "hook").write_text(f"http://127.0.0.1:{listener.getsockname()[1]}/hook")
+        harness.configure({"alerts": {"webhook": "file:hook"}})
         with store.write() as tx:
             tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=datetime.now(UTC))
-        daemon = stage.run()
+        daemon = harness.run()
         connection, _ = listener.accept()
         with connection:
             yield daemon
 
 
 @contextmanager
-def a_locked_database(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+def a_locked_database(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """Another program keeps it for itself."""
-    with idle(stage) as daemon, locked(stage):
-        stage.until(lambda: "state.database" in stage.log)
+    with idle(harness) as daemon, locked(harness):
+        harness.until(lambda: "state.database" in harness.log)
         yield daemon
 
 
-Phase = Callable[[Stage], AbstractContextManager[subprocess.Popen[str]]]
+Phase = Callable[[Harness], AbstractContextManager[subprocess.Popen[str]]]
 PHASES: list[Phase] = [
     a_start_that_hangs,
     a_start_with_a_locked_database,
@@ -176,7 +176,7 @@ PHASES: list[Phase] = [
 
 
 @pytest.mark.parametrize("phase", PHASES, ids=[phase.__name__ for phase in PHASES])
-def test_sigterm_ends_the_daemon_in_time_and_without_loss(live: Stage, phase: Phase) -> None:
+def test_sigterm_ends_the_daemon_in_time_and_without_loss(live: Harness, phase: Phase) -> None:
     """Exit status 0 without waiting for anything; nothing runs on, and the next worker does what was left, once."""
     pk = live.submit("A", embeddings(NEW if phase is an_evaluation else 1))
     with phase(live) as daemon:

@@ -1,7 +1,7 @@
 """Workers that are killed at a named moment, and commands that start quickly.
 
 Starting Python and importing the worker takes a second; a crash matrix starts it some hundred times. So one process imports everything
-once, and forks for each worker or command (:class:`Nursery`). A fork of a process with one thread is a fresh start for all that matters:
+once, and forks for each worker or command (:class:`ForkServer`). A fork of a process with one thread is a fresh start for all that matters:
 it opens its own database, lock, connections and children.
 """
 
@@ -44,7 +44,7 @@ def kill_after(seconds: float) -> None:
     timer.start()
 
 
-class Nursery:
+class ForkServer:
     """A process that starts workers quickly; a context manager."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ def _serve() -> None:
 
 
 def _live(work: Callable[[], int]) -> NoReturn:
-    """Do some work in a process of its own, and end it: nothing of the nursery goes on here."""
+    """Do some work in a process of its own, and end it: nothing of the fork server goes on here."""
     os.setsid()
     status = 99
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.worker.harness.harness import Play, Stage, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
 
 LIMIT_S = 300.0  # of real time; reached only when something is wrong
 
@@ -45,16 +45,16 @@ class Gate:
 
 
 @contextmanager
-def push_under_way(stage: Stage) -> Iterator[tuple[Play, Gate, int]]:
-    """Let a worker play until it is about to push the board of its first submission; the gate holds it there."""
+def push_under_way(harness: Harness) -> Iterator[tuple[StepWorker, Gate, int]]:
+    """Run a worker until it is about to push the board of its first submission; the gate holds it there."""
     gate = Gate("before call push")
-    with stage.play(checkpoint=gate) as play:
-        play.drive()
+    with harness.worker(checkpoint=gate) as worker:
+        worker.drive()
         gate.close()
-        pk = stage.submit("A", embeddings(1))
-        play.drive(gate.reached)
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(gate.reached)
         try:
-            yield play, gate, pk
+            yield worker, gate, pk
         finally:
             gate.open()
 

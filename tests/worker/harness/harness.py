@@ -1,7 +1,7 @@
-"""The stage on which the worker is proven: a tiny challenge, EvalAI's sandbox over real HTTP, a bare git repository.
+"""What the worker is tested with: a tiny challenge, EvalAI's sandbox over real HTTP, a bare git repository.
 
-A worker plays on it in this process, step by step under a clock that the test moves (:class:`Play`), or as a process of its own
-(:meth:`Stage.once`, :meth:`Stage.run`).
+A worker runs on it in this process, step by step under a clock that the test moves (:class:`StepWorker`), or as a process of its own
+(:meth:`Harness.once`, :meth:`Harness.run`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, Sandb
 from worker.state import ACTIVE, State, Store, Tracked
 
 if TYPE_CHECKING:
-    from tests.worker.harness.fork_server import Nursery
+    from tests.worker.harness.fork_server import ForkServer
 
 ROOT = Path(__file__).parents[3]
 ROWS, DIM = 60, 8
@@ -74,12 +74,12 @@ def embeddings(seed: int = 0, *, noise: float = 0.3, shuffled: bool = False, pac
 
 
 def score_ahead(folder: Path, place: Path) -> None:
-    """Score what most plays submit, with the code of the child, and keep the cells.
+    """Score what most tests submit, with the code of the child, and keep the cells.
 
-    So a play meets them as cells of an earlier submission with the same content, and costs no second of scoring.
+    So a worker meets them as cells of an earlier submission with the same content, and costs no second of scoring.
     """
-    with Stage(folder) as stage:
-        configuration, store = load(stage.path), stage.store()
+    with Harness(folder) as harness:
+        configuration, store = load(harness.path), harness.store()
         file = folder / "submission.csv"
         for phase, setup in read_phases(configuration).items():
             for seed in range(AHEAD if phase == "dev" else 2):
@@ -99,7 +99,7 @@ def score_ahead(folder: Path, place: Path) -> None:
                         now=datetime.now(UTC),
                     )
         store.close()
-        with closing(sqlite3.connect(stage.state / "worker.db")) as database:
+        with closing(sqlite3.connect(harness.state / "worker.db")) as database:
             rows = database.execute("SELECT * FROM cells").fetchall()
         place.write_text(json.dumps(rows))
 
@@ -113,17 +113,17 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
-class Stage:
+class Harness:
     """A challenge folder with its sandbox and its repository; a context manager.
 
     Args:
         folder: Where everything lies.
         settings: Changes of the sandbox's settings.
-        clock: The sandbox's and the plays' clock; None takes the machine's.
+        clock: The clock of the sandbox and of workers in this process; None takes the machine's.
         changes: Changes of the configuration, nested.
         rng: Decides about the sandbox's faults.
         cells: Scores that the database knows from the beginning, see :func:`score_ahead`.
-        nursery: Starts commands quickly; without it each is a new interpreter.
+        fork_server: Starts commands quickly; without it each is a new interpreter.
     """
 
     def __init__(
@@ -135,10 +135,10 @@ class Stage:
         changes: Mapping[str, Any] | None = None,
         rng: random.Random | None = None,
         cells: Path | None = None,
-        nursery: Nursery | None = None,
+        fork_server: ForkServer | None = None,
     ) -> None:
         self.folder = folder
-        self.nursery = nursery
+        self.fork_server = fork_server
         self._cells = cells
         self.clock = clock
         given: dict[str, Any] = {"throttle_per_minute": 1_000_000, "phases": PHASES, **(settings or {})}
@@ -277,13 +277,13 @@ class Stage:
             return carry_out(session, make_plan(session, session.phase(phase)))
 
     @contextmanager
-    def play(self, **options: Any) -> Iterator[Play]:
-        """Let a worker play in this process until the block ends."""
-        play = Play(self, **options)
+    def worker(self, **options: Any) -> Iterator[StepWorker]:
+        """Run a worker in this process until the block ends."""
+        worker = StepWorker(self, **options)
         try:
-            yield play
+            yield worker
         finally:
-            play.stop()
+            worker.stop()
 
     def store(self) -> Store:
         """Open the database beside the worker."""
@@ -301,11 +301,11 @@ class Stage:
     # processes of their own
 
     def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run ``neuco-worker`` with this configuration; on a stage with a nursery by a fork of it."""
+        """Run ``neuco-worker`` with this configuration; with a fork server by a fork of it."""
         arguments = (*arguments, "--config", str(self.path))
-        if self.nursery is not None:
+        if self.fork_server is not None:
             clean = clean_environment(**environment)
-            return self.nursery.command(arguments, environment=clean, folder=self.folder)
+            return self.fork_server.command(arguments, environment=clean, folder=self.folder)
         return subprocess.run(
             [sys.executable, "-m", "worker.cli", *arguments],
             env=clean_environment(**environment),
@@ -321,7 +321,7 @@ class Stage:
         return self.command("once", **environment)
 
     def run(self, **environment: str) -> subprocess.Popen[str]:
-        """Start ``neuco-worker run``; it is ended with the stage at the latest."""
+        """Start ``neuco-worker run``; it is ended with the harness at the latest."""
         log = (self.folder / "daemon.log").open("a")
         process = subprocess.Popen(
             [sys.executable, "-m", "worker.cli", "run", "--config", str(self.path)],
@@ -337,7 +337,7 @@ class Stage:
 
     @property
     def log(self) -> str:
-        """What daemons of this stage wrote."""
+        """What daemons of this challenge wrote."""
         return (self.folder / "daemon.log").read_text()
 
     def until(self, condition: Callable[[], bool], *, limit_s: float = LIMIT_S) -> None:
@@ -353,17 +353,17 @@ class Stage:
             threading.Event().wait(0.02)
 
 
-class Play:
+class StepWorker:
     """A worker in this process, driven step by step.
 
-    Its clock stands still unless the play moves it: a little with each step, more when nothing is under way.
+    Its clock stands still unless the test moves it: a little with each step, more when nothing is under way.
     """
 
     def __init__(
-        self, stage: Stage, *, checkpoint: Callable[[str], None] = lambda _: None, seed: int = 0
+        self, harness: Harness, *, checkpoint: Callable[[str], None] = lambda _: None, seed: int = 0
     ) -> None:
-        self.stage = stage
-        self.clock = stage.clock or ManualClock(datetime.now(UTC))
+        self.harness = harness
+        self.clock = harness.clock or ManualClock(datetime.now(UTC))
         self.wake = threading.Event()
         self._checkpoint = checkpoint
         self._seed = seed
@@ -371,15 +371,15 @@ class Play:
 
     def start(self) -> None:
         """Begin, as after the start of a process."""
-        configuration = load(self.stage.path)
+        configuration = load(self.harness.path)
         self.store = Store(configuration.database_url, checkpoint=self._checkpoint)
-        self.worker = Worker(
+        self.daemon = Worker(
             configuration,
             self.store,
             make_client(configuration, clock=self.clock.now),
             now=self.clock.now(),
             random=random.Random(self._seed),
-            name="play",
+            name="step-worker",
             wake=self.wake.set,
             fresh_client=lambda changed: make_client(changed, clock=self.clock.now),
             checkpoint=self._checkpoint,
@@ -387,7 +387,7 @@ class Play:
 
     def stop(self) -> None:
         """End in good order."""
-        self.worker.stop(self.clock.now())
+        self.daemon.stop(self.clock.now())
         self.store.close()
 
     def restart(self) -> None:
@@ -397,14 +397,14 @@ class Play:
 
     def reload(self) -> None:
         """Take up the configuration file again."""
-        configuration = load(self.stage.path)
-        self.worker.reload(configuration, now=self.clock.now())
+        configuration = load(self.harness.path)
+        self.daemon.reload(configuration, now=self.clock.now())
 
     def step(self) -> bool:
         """Do one step."""
         self.wake.clear()
         self.clock.advance(0.001)
-        return self.worker.step(self.clock.now())
+        return self.daemon.step(self.clock.now())
 
     def drive(self, until: Callable[[], bool] | None = None, *, limit_s: float = LIMIT_S) -> None:
         """Step until a condition holds; by default until everything was looked at once more and nothing is left that can go on.
@@ -420,7 +420,7 @@ class Play:
                 return
             if time.monotonic() > ends:
                 raise AssertionError(
-                    f"it did not come: {self.worker.waiting(self.clock.now())}, {self.states()}"
+                    f"it did not come: {self.daemon.waiting(self.clock.now())}, {self.states()}"
                 )
             if moved:
                 continue
@@ -437,11 +437,11 @@ class Play:
     @property
     def busy(self) -> bool:
         """Whether something slow is under way."""
-        return self.worker.busy or self.worker.alerting.busy
+        return self.daemon.busy or self.daemon.alerting.busy
 
     def quiet(self, since: datetime) -> bool:
         """Tell whether queue and listing were looked at since, and nothing is left that can go on by itself."""
-        intake, timetable = self.worker.intake, self.worker.context.timetable
+        intake, timetable = self.daemon.intake, self.daemon.context.timetable
         looked = all(
             (done_at := timetable.done_at(job)) is not None and done_at > since
             for job in (Job.POLL, Job.RECONCILE)
@@ -449,7 +449,7 @@ class Play:
         with self.store.read() as tx:
             left = [known for known in tx.submissions(ACTIVE) if known.hold is None]
             owed = tx.owed()
-        return looked and intake.drained and not (self.busy or left or owed or self.worker.publishing.due())
+        return looked and intake.drained and not (self.busy or left or owed or self.daemon.publishing.due())
 
     def known(self, pk: int) -> Tracked:
         """Return what the worker knows of a submission."""
@@ -479,7 +479,7 @@ class Play:
 
     def scoring(self, stage: str) -> bool:
         """Tell whether a child is in a stage: reading or scoring."""
-        return stage in self.worker.evaluation.stages.values()
+        return stage in self.daemon.evaluation.stages.values()
 
     def child(self, module: str = "worker.evaluation.evaluate_child") -> psutil.Process | None:
         """Return the child that is at work."""
@@ -523,8 +523,8 @@ __all__ = [
     "ROWS",
     "SECRET",
     "FaultPlan",
-    "Play",
-    "Stage",
+    "Harness",
+    "StepWorker",
     "clean_environment",
     "embeddings",
     "git",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import InfrastructureError
-from tests.worker.harness.harness import AHEAD, Stage, embeddings
+from tests.worker.harness.harness import AHEAD, Harness, embeddings
 from worker.sandbox import Fault, JournalEntry, ManualClock
 
 DEFAULTS = {
@@ -22,11 +22,11 @@ CALL_S, SCORING_S = 0.3, 1.0
 
 
 @pytest.fixture
-def throttled(tmp_path: Path, cells: Path) -> Iterator[Stage]:
-    """A stage with default settings and EvalAI's own throttle."""
+def throttled(tmp_path: Path, cells: Path) -> Iterator[Harness]:
+    """A challenge with default settings and EvalAI's own throttle."""
     settings = {"throttle_per_minute": 60}
-    with Stage(tmp_path, clock=ManualClock(), cells=cells, settings=settings, changes=DEFAULTS) as stage:
-        yield stage
+    with Harness(tmp_path, clock=ManualClock(), cells=cells, settings=settings, changes=DEFAULTS) as harness:
+        yield harness
 
 
 def taking_time(clock: ManualClock) -> Callable[[str], None]:
@@ -41,42 +41,42 @@ def taking_time(clock: ManualClock) -> Callable[[str], None]:
     return checkpoint
 
 
-def requests(stage: Stage, since: int) -> list[JournalEntry]:
+def requests(harness: Harness, since: int) -> list[JournalEntry]:
     """Return the calls to EvalAI's API after a line of the journal."""
-    return [one for one in stage.evalai.journal.requests() if one.origin == "api" and one.number >= since]
+    return [one for one in harness.evalai.journal.requests() if one.origin == "api" and one.number >= since]
 
 
-def test_a_burst_is_worked_off_without_a_gap(throttled: Stage) -> None:
+def test_a_burst_is_worked_off_without_a_gap(throttled: Harness) -> None:
     """Eighteen at once begin one after the other, are answered within 100 s and the grid, and their messages go soon after."""
-    stage, clock = throttled, throttled.clock
+    harness, clock = throttled, throttled.clock
     assert clock is not None
-    with stage.play(checkpoint=taking_time(clock)) as play:
-        play.drive()
-        since, sent_at = len(stage.evalai.journal), clock.now()
-        pks = [stage.submit(f"team {n}", embeddings(n % AHEAD)) for n in range(18)]
-        play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
-        answered_at, made = clock.now(), requests(stage, since)
+    with harness.worker(checkpoint=taking_time(clock)) as worker:
+        worker.drive()
+        since, sent_at = len(harness.evalai.journal), clock.now()
+        pks = [harness.submit(f"team {n}", embeddings(n % AHEAD)) for n in range(18)]
+        worker.drive(lambda: all(harness.status(pk) == "finished" for pk in pks))
+        answered_at, made = clock.now(), requests(harness, since)
         begun = [one.at for one in made if one.method == "PATCH"]
         assert len(begun) == len(pks)
         assert max(later - earlier for earlier, later in pairwise(begun)) <= timedelta(seconds=25)
         assert answered_at - sent_at <= timedelta(seconds=100 + 30)
         assert len(made) <= 4 * len(pks)
-        play.drive(lambda: stage.evalai.queue_length() == 0)
+        worker.drive(lambda: harness.evalai.queue_length() == 0)
         assert clock.now() - answered_at <= timedelta(seconds=60)
-        assert not [one for one in requests(stage, since) if one.status == 429]
+        assert not [one for one in requests(harness, since) if one.status == 429]
 
 
-def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Stage) -> None:
+def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Harness) -> None:
     """Its message, its facts, the message's deletion, running, its facts again, the answer; its author was looked up before."""
-    stage, clock = throttled, throttled.clock
+    harness, clock = throttled, throttled.clock
     assert clock is not None
-    with stage.play(checkpoint=taking_time(clock)) as play:
-        stage.submit("A", embeddings(0))
-        play.drive()
-        since = len(stage.evalai.journal)
-        pk = stage.submit("A", embeddings(1))
-        play.drive(lambda: stage.status(pk) == "finished" and stage.evalai.queue_length() == 0)
-        made = [(one.method, one.path.split("/jobs/")[1].split("/")[0]) for one in requests(stage, since)]
+    with harness.worker(checkpoint=taking_time(clock)) as worker:
+        harness.submit("A", embeddings(0))
+        worker.drive()
+        since = len(harness.evalai.journal)
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(lambda: harness.status(pk) == "finished" and harness.evalai.queue_length() == 0)
+        made = [(one.method, one.path.split("/jobs/")[1].split("/")[0]) for one in requests(harness, since)]
         assert sorted(made) == [
             ("GET", "challenge"),
             ("GET", "challenge"),
@@ -88,70 +88,70 @@ def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Stage) -
 
 
 @pytest.mark.parametrize("per_minute", [6, 10])
-def test_a_small_budget_begins_what_waits(throttled: Stage, per_minute: int) -> None:
+def test_a_small_budget_begins_what_waits(throttled: Harness, per_minute: int) -> None:
     """A reading goes only when `running` can follow it: where calls come back one by one, it would be old each time."""
-    stage = throttled
-    stage.configure({"evalai": {"requests_per_minute": per_minute}})
-    with stage.play() as play:
-        play.drive()
-        play.clock.advance(61)
+    harness = throttled
+    harness.configure({"evalai": {"requests_per_minute": per_minute}})
+    with harness.worker() as worker:
+        worker.drive()
+        worker.clock.advance(61)
         apart = timedelta(seconds=60 / per_minute)
         for number in range(per_minute, 0, -1):
-            play.worker.budget.spend(play.clock.now() - number * apart + timedelta(seconds=1))
-        pk = stage.submit("A", embeddings(1))
-        begun_at = play.clock.now()
-        play.drive(lambda: stage.status(pk) == "running")
-        assert play.clock.now() - begun_at <= timedelta(minutes=5)
+            worker.daemon.budget.spend(worker.clock.now() - number * apart + timedelta(seconds=1))
+        pk = harness.submit("A", embeddings(1))
+        begun_at = worker.clock.now()
+        worker.drive(lambda: harness.status(pk) == "running")
+        assert worker.clock.now() - begun_at <= timedelta(minutes=5)
 
 
-def test_an_answer_uses_the_reserve_while_its_author_is_unknown(throttled: Stage) -> None:
+def test_an_answer_uses_the_reserve_while_its_author_is_unknown(throttled: Harness) -> None:
     """Whose a submission is decides its board, not its answer: when the other calls are used up, the answer leaves all the same."""
-    stage = throttled
-    with stage.play() as play:
-        play.drive()
-        pk = stage.submit("A", embeddings(1))
-        play.drive(lambda: play.states().get(pk) == "scored" and not play.busy)
-        with play.store.write() as tx:
+    harness = throttled
+    with harness.worker() as worker:
+        worker.drive()
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(lambda: worker.states().get(pk) == "scored" and not worker.busy)
+        with worker.store.write() as tx:
             tx.forget_hosts()
-        budget = play.worker.budget
-        while budget.allows(play.clock.now()):
-            budget.spend(play.clock.now())
-        play.drive(lambda: stage.status(pk) == "finished")
-        assert budget.left(play.clock.now()) < budget.reserve
+        budget = worker.daemon.budget
+        while budget.allows(worker.clock.now()):
+            budget.spend(worker.clock.now())
+        worker.drive(lambda: harness.status(pk) == "finished")
+        assert budget.left(worker.clock.now()) < budget.reserve
 
 
-def test_where_listings_fail_each_is_read_by_its_own_address(throttled: Stage) -> None:
+def test_where_listings_fail_each_is_read_by_its_own_address(throttled: Harness) -> None:
     """EvalAI breaks on listings alone: what is known is begun and answered."""
-    stage, spoilt = throttled, False
+    harness, spoilt = throttled, False
 
     def spoil(where: str) -> None:
         if spoilt and where in ("before call listing", "before call reconcile"):
-            stage.evalai.faults.force(Fault.ERROR_BEFORE)
+            harness.evalai.faults.force(Fault.ERROR_BEFORE)
 
-    with stage.play(checkpoint=spoil) as play:
-        play.drive()
-        pks = [stage.submit(team, embeddings(seed)) for seed, team in enumerate("ABC")]
-        play.drive(lambda: set(pks) <= set(play.states()))
-        spoilt, begun_at = True, play.clock.now()
-        play.drive(lambda: all(stage.status(pk) == "finished" for pk in pks))
-        assert play.clock.now() - begun_at <= timedelta(minutes=3)
+    with harness.worker(checkpoint=spoil) as worker:
+        worker.drive()
+        pks = [harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABC")]
+        worker.drive(lambda: set(pks) <= set(worker.states()))
+        spoilt, begun_at = True, worker.clock.now()
+        worker.drive(lambda: all(harness.status(pk) == "finished" for pk in pks))
+        assert worker.clock.now() - begun_at <= timedelta(minutes=3)
 
 
-def test_a_listing_that_could_not_be_recorded_is_recorded_later(throttled: Stage) -> None:
+def test_a_listing_that_could_not_be_recorded_is_recorded_later(throttled: Harness) -> None:
     """The database fails as the first listing is stored, and the message is lost: the submission is known as soon as it works again."""
-    stage, failures = throttled, []
+    harness, failures = throttled, []
 
     def fail_once(where: str) -> None:
         if where == "before new>received" and not failures:
             failures.append(where)
             raise InfrastructureError("The state database failed: disk full.", code="state.database")
 
-    pk = stage.submit("A", embeddings(1))
-    stage.evalai.lose_messages()
-    with stage.play(checkpoint=fail_once) as play:
-        begun_at = play.clock.now()
+    pk = harness.submit("A", embeddings(1))
+    harness.evalai.lose_messages()
+    with harness.worker(checkpoint=fail_once) as worker:
+        begun_at = worker.clock.now()
         with pytest.raises(InfrastructureError):
-            play.drive(lambda: bool(failures))
-        assert play.states() == {}
-        play.drive(lambda: pk in play.states())
-        assert play.clock.now() - begun_at <= timedelta(seconds=30)
+            worker.drive(lambda: bool(failures))
+        assert worker.states() == {}
+        worker.drive(lambda: pk in worker.states())
+        assert worker.clock.now() - begun_at <= timedelta(seconds=30)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.worker.harness.gate import Gate
-from tests.worker.harness.harness import Play, Stage, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.evalai import Message
 from worker.intake.facts import take_message
 from worker.sandbox import FaultPlan, QueueFaults
@@ -17,388 +17,410 @@ from worker.state import Errand, State
 BAD = b"id,0,1\nimg_000,1,2\n"
 
 
-def test_a_good_file_is_answered_with_one_entry_and_stands_on_the_board(stage: Stage, play: Play) -> None:
+def test_a_good_file_is_answered_with_one_entry_and_stands_on_the_board(
+    harness: Harness, worker: StepWorker
+) -> None:
     """A success has JSON in stdout, nothing in stderr, one result equal to it, and a row on the board."""
-    pk = stage.submit("A", embeddings(1))
-    play.drive()
-    assert play.state(pk) is State.PUBLISHED
-    said = stage.stdout(pk)
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    assert worker.state(pk) is State.PUBLISHED
+    said = harness.stdout(pk)
     assert set(said) - {"receipt"} == {
         *("status", "q_mean", "more_than_allowed_probes_failed", "zarr_suffix_removed", "notes")
     }
     assert said["status"] == "completed"
     assert said["more_than_allowed_probes_failed"] is False
     assert said["notes"] == []
-    assert stage.stderr(pk) == ""
-    (post,) = stage.posts(pk)
+    assert harness.stderr(pk) == ""
+    (post,) = harness.posts(pk)
     assert json.loads(post["result"]) == [
         {"split": "dev_split", "show_to_participant": True, "accuracies": {"q_mean": said["q_mean"]}}
     ]
-    assert stage.teams() == ["A"]
-    assert stage.evalai.queue_length() == 0
+    assert harness.teams() == ["A"]
+    assert harness.evalai.queue_length() == 0
 
 
-def test_a_malformed_file_fails_with_words_about_the_file_alone(stage: Stage, play: Play) -> None:
+def test_a_malformed_file_fails_with_words_about_the_file_alone(harness: Harness, worker: StepWorker) -> None:
     """A failure has an empty stdout, its faults in stderr, no path, no traceback, and no place on the board."""
-    pk = stage.submit("A", BAD)
-    play.drive()
-    assert play.state(pk) is State.FAILED
-    assert stage.status(pk) == "failed"
-    assert stage.evalai.text(pk, "stdout_file") == ""
-    text = stage.stderr(pk)
+    pk = harness.submit("A", BAD)
+    worker.drive()
+    assert worker.state(pk) is State.FAILED
+    assert harness.status(pk) == "failed"
+    assert harness.evalai.text(pk, "stdout_file") == ""
+    text = harness.stderr(pk)
     assert "column" in text
     assert 0 < len(text) <= 2000
     for hidden in ("alpha", "beta", "gamma", "Traceback", "/", "task", "label"):
         assert hidden not in text
-    assert stage.boards() == []
+    assert harness.boards() == []
 
 
-def test_a_private_submission_is_scored_but_not_shown(stage: Stage, play: Play) -> None:
+def test_a_private_submission_is_scored_but_not_shown(harness: Harness, worker: StepWorker) -> None:
     """A private submission gets its result and causes no commit."""
-    public = stage.submit("A", embeddings(1))
-    play.drive()
-    commits = stage.commits()
-    private = stage.submit("B", embeddings(2), is_public=False)
-    play.drive()
-    assert play.state(private) is State.PUBLISHED
-    assert stage.stdout(private)["status"] == "completed"
-    assert stage.teams() == ["A"]
-    assert stage.commits() == commits
-    assert stage.status(public) == "finished"
+    public = harness.submit("A", embeddings(1))
+    worker.drive()
+    commits = harness.commits()
+    private = harness.submit("B", embeddings(2), is_public=False)
+    worker.drive()
+    assert worker.state(private) is State.PUBLISHED
+    assert harness.stdout(private)["status"] == "completed"
+    assert harness.teams() == ["A"]
+    assert harness.commits() == commits
+    assert harness.status(public) == "finished"
 
 
-def test_every_submission_is_running_before_it_is_scored(stage: Stage, play: Play) -> None:
+def test_every_submission_is_running_before_it_is_scored(harness: Harness, worker: StepWorker) -> None:
     """EvalAI is told ``running`` once, before the answer, for good and bad files alike."""
-    pks = [stage.submit("A", embeddings(1)), stage.submit("B", BAD)]
-    play.drive()
+    pks = [harness.submit("A", embeddings(1)), harness.submit("B", BAD)]
+    worker.drive()
     for pk in pks:
-        names = [effect.name for effect in stage.evalai.journal.effects(submission=pk)]
+        names = [effect.name for effect in harness.evalai.journal.effects(submission=pk)]
         assert [name for name in names if name in ("running", "posted")] == ["running", "posted"]
 
 
-def test_equal_content_has_an_equal_score_from_the_stored_cells(stage: Stage, play: Play) -> None:
+def test_equal_content_has_an_equal_score_from_the_stored_cells(harness: Harness, worker: StepWorker) -> None:
     """Shuffled rows and gzip change nothing: no cell is made anew, the value is the same."""
-    first = stage.submit("A", embeddings(1))
-    play.drive()
-    with play.store.read() as tx:
-        before = tx.matrix(play.worker.context.phases["dev"].protocol.hash)
+    first = harness.submit("A", embeddings(1))
+    worker.drive()
+    with worker.store.read() as tx:
+        before = tx.matrix(worker.daemon.context.phases["dev"].protocol.hash)
     again = [
-        stage.submit("A", embeddings(1, shuffled=True)),
-        stage.submit("B", embeddings(1, packed=True), file_name="x.csv.gz"),
+        harness.submit("A", embeddings(1, shuffled=True)),
+        harness.submit("B", embeddings(1, packed=True), file_name="x.csv.gz"),
     ]
-    play.drive()
-    with play.store.read() as tx:
-        assert tx.matrix(play.worker.context.phases["dev"].protocol.hash) == before
-    assert {stage.stdout(pk)["q_mean"] for pk in again} == {stage.stdout(first)["q_mean"]}
-    assert len({play.known(pk).content_hash for pk in [first, *again]}) == 1
-    assert len({play.known(pk).file_hash for pk in [first, *again]}) == 3
+    worker.drive()
+    with worker.store.read() as tx:
+        assert tx.matrix(worker.daemon.context.phases["dev"].protocol.hash) == before
+    assert {harness.stdout(pk)["q_mean"] for pk in again} == {harness.stdout(first)["q_mean"]}
+    assert len({worker.known(pk).content_hash for pk in [first, *again]}) == 1
+    assert len({worker.known(pk).file_hash for pk in [first, *again]}) == 3
 
 
-def test_two_phases_have_boards_of_their_own(stage: Stage, play: Play) -> None:
+def test_two_phases_have_boards_of_their_own(harness: Harness, worker: StepWorker) -> None:
     """The same file has another score in another phase, and stands on that phase's board."""
-    dev, ev = stage.submit("A", embeddings(1)), stage.submit("B", embeddings(1), phase="eval")
-    play.drive()
-    assert stage.teams("dev") == ["A"]
-    assert stage.teams("eval") == ["B"]
-    assert stage.stdout(dev)["q_mean"] != stage.stdout(ev)["q_mean"]
-    assert '"eval_split"' in stage.posts(ev)[0]["result"]
+    dev, ev = harness.submit("A", embeddings(1)), harness.submit("B", embeddings(1), phase="eval")
+    worker.drive()
+    assert harness.teams("dev") == ["A"]
+    assert harness.teams("eval") == ["B"]
+    assert harness.stdout(dev)["q_mean"] != harness.stdout(ev)["q_mean"]
+    assert '"eval_split"' in harness.posts(ev)[0]["result"]
 
 
-def test_an_edited_phase_holds_the_submission(stage: Stage, play: Play) -> None:
+def test_an_edited_phase_holds_the_submission(harness: Harness, worker: StepWorker) -> None:
     """A phase that differs between message and submission holds it; set right, it goes on by itself."""
-    play.drive()  # compared with the listing: the next submission is brought by its message
-    pk = stage.submit("A", embeddings(1))
-    stage.evalai.edit(pk, phase="eval")
-    play.drive(lambda: pk in play.states() and play.known(pk).hold is not None)
-    assert "facts.phase_differs" in play.alerts()
-    assert play.known(pk).hold == "facts.phase_differs"
-    assert stage.posts(pk) == []
-    assert not stage.evalai.journal.effects("running", pk)
-    stage.evalai.edit(pk, phase="dev")
-    play.drive()
-    assert stage.status(pk) == "finished"
-    assert "facts.phase_differs" not in play.alerts()
+    worker.drive()  # compared with the listing: the next submission is brought by its message
+    pk = harness.submit("A", embeddings(1))
+    harness.evalai.edit(pk, phase="eval")
+    worker.drive(lambda: pk in worker.states() and worker.known(pk).hold is not None)
+    assert "facts.phase_differs" in worker.alerts()
+    assert worker.known(pk).hold == "facts.phase_differs"
+    assert harness.posts(pk) == []
+    assert not harness.evalai.journal.effects("running", pk)
+    harness.evalai.edit(pk, phase="dev")
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert "facts.phase_differs" not in worker.alerts()
 
 
-def test_a_phase_that_disagrees_with_the_files_path_is_held(stage: Stage, play: Play) -> None:
+def test_a_phase_that_disagrees_with_the_files_path_is_held(harness: Harness, worker: StepWorker) -> None:
     """Found by the listing, without a message, the edited phase still disagrees with the path of the file."""
-    pk = stage.submit("A", embeddings(1))
-    stage.evalai.lose_messages()
-    stage.evalai.edit(pk, phase="eval")
-    play.drive()
-    assert play.known(pk).hold == "facts.file_elsewhere"
-    assert "facts.file_elsewhere" in play.alerts()
-    assert stage.posts(pk) == []
-    stage.evalai.edit(pk, phase="dev")
-    play.drive()
-    assert stage.status(pk) == "finished"
+    pk = harness.submit("A", embeddings(1))
+    harness.evalai.lose_messages()
+    harness.evalai.edit(pk, phase="eval")
+    worker.drive()
+    assert worker.known(pk).hold == "facts.file_elsewhere"
+    assert "facts.file_elsewhere" in worker.alerts()
+    assert harness.posts(pk) == []
+    harness.evalai.edit(pk, phase="dev")
+    worker.drive()
+    assert harness.status(pk) == "finished"
 
 
-def test_a_phase_edited_after_scoring_lets_no_answer_leave(stage: Stage, play: Play) -> None:
+def test_a_phase_edited_after_scoring_lets_no_answer_leave(harness: Harness, worker: StepWorker) -> None:
     """Facts are read again before the answer; while they disagree it stays here, and then it leaves."""
-    stage.configure({"submission": {"answer_grid": 60}})
-    play.restart()
-    pk = stage.submit("A", embeddings(1))
-    play.drive(
+    harness.configure({"submission": {"answer_grid": 60}})
+    worker.restart()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(
         lambda: (
-            play.worker.intake.session.connected and pk in play.states() and play.state(pk) is State.SCORED
+            worker.daemon.intake.session.connected
+            and pk in worker.states()
+            and worker.state(pk) is State.SCORED
         )
     )
-    stage.evalai.edit(pk, phase="eval")
-    play.wait(130)
-    assert play.state(pk) is State.SCORED
-    assert "facts.phase_differs" in play.alerts()
-    assert stage.posts(pk) == []
-    stage.evalai.edit(pk, phase="dev")
-    play.drive()
-    (post,) = stage.posts(pk)
+    harness.evalai.edit(pk, phase="eval")
+    worker.wait(130)
+    assert worker.state(pk) is State.SCORED
+    assert "facts.phase_differs" in worker.alerts()
+    assert harness.posts(pk) == []
+    harness.evalai.edit(pk, phase="dev")
+    worker.drive()
+    (post,) = harness.posts(pk)
     assert post["status"] == "finished"
 
 
-def test_a_replaced_file_holds_the_submission(stage: Stage, play: Play) -> None:
+def test_a_replaced_file_holds_the_submission(harness: Harness, worker: StepWorker) -> None:
     """An input file that was exchanged after first sight is not scored."""
-    stage.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # nothing is fetched yet
-    play.restart()
-    pk = stage.submit("A", embeddings(1))
-    play.drive(lambda: pk in play.states() and play.state(pk) is State.ACKNOWLEDGED)
-    stage.evalai.replace_file(pk, embeddings(2))
-    play.wait(25)
-    assert play.known(pk).hold == "facts.file_replaced"
-    assert "facts.file_replaced" in play.alerts()
-    stage.configure({"submission": {"disk_reserve_gigabytes": 0}})
-    play.reload()
-    play.drive()
-    assert play.state(pk) is State.ACKNOWLEDGED
-    assert stage.posts(pk) == []
+    harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # nothing is fetched yet
+    worker.restart()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.ACKNOWLEDGED)
+    harness.evalai.replace_file(pk, embeddings(2))
+    worker.wait(25)
+    assert worker.known(pk).hold == "facts.file_replaced"
+    assert "facts.file_replaced" in worker.alerts()
+    harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
+    worker.reload()
+    worker.drive()
+    assert worker.state(pk) is State.ACKNOWLEDGED
+    assert harness.posts(pk) == []
 
 
-def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(stage: Stage, play: Play) -> None:
+def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
+    harness: Harness, worker: StepWorker
+) -> None:
     """A submission to a phase of EvalAI's that the configuration does not name waits; named, it goes on."""
-    stage.configure({"phases": {"eval": None}})
-    document = stage.path.read_text().replace("  eval: null\n", "")
-    stage.path.write_text(document)
-    play.restart()
-    pk = stage.submit("A", embeddings(1), phase="eval")
-    play.drive()
-    assert play.known(pk).hold == "facts.phase_unconfigured"
-    stage.configure(
+    harness.configure({"phases": {"eval": None}})
+    document = harness.path.read_text().replace("  eval: null\n", "")
+    harness.path.write_text(document)
+    worker.restart()
+    pk = harness.submit("A", embeddings(1), phase="eval")
+    worker.drive()
+    assert worker.known(pk).hold == "facts.phase_unconfigured"
+    harness.configure(
         {"phases": {"eval": {"split": "eval_split", "tasks": "./tasks/eval", "ids": "./ids.txt", "folds": 4}}}
     )
-    play.reload()
-    play.drive()
-    assert stage.status(pk) == "finished"
-    assert "facts.phase_unconfigured" not in play.alerts()
+    worker.reload()
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert "facts.phase_unconfigured" not in worker.alerts()
 
 
-def test_a_phase_that_is_taken_out_when_its_scoring_is_to_begin_is_held(stage: Stage, play: Play) -> None:
+def test_a_phase_that_is_taken_out_when_its_scoring_is_to_begin_is_held(
+    harness: Harness, worker: StepWorker
+) -> None:
     """EvalAI shows the submission as running already; it is read again, and waits for a person."""
-    assert stage.command("challenge", "pause").returncode == 0
-    pk = stage.submit("A", embeddings(1), phase="eval")
-    play.drive(lambda: play.states().get(pk) == "fetched")
-    stage.configure({"phases": {"eval": None}})
-    stage.path.write_text(stage.path.read_text().replace("  eval: null\n", ""))
-    play.reload()
-    with play.store.write() as tx:
-        tx.move(pk, State.FETCHED, State.SCORING, running_at=play.clock.now())
-        tx.note(pk, remote_status="running", read_at=play.clock.now())
-    assert stage.command("challenge", "resume").returncode == 0
-    play.drive(lambda: play.known(pk).hold is not None)
-    assert play.known(pk).hold == "facts.phase_unconfigured"
-    assert play.outcomes(pk) == []
+    assert harness.command("challenge", "pause").returncode == 0
+    pk = harness.submit("A", embeddings(1), phase="eval")
+    worker.drive(lambda: worker.states().get(pk) == "fetched")
+    harness.configure({"phases": {"eval": None}})
+    harness.path.write_text(harness.path.read_text().replace("  eval: null\n", ""))
+    worker.reload()
+    with worker.store.write() as tx:
+        tx.move(pk, State.FETCHED, State.SCORING, running_at=worker.clock.now())
+        tx.note(pk, remote_status="running", read_at=worker.clock.now())
+    assert harness.command("challenge", "resume").returncode == 0
+    worker.drive(lambda: worker.known(pk).hold is not None)
+    assert worker.known(pk).hold == "facts.phase_unconfigured"
+    assert worker.outcomes(pk) == []
 
 
 @pytest.mark.parametrize("ending", ["cancel", "delete"])
-def test_what_was_ended_before_scoring_is_not_scored(stage: Stage, play: Play, ending: str) -> None:
+def test_what_was_ended_before_scoring_is_not_scored(
+    harness: Harness, worker: StepWorker, ending: str
+) -> None:
     """A cancelled or deleted submission is neither run nor answered, and its message goes."""
-    pk = stage.submit("A", embeddings(1))
-    getattr(stage.evalai, ending)(pk)
-    play.drive()
-    assert play.state(pk) is State.CANCELLED
-    assert not stage.evalai.journal.effects("running", pk)
-    assert stage.posts(pk) == []
-    assert stage.evalai.queue_length() == 0
+    pk = harness.submit("A", embeddings(1))
+    getattr(harness.evalai, ending)(pk)
+    worker.drive()
+    assert worker.state(pk) is State.CANCELLED
+    assert not harness.evalai.journal.effects("running", pk)
+    assert harness.posts(pk) == []
+    assert harness.evalai.queue_length() == 0
 
 
 @pytest.mark.parametrize("ending", ["cancel", "delete"])
-def test_what_was_ended_after_scoring_is_not_answered(stage: Stage, play: Play, ending: str) -> None:
+def test_what_was_ended_after_scoring_is_not_answered(
+    harness: Harness, worker: StepWorker, ending: str
+) -> None:
     """The submission is read again shortly before the answer would leave."""
-    stage.configure({"submission": {"answer_grid": 60}})
-    play.restart()
-    pk = stage.submit("A", embeddings(1))
-    play.drive(lambda: pk in play.states() and play.state(pk) is State.SCORED)
-    getattr(stage.evalai, ending)(pk)
-    play.drive()
-    assert play.state(pk) is State.CANCELLED
-    assert stage.posts(pk) == []
+    harness.configure({"submission": {"answer_grid": 60}})
+    worker.restart()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.SCORED)
+    getattr(harness.evalai, ending)(pk)
+    worker.drive()
+    assert worker.state(pk) is State.CANCELLED
+    assert harness.posts(pk) == []
 
 
-def test_an_answer_of_somebody_else_is_left_alone(stage: Stage, play: Play) -> None:
+def test_an_answer_of_somebody_else_is_left_alone(harness: Harness, worker: StepWorker) -> None:
     """Finished elsewhere while we worked: nothing is posted over it, and the organizer hears of it."""
-    stage.configure({"submission": {"answer_grid": 60}})
-    play.restart()
-    pk = stage.submit("A", embeddings(1))
-    play.drive(lambda: pk in play.states() and play.state(pk) is State.SCORED)
-    stage.evalai.edit(pk, status="finished")
-    play.drive()
-    assert stage.posts(pk) == []
-    assert play.state(pk) is State.CANCELLED
-    assert "submission.answered_elsewhere" in play.alerts()
+    harness.configure({"submission": {"answer_grid": 60}})
+    worker.restart()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.SCORED)
+    harness.evalai.edit(pk, status="finished")
+    worker.drive()
+    assert harness.posts(pk) == []
+    assert worker.state(pk) is State.CANCELLED
+    assert "submission.answered_elsewhere" in worker.alerts()
 
 
-def test_a_message_for_one_answered_before_our_time_changes_nothing(stage: Stage, play: Play) -> None:
+def test_a_message_for_one_answered_before_our_time_changes_nothing(
+    harness: Harness, worker: StepWorker
+) -> None:
     """A re-send of what an earlier worker finished is not scored again."""
-    pk = stage.submit("A", embeddings(1))
-    stage.evalai.edit(pk, status="finished")
-    play.drive()
-    assert play.state(pk) is State.CANCELLED
-    assert not stage.evalai.journal.effects("running", pk)
-    assert stage.evalai.queue_length() == 0
-    assert play.alerts() == set()
+    pk = harness.submit("A", embeddings(1))
+    harness.evalai.edit(pk, status="finished")
+    worker.drive()
+    assert worker.state(pk) is State.CANCELLED
+    assert not harness.evalai.journal.effects("running", pk)
+    assert harness.evalai.queue_length() == 0
+    assert worker.alerts() == set()
 
 
-def test_a_rerun_is_answered_from_the_cells_and_replaces_the_old(stage: Stage, play: Play) -> None:
+def test_a_rerun_is_answered_from_the_cells_and_replaces_the_old(
+    harness: Harness, worker: StepWorker
+) -> None:
     """A re-run has a new pk: the same score, no new cell, one row on the board, the old one superseded."""
-    old = stage.submit("A", embeddings(1))
-    stage.submit("B", embeddings(2))
-    play.drive()
-    before = stage.teams()
-    new = stage.evalai.rerun(old)
-    play.drive()
-    assert play.state(old) is State.SUPERSEDED
-    assert play.state(new) is State.PUBLISHED
-    assert stage.stdout(new)["q_mean"] == stage.stdout(old)["q_mean"]
-    assert stage.teams() == before
-    assert {row["submission"] for row in stage.boards()} >= {new}
-    assert len(stage.posts(old)) == 1
-    assert stage.status(old) == "cancelled"
+    old = harness.submit("A", embeddings(1))
+    harness.submit("B", embeddings(2))
+    worker.drive()
+    before = harness.teams()
+    new = harness.evalai.rerun(old)
+    worker.drive()
+    assert worker.state(old) is State.SUPERSEDED
+    assert worker.state(new) is State.PUBLISHED
+    assert harness.stdout(new)["q_mean"] == harness.stdout(old)["q_mean"]
+    assert harness.teams() == before
+    assert {row["submission"] for row in harness.boards()} >= {new}
+    assert len(harness.posts(old)) == 1
+    assert harness.status(old) == "cancelled"
 
 
-def test_a_resumed_one_is_evaluated_again_under_its_pk(stage: Stage, play: Play) -> None:
+def test_a_resumed_one_is_evaluated_again_under_its_pk(harness: Harness, worker: StepWorker) -> None:
     """Resume keeps the pk; the file is read again and answered again."""
-    pk = stage.submit("A", BAD)
-    play.drive()
-    stage.evalai.resume(pk)
-    play.drive()
-    assert play.state(pk) is State.FAILED
-    posts = stage.posts(pk)
+    pk = harness.submit("A", BAD)
+    worker.drive()
+    harness.evalai.resume(pk)
+    worker.drive()
+    assert worker.state(pk) is State.FAILED
+    posts = harness.posts(pk)
     assert len(posts) == 2
     assert posts[0] == posts[1]
-    assert len(play.outcomes(pk)) == 2
-    assert stage.evalai.queue_length() == 0
+    assert len(worker.outcomes(pk)) == 2
+    assert harness.evalai.queue_length() == 0
 
 
 @pytest.mark.parametrize("content", [embeddings(1), BAD], ids=["finished", "failed"])
-def test_a_resend_of_an_answered_one_changes_nothing(stage: Stage, play: Play, content: bytes) -> None:
+def test_a_resend_of_an_answered_one_changes_nothing(
+    harness: Harness, worker: StepWorker, content: bytes
+) -> None:
     """No further running, post or commit; the message goes."""
-    pk = stage.submit("A", content)
-    play.drive()
-    commits, effects = stage.commits(), len(stage.evalai.journal.effects(submission=pk))
-    stage.evalai.send_again(pk)
-    stage.evalai.send_again(pk)
-    play.drive()
-    later = [effect.name for effect in stage.evalai.journal.effects(submission=pk)[effects:]]
+    pk = harness.submit("A", content)
+    worker.drive()
+    commits, effects = harness.commits(), len(harness.evalai.journal.effects(submission=pk))
+    harness.evalai.send_again(pk)
+    harness.evalai.send_again(pk)
+    worker.drive()
+    later = [effect.name for effect in harness.evalai.journal.effects(submission=pk)[effects:]]
     assert set(later) <= {"message_sent", "message_received", "message_deleted"}
-    assert stage.commits() == commits
-    assert stage.evalai.queue_length() == 0
+    assert harness.commits() == commits
+    assert harness.evalai.queue_length() == 0
 
 
 @pytest.mark.parametrize("content", [embeddings(1), BAD], ids=["finished", "failed"])
-def test_one_set_back_is_posted_once_more_and_then_reported(stage: Stage, play: Play, content: bytes) -> None:
+def test_one_set_back_is_posted_once_more_and_then_reported(
+    harness: Harness, worker: StepWorker, content: bytes
+) -> None:
     """The first setting back brings the same answer again, the second an alert and nothing else."""
-    pk = stage.submit("A", content)
-    play.drive()
-    stage.evalai.edit(pk, status="submitted")
-    play.drive()
-    posts = stage.posts(pk)
+    pk = harness.submit("A", content)
+    worker.drive()
+    harness.evalai.edit(pk, status="submitted")
+    worker.drive()
+    posts = harness.posts(pk)
     assert len(posts) == 2
     assert posts[0] == posts[1]
-    assert "submission.set_back" not in play.alerts()
-    assert len(play.outcomes(pk)) == 1
-    stage.evalai.edit(pk, status="running")
-    play.drive()
-    play.drive()
-    assert len(stage.posts(pk)) == 2
-    assert "submission.set_back" in play.alerts()
+    assert "submission.set_back" not in worker.alerts()
+    assert len(worker.outcomes(pk)) == 1
+    harness.evalai.edit(pk, status="running")
+    worker.drive()
+    worker.drive()
+    assert len(harness.posts(pk)) == 2
+    assert "submission.set_back" in worker.alerts()
 
 
-def test_visibility_at_submission_counts_unless_told_otherwise(stage: Stage, play: Play) -> None:
+def test_visibility_at_submission_counts_unless_told_otherwise(harness: Harness, worker: StepWorker) -> None:
     """What was private at first sight stays off the board; with ``visibility: current`` it comes."""
-    pk = stage.submit("A", embeddings(1), is_public=False)
-    play.drive()
-    stage.evalai.edit(pk, is_public=True)
-    play.drive()
-    assert stage.teams() == []
-    stage.configure({"phases": {"dev": {"visibility": "current"}}})
-    assert stage.command("challenge", "rules", "--reason", "a test").returncode == 0
-    play.drive()
-    assert stage.teams() == ["A"]
-    stage.evalai.edit(pk, is_public=False)
-    play.drive()
-    assert stage.teams() == []
+    pk = harness.submit("A", embeddings(1), is_public=False)
+    worker.drive()
+    harness.evalai.edit(pk, is_public=True)
+    worker.drive()
+    assert harness.teams() == []
+    harness.configure({"phases": {"dev": {"visibility": "current"}}})
+    assert harness.command("challenge", "rules", "--reason", "a test").returncode == 0
+    worker.drive()
+    assert harness.teams() == ["A"]
+    harness.evalai.edit(pk, is_public=False)
+    worker.drive()
+    assert harness.teams() == []
 
 
-def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(stage: Stage, play: Play) -> None:
+def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(
+    harness: Harness, worker: StepWorker
+) -> None:
     """The listing brings what changed after scoring; undone, the row comes back."""
-    pks = {team: stage.submit(team, embeddings(seed)) for seed, team in enumerate("ABCD")}
-    play.drive()
-    assert set(stage.teams()) == set("ABCD")
-    stage.evalai.edit(pks["A"], is_flagged=True)
-    stage.evalai.delete(pks["B"])
-    stage.evalai.cancel(pks["C"])
-    play.drive()
-    assert stage.teams() == ["D"]
-    stage.evalai.edit(pks["A"], is_flagged=False)
-    play.drive()
-    assert set(stage.teams()) == {"A", "D"}
+    pks = {team: harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABCD")}
+    worker.drive()
+    assert set(harness.teams()) == set("ABCD")
+    harness.evalai.edit(pks["A"], is_flagged=True)
+    harness.evalai.delete(pks["B"])
+    harness.evalai.cancel(pks["C"])
+    worker.drive()
+    assert harness.teams() == ["D"]
+    harness.evalai.edit(pks["A"], is_flagged=False)
+    worker.drive()
+    assert set(harness.teams()) == {"A", "D"}
 
 
-def test_a_new_team_name_and_a_baseline_mark_reach_the_board(stage: Stage, play: Play) -> None:
+def test_a_new_team_name_and_a_baseline_mark_reach_the_board(harness: Harness, worker: StepWorker) -> None:
     """A renamed team keeps its row under the new name; a baseline loses its number."""
-    stage.submit("A", embeddings(1))
-    pk = stage.submit("B", embeddings(2))
-    play.drive()
-    stage.evalai.rename_team("A", "Alpha & Co")
-    stage.evalai.edit(pk, is_baseline=True)
-    play.drive()
-    assert set(stage.teams()) == {"Alpha & Co", "B"}
-    assert [row["team"] for row in stage.boards() if row["baseline"]] == ["B"]
+    harness.submit("A", embeddings(1))
+    pk = harness.submit("B", embeddings(2))
+    worker.drive()
+    harness.evalai.rename_team("A", "Alpha & Co")
+    harness.evalai.edit(pk, is_baseline=True)
+    worker.drive()
+    assert set(harness.teams()) == {"Alpha & Co", "B"}
+    assert [row["team"] for row in harness.boards() if row["baseline"]] == ["B"]
 
 
-def test_a_lost_message_is_made_up_for_by_the_listing(stage: Stage, play: Play) -> None:
+def test_a_lost_message_is_made_up_for_by_the_listing(harness: Harness, worker: StepWorker) -> None:
     """A submission whose message never came is found and answered."""
-    pk = stage.submit("A", embeddings(1))
-    stage.evalai.lose_messages()
-    play.drive()
-    assert stage.status(pk) == "finished"
-    assert not stage.evalai.journal.effects("message_received", pk)
+    pk = harness.submit("A", embeddings(1))
+    harness.evalai.lose_messages()
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert not harness.evalai.journal.effects("message_received", pk)
 
 
-def test_what_an_earlier_worker_left_running_is_taken_up(stage: Stage, play: Play) -> None:
+def test_what_an_earlier_worker_left_running_is_taken_up(harness: Harness, worker: StepWorker) -> None:
     """A crash of any earlier worker leaves ``running`` ones that nobody works on."""
-    pk = stage.submit("A", embeddings(1))
-    stage.evalai.lose_messages()
-    stage.evalai.edit(pk, status="running")
-    play.drive()
-    assert stage.status(pk) == "finished"
+    pk = harness.submit("A", embeddings(1))
+    harness.evalai.lose_messages()
+    harness.evalai.edit(pk, status="running")
+    worker.drive()
+    assert harness.status(pk) == "finished"
 
 
-def test_duplicated_and_reordered_messages_are_answered_once(stage: Stage, play: Play) -> None:
+def test_duplicated_and_reordered_messages_are_answered_once(harness: Harness, worker: StepWorker) -> None:
     """Each submission has one result, whatever the queue does; in the end no message is left."""
-    stage.evalai.set_faults(FaultPlan(queue=QueueFaults(duplicate=0.5, reorder=0.7, empty=0.3)))
-    pks = [stage.submit(team, embeddings(seed)) for seed, team in enumerate("ABCD")]
-    play.drive()
-    stage.evalai.set_faults(FaultPlan())
-    play.wait(40)
-    play.drive()
-    posts = stage.evalai.journal.posts()
+    harness.evalai.set_faults(FaultPlan(queue=QueueFaults(duplicate=0.5, reorder=0.7, empty=0.3)))
+    pks = [harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABCD")]
+    worker.drive()
+    harness.evalai.set_faults(FaultPlan())
+    worker.wait(40)
+    worker.drive()
+    posts = harness.evalai.journal.posts()
     assert {pk: len(posts[pk]) for pk in pks} == dict.fromkeys(pks, 1)
-    assert stage.evalai.queue_length() == 0
+    assert harness.evalai.queue_length() == 0
 
 
-def test_the_newest_receipt_is_the_one_that_deletes(stage: Stage, play: Play) -> None:
+def test_the_newest_receipt_is_the_one_that_deletes(harness: Harness, worker: StepWorker) -> None:
     """A message that came twice is owed one deletion, under its newest handle."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    with play.store.write() as tx:
+    with worker.store.write() as tx:
         for handle in ("old", "new"):
             take_message(
                 tx,
@@ -409,65 +431,67 @@ def test_the_newest_receipt_is_the_one_that_deletes(stage: Stage, play: Play) ->
     assert owed.receipt == "new"
 
 
-def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again(stage: Stage) -> None:
+def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again(harness: Harness) -> None:
     """A message that became visible again before its deletion is received and deleted under the newer handle."""
     gate = Gate("before call delete")
     gate.close()
-    with stage.play(checkpoint=gate) as play:
-        pk = stage.submit("A", embeddings(1))
-        play.drive(gate.reached)
-        stage.evalai.show_messages()
-        other = stage.evalai.world.queue.receive(
-            play.clock.monotonic()
+    with harness.worker(checkpoint=gate) as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(gate.reached)
+        harness.evalai.show_messages()
+        other = harness.evalai.world.queue.receive(
+            worker.clock.monotonic()
         )  # somebody else gets it under a newer handle
         assert other is not None
         gate.open()
-        play.drive()
-        assert stage.evalai.journal.effects("delete_ignored")
-        play.wait(40)
-        play.drive()
-        assert stage.evalai.queue_length() == 0
-        assert len(stage.posts(pk)) == 1
+        worker.drive()
+        assert harness.evalai.journal.effects("delete_ignored")
+        worker.wait(40)
+        worker.drive()
+        assert harness.evalai.queue_length() == 0
+        assert len(harness.posts(pk)) == 1
 
 
-def test_a_message_for_another_challenge_is_left_where_it_is(stage: Stage, play: Play) -> None:
+def test_a_message_for_another_challenge_is_left_where_it_is(harness: Harness, worker: StepWorker) -> None:
     """It is not ours to delete; the organizer hears that the queue is wrong."""
     body = {"challenge_pk": "8", "phase_pk": "3", "submission_pk": 4}
-    stage.evalai.world.queue.send(body, group="x", now_s=play.clock.monotonic())
-    pk = stage.submit("A", embeddings(1))
-    play.drive()
-    assert stage.status(pk) == "finished"
-    assert stage.evalai.queue_length() == 1
-    assert "queue.foreign" in play.alerts()
-    assert 4 not in play.states()
+    harness.evalai.world.queue.send(body, group="x", now_s=worker.clock.monotonic())
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert harness.evalai.queue_length() == 1
+    assert "queue.foreign" in worker.alerts()
+    assert 4 not in worker.states()
 
 
-def test_a_submission_that_is_gone_is_let_go(stage: Stage, play: Play) -> None:
+def test_a_submission_that_is_gone_is_let_go(harness: Harness, worker: StepWorker) -> None:
     """A message for a submission that EvalAI does not know ends with its deletion."""
-    body = {"challenge_pk": "7", "phase_pk": str(stage.evalai.phase_pk("dev")), "submission_pk": 4}
-    stage.evalai.world.queue.send(body, group="x", now_s=play.clock.monotonic())
-    play.drive()
-    assert play.state(4) is State.CANCELLED
-    assert stage.evalai.queue_length() == 0
+    body = {"challenge_pk": "7", "phase_pk": str(harness.evalai.phase_pk("dev")), "submission_pk": 4}
+    harness.evalai.world.queue.send(body, group="x", now_s=worker.clock.monotonic())
+    worker.drive()
+    assert worker.state(4) is State.CANCELLED
+    assert harness.evalai.queue_length() == 0
 
 
-def test_round_robin_between_teams_oldest_first_within_one(stage: Stage, play: Play) -> None:
+def test_round_robin_between_teams_oldest_first_within_one(harness: Harness, worker: StepWorker) -> None:
     """Many files of one team do not hold up another's first."""
-    many = [stage.submit("A", embeddings(seed)) for seed in range(5)]
-    play.drive(lambda: len(stage.evalai.journal.effects("running")) == 1)
-    late = stage.submit("B", embeddings(5))
-    play.clock.advance(3)  # the queue is due to be looked at again
-    play.drive(lambda: play.states().get(late) not in (None, "received", "acknowledged"))  # its file is here
-    begun = len(stage.evalai.journal.effects("running"))
-    play.drive()
-    order = [effect.submission for effect in stage.evalai.journal.effects("running")]
+    many = [harness.submit("A", embeddings(seed)) for seed in range(5)]
+    worker.drive(lambda: len(harness.evalai.journal.effects("running")) == 1)
+    late = harness.submit("B", embeddings(5))
+    worker.clock.advance(3)  # the queue is due to be looked at again
+    worker.drive(
+        lambda: worker.states().get(late) not in (None, "received", "acknowledged")
+    )  # its file is here
+    begun = len(harness.evalai.journal.effects("running"))
+    worker.drive()
+    order = [effect.submission for effect in harness.evalai.journal.effects("running")]
     assert [pk for pk in order if pk in many] == many
     assert order.index(late) <= begun + 1  # one more of the others may have been on its way
 
 
-def test_trials_of_hosts_are_answered_like_others(stage: Stage, play: Play) -> None:
+def test_trials_of_hosts_are_answered_like_others(harness: Harness, worker: StepWorker) -> None:
     """A host's own submission is scored and answered, and not shown."""
-    pk = stage.submit(stage.evalai.settings.host_team, embeddings(1))
-    play.drive()
-    assert stage.status(pk) == "finished"
-    assert stage.teams() == []
+    pk = harness.submit(harness.evalai.settings.host_team, embeddings(1))
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert harness.teams() == []

@@ -15,7 +15,7 @@ import yaml
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.inputs.documents import read_yaml
-from tests.worker.harness.harness import Play, Stage, embeddings, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import receipts
@@ -27,13 +27,13 @@ from worker.state import schema
 KEY = "git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPublicKeyOfAnExample\n"
 
 
-def test_the_pinned_host_keys_come_along(stage: Stage, tmp_path: Path) -> None:
+def test_the_pinned_host_keys_come_along(harness: Harness, tmp_path: Path) -> None:
     """Without them the restored worker could push nowhere; the configuration points to the restored file."""
-    (stage.folder / "hosts").write_text(KEY)
-    stage.configure({"leaderboard": {"known_hosts": "file:hosts"}})
+    (harness.folder / "hosts").write_text(KEY)
+    harness.configure({"leaderboard": {"known_hosts": "file:hosts"}})
     archive = tmp_path / "backup.tar.gz"
-    with open_session(stage.path) as session:
-        write_backup(session, stage.path, archive)
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
     restored = load(read_backup(archive, tmp_path / "elsewhere"))
     reference = restored.leaderboard.known_hosts
     assert reference is not None
@@ -42,11 +42,13 @@ def test_the_pinned_host_keys_come_along(stage: Stage, tmp_path: Path) -> None:
     assert path.read_text() == KEY
 
 
-def test_an_older_archive_is_kept(stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_older_archive_is_kept(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It is named and stays, unless the organizer says otherwise."""
     archive = tmp_path / "backup.tar.gz"
     archive.write_bytes(b"older")
-    command = ["challenge", "backup", str(archive), "--config", str(stage.path)]
+    command = ["challenge", "backup", str(archive), "--config", str(harness.path)]
     assert guarded(command) == 2
     told = capsys.readouterr().err
     assert f"{archive} is there already." in told
@@ -57,44 +59,46 @@ def test_an_older_archive_is_kept(stage: Stage, tmp_path: Path, capsys: pytest.C
     assert read_backup(archive, tmp_path / "elsewhere").exists()
 
 
-def test_in_a_folder_an_archive_is_named_by_challenge_and_time(stage: Stage, tmp_path: Path) -> None:
+def test_in_a_folder_an_archive_is_named_by_challenge_and_time(harness: Harness, tmp_path: Path) -> None:
     """So one backup after the other is kept."""
     (tmp_path / "backups").mkdir()
-    assert guarded(["challenge", "backup", str(tmp_path / "backups"), "--config", str(stage.path)]) == 0
+    assert guarded(["challenge", "backup", str(tmp_path / "backups"), "--config", str(harness.path)]) == 0
     (archive,) = (tmp_path / "backups").iterdir()
-    assert re.fullmatch(re.escape(stage.folder.name) + r"-[0-9-]{10}T[0-9-]{8}Z\.tar\.gz", archive.name)
+    assert re.fullmatch(re.escape(harness.folder.name) + r"-[0-9-]{10}T[0-9-]{8}Z\.tar\.gz", archive.name)
     assert read_backup(archive, tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize("flow", [False, True], ids=["by indentation", "between braces"])
-def test_comments_of_the_configuration_come_back(stage: Stage, tmp_path: Path, flow: bool) -> None:
+def test_comments_of_the_configuration_come_back(harness: Harness, tmp_path: Path, flow: bool) -> None:
     """What the archive's layout asks for is changed, and nothing else."""
-    text = "# Ours since 2025.\n" + yaml.safe_dump(read_yaml(stage.path.read_text()), default_flow_style=flow)
+    text = "# Ours since 2025.\n" + yaml.safe_dump(
+        read_yaml(harness.path.read_text()), default_flow_style=flow
+    )
     text = text.replace("dev_split", "dev_split # as at EvalAI\n")
-    stage.path.write_text(text + "# The end.\n")
+    harness.path.write_text(text + "# The end.\n")
     archive = tmp_path / "backup.tar.gz"
-    with open_session(stage.path) as session:
-        write_backup(session, stage.path, archive)
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
     restored = read_backup(archive, tmp_path / "elsewhere")
     comments = [line.partition("#")[2] for line in restored.read_text().splitlines() if "#" in line]
     assert comments == [" Ours since 2025.", " as at EvalAI", " The end."]
     configuration = load(restored)
-    assert configuration.repository_url == load(stage.path).repository_url
+    assert configuration.repository_url == load(harness.path).repository_url
     for phase in configuration.phases.values():
         assert configuration.path(phase.tasks).is_relative_to(tmp_path / "elsewhere")
         assert configuration.path(phase.ids).is_file()
 
 
 def test_a_restore_says_which_tokens_are_missing(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each with the place where it is to go; one that is there is not named."""
     monkeypatch.setenv("HOOK", "https://example.org/hook")
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     changes = {"evalai": {"token": "file:token"}, "alerts": {"webhook": "env:HOOK"}}
-    stage.configure(changes | {"leaderboard": {"token": "env:GITHUB_TOKEN"}})
+    harness.configure(changes | {"leaderboard": {"token": "env:GITHUB_TOKEN"}})
     archive, place = tmp_path / "backup.tar.gz", tmp_path / "elsewhere"
-    assert guarded(["challenge", "backup", str(archive), "--config", str(stage.path)]) == 0
+    assert guarded(["challenge", "backup", str(archive), "--config", str(harness.path)]) == 0
     capsys.readouterr()
     assert guarded(["challenge", "restore", str(archive), str(place)]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -106,109 +110,109 @@ def test_a_restore_says_which_tokens_are_missing(
     ]
 
 
-def test_no_backup_is_made_of_a_damaged_database(stage: Stage, tmp_path: Path) -> None:
+def test_no_backup_is_made_of_a_damaged_database(harness: Harness, tmp_path: Path) -> None:
     """Damage that the schema does not show is found before an older archive is replaced."""
-    with closing(stage.store()) as store:
+    with closing(harness.store()) as store:
         for _ in range(40):
             with store.write() as tx:
                 tx.log("filling", actor="test", now=datetime.now(UTC), text="x" * 3000)
-    with (stage.state / "worker.db").open("r+b") as file:
+    with (harness.state / "worker.db").open("r+b") as file:
         file.seek(-8192, os.SEEK_END)
         file.write(b"\x0d\xff" * 4096)
     archive = tmp_path / "backup.tar.gz"
     archive.write_bytes(b"older")
-    with open_session(stage.path) as session, pytest.raises(InfrastructureError) as told:
-        write_backup(session, stage.path, archive, replace=True)
+    with open_session(harness.path) as session, pytest.raises(InfrastructureError) as told:
+        write_backup(session, harness.path, archive, replace=True)
     assert told.value.code == "state.damaged"
     assert [path.name for path in tmp_path.glob("backup*")] == ["backup.tar.gz"]
     assert archive.read_bytes() == b"older"
 
 
-def test_host_keys_that_are_gone_are_told(stage: Stage, tmp_path: Path) -> None:
+def test_host_keys_that_are_gone_are_told(harness: Harness, tmp_path: Path) -> None:
     """A backup that would lack them is none."""
-    stage.configure({"leaderboard": {"known_hosts": "file:hosts"}})
-    with open_session(stage.path) as session, pytest.raises(OrganizerError) as told:
-        write_backup(session, stage.path, tmp_path / "backup.tar.gz")
+    harness.configure({"leaderboard": {"known_hosts": "file:hosts"}})
+    with open_session(harness.path) as session, pytest.raises(OrganizerError) as told:
+        write_backup(session, harness.path, tmp_path / "backup.tar.gz")
     assert told.value.code == "secret.missing"
     assert list(tmp_path.glob("backup*")) == []
 
 
-def test_a_challenge_without_pinned_keys_has_none_afterwards(stage: Stage, tmp_path: Path) -> None:
+def test_a_challenge_without_pinned_keys_has_none_afterwards(harness: Harness, tmp_path: Path) -> None:
     """Nothing is made up."""
-    with open_session(stage.path) as session:
-        write_backup(session, stage.path, tmp_path / "backup.tar.gz")
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, tmp_path / "backup.tar.gz")
     folder = tmp_path / "elsewhere"
     assert load(read_backup(tmp_path / "backup.tar.gz", folder)).leaderboard.known_hosts is None
     assert not (folder / "known_hosts").exists()
 
 
-def test_a_restored_worker_goes_on_from_what_was_published(stage: Stage, tmp_path: Path) -> None:
+def test_a_restored_worker_goes_on_from_what_was_published(harness: Harness, tmp_path: Path) -> None:
     """Receipts that were published after the backup stay; what was answered since is named, and a re-run of each brings it back."""
-    stage.configure({"leaderboard": {"receipts_every": 1000}})
+    harness.configure({"leaderboard": {"receipts_every": 1000}})
     archive = tmp_path / "backup.tar.gz"
-    with stage.play() as play:
-        stage.submit("A", embeddings(1))
-        play.drive()
-        play.clock.advance(1001)
-        play.drive()
-        with open_session(stage.path) as session:
-            write_backup(replace(session, now=play.clock.now()), stage.path, archive)
-        play.clock.advance(10)
-        lost = stage.submit("B", embeddings(2))
-        play.drive()
-        told = stage.stdout(lost)
-        play.clock.advance(1001)
-        play.drive()
-        log = git(stage.board, "show", "main:receipts.jsonl")
+    with harness.worker() as worker:
+        harness.submit("A", embeddings(1))
+        worker.drive()
+        worker.clock.advance(1001)
+        worker.drive()
+        with open_session(harness.path) as session:
+            write_backup(replace(session, now=worker.clock.now()), harness.path, archive)
+        worker.clock.advance(10)
+        lost = harness.submit("B", embeddings(2))
+        worker.drive()
+        told = harness.stdout(lost)
+        worker.clock.advance(1001)
+        worker.drive()
+        log = git(harness.board, "show", "main:receipts.jsonl")
         assert len(log.splitlines()) == 2
         assert told["receipt"]["commitment"] in log
     config = read_backup(archive, tmp_path / "elsewhere")
-    (config.parent / "token").write_text((stage.folder / "token").read_text())
-    stage.folder, before = config.parent, stage.folder
+    (config.parent / "token").write_text((harness.folder / "token").read_text())
+    harness.folder, before = config.parent, harness.folder
     try:
-        with stage.play() as play:
-            play.drive()
-            assert play.alerts() == {"restore.answered_since"}
-            with play.store.read() as tx:
+        with harness.worker() as worker:
+            worker.drive()
+            assert worker.alerts() == {"restore.answered_since"}
+            with worker.store.read() as tx:
                 (alert,) = tx.alerts()
             assert str(lost) in alert.text
-            again = stage.evalai.rerun(lost)
-            play.drive()
-            assert stage.stdout(again)["q_mean"] == told["q_mean"]
-            assert play.alerts() == set()
-            play.clock.advance(1001)
-            play.drive()
+            again = harness.evalai.rerun(lost)
+            worker.drive()
+            assert harness.stdout(again)["q_mean"] == told["q_mean"]
+            assert worker.alerts() == set()
+            worker.clock.advance(1001)
+            worker.drive()
     finally:
-        stage.folder = before
-    assert set(stage.teams()) == {"A", "B"}
-    grown = git(stage.board, "show", "main:receipts.jsonl")
+        harness.folder = before
+    assert set(harness.teams()) == {"A", "B"}
+    grown = git(harness.board, "show", "main:receipts.jsonl")
     assert grown.startswith(log)
     assert len(grown.splitlines()) == 3
-    assert stage.stdout(again)["receipt"]["commitment"] in grown.splitlines()[2]
+    assert harness.stdout(again)["receipt"]["commitment"] in grown.splitlines()[2]
 
 
 def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
-    stage: Stage, play: Play
+    harness: Harness, worker: StepWorker
 ) -> None:
     """Nothing is pushed over it: the organizer is told, by the doctor as well, and decides."""
 
     def examined() -> Level:
-        report = examine(stage.path, clock=lambda: datetime.now(UTC), only=["board.commitments"])
+        report = examine(harness.path, clock=lambda: datetime.now(UTC), only=["board.commitments"])
         return next(found.level for found in report.outcomes if found.check.id == "board.commitments")
 
-    stage.submit("A", embeddings(1))
-    play.drive()
-    assert stage.command("challenge", "commit", "--reason", "once more").returncode == 0
-    play.drive()
-    public = git(stage.board, "show", "main:commitment.json")
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    assert harness.command("challenge", "commit", "--reason", "once more").returncode == 0
+    worker.drive()
+    public = git(harness.board, "show", "main:commitment.json")
     assert examined() is Level.OK
-    with play.store.write() as tx:
+    with worker.store.write() as tx:
         tx._connection.execute(schema.commitments.delete().where(schema.commitments.c.sequence == 2))
-    stage.submit("B", embeddings(2))
-    play.drive(lambda: play.alerts() == {"leaderboard.commitment_unknown"})
-    assert git(stage.board, "show", "main:commitment.json") == public
+    harness.submit("B", embeddings(2))
+    worker.drive(lambda: worker.alerts() == {"leaderboard.commitment_unknown"})
+    assert git(harness.board, "show", "main:commitment.json") == public
     assert examined() is Level.FAIL
-    assert stage.teams() == ["A"]
+    assert harness.teams() == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -225,9 +229,11 @@ def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
         (b"\xff", False),
     ],
 )
-def test_only_a_log_that_goes_on_from_ours_is_taken_over(stage: Stage, public: bytes, ahead: bool) -> None:
+def test_only_a_log_that_goes_on_from_ours_is_taken_over(
+    harness: Harness, public: bytes, ahead: bool
+) -> None:
     """What is no chain is not believed; ends of lines do not matter; afterwards ours lacks nothing."""
-    with closing(stage.store()) as store:
+    with closing(harness.store()) as store:
         with store.write() as tx:
             for day in (1, 2, 3):
                 receipts.close_batch(tx, made_at=datetime(2026, 1, day, tzinfo=UTC))

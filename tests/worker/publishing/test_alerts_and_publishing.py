@@ -17,7 +17,7 @@ import structlog
 
 from scoring.errors import InfrastructureError
 from tests.worker.harness.gate import push_under_way
-from tests.worker.harness.harness import Play, Stage, embeddings, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.daemon.logs import REDACTED, Redactor
 from worker.organizer.board_by_hand import freeze, thaw
 from worker.organizer.reveal import reveal
@@ -66,20 +66,20 @@ def hook() -> Iterator[Hook]:
     hook.close()
 
 
-def test_an_alert_is_told_once_and_again_when_it_comes_back(stage: Stage, hook: Hook) -> None:
+def test_an_alert_is_told_once_and_again_when_it_comes_back(harness: Harness, hook: Hook) -> None:
     """While it lasts it is told once; after its end it is news again."""
-    (stage.folder / "hook").write_text(hook.url)
-    stage.configure({"alerts": {"webhook": "file:hook"}})
-    with stage.play() as play:
+    (harness.folder / "hook").write_text(hook.url)
+    harness.configure({"alerts": {"webhook": "file:hook"}})
+    with harness.worker() as worker:
         for round_number in (1, 2):
-            pk = stage.submit("A", embeddings(round_number), phase="dev")
-            play.drive(lambda pk=pk: pk in play.states())
-            stage.evalai.edit(pk, phase="eval")
-            play.drive(lambda pk=pk: play.known(pk).hold is not None)
-            play.wait(60)
+            pk = harness.submit("A", embeddings(round_number), phase="dev")
+            worker.drive(lambda pk=pk: pk in worker.states())
+            harness.evalai.edit(pk, phase="eval")
+            worker.drive(lambda pk=pk: worker.known(pk).hold is not None)
+            worker.wait(60)
             assert len(hook.heard) == round_number
-            stage.evalai.edit(pk, phase="dev")
-            play.drive()
+            harness.evalai.edit(pk, phase="dev")
+            worker.drive()
         assert set(hook.heard[0]) == {"text"}
         assert "[Tiny]" in hook.heard[0]["text"]
         assert "facts." in hook.heard[0]["text"]
@@ -87,209 +87,209 @@ def test_an_alert_is_told_once_and_again_when_it_comes_back(stage: Stage, hook: 
 
 
 def test_a_state_that_fails_for_a_minute_is_told_once_and_again_when_it_fails_again(
-    stage: Stage, hook: Hook
+    harness: Harness, hook: Hook
 ) -> None:
     """A lock passes, an outage does not; as long as it lasts it is told once, though it cannot be recorded."""
-    (stage.folder / "hook").write_text(hook.url)
-    stage.configure({"alerts": {"webhook": "file:hook"}})
+    (harness.folder / "hook").write_text(hook.url)
+    harness.configure({"alerts": {"webhook": "file:hook"}})
     error = InfrastructureError("The state database failed: locked.", cure="Wait.", code="state.database")
-    with stage.play() as play:
-        play.drive()
+    with harness.worker() as worker:
+        worker.drive()
         for times in (1, 2):
-            begun = play.clock.now()
+            begun = worker.clock.now()
             for at in (0, 30, 61, 62, 90):
-                play.worker.failed(error, begun + timedelta(seconds=at))
-                assert len(hook.heard) == times - (at < 61) or play.worker.alerting.busy
-            play.drive(lambda times=times: len(hook.heard) == times)
-            play.drive()
-            assert play.worker.problem is None
+                worker.daemon.failed(error, begun + timedelta(seconds=at))
+                assert len(hook.heard) == times - (at < 61) or worker.daemon.alerting.busy
+            worker.drive(lambda times=times: len(hook.heard) == times)
+            worker.drive()
+            assert worker.daemon.problem is None
         assert hook.heard[0] == {"text": "[Tiny] The state database failed: locked. Wait. (state.database)"}
-        assert play.alerts() == set()
+        assert worker.alerts() == set()
 
 
-def test_a_webhook_that_refuses_is_tried_again_and_holds_nothing_up(stage: Stage, hook: Hook) -> None:
+def test_a_webhook_that_refuses_is_tried_again_and_holds_nothing_up(harness: Harness, hook: Hook) -> None:
     """Alerts wait for their webhook; submissions do not."""
     hook.status = 500
-    (stage.folder / "hook").write_text(hook.url)
-    stage.configure({"alerts": {"webhook": "file:hook"}})
-    with stage.play() as play:
-        held = stage.submit("A", embeddings(1))
-        stage.evalai.edit(held, phase="eval")
-        pk = stage.submit("B", embeddings(2))
-        play.drive(lambda: stage.status(pk) == "finished")
-        play.wait(30)
+    (harness.folder / "hook").write_text(hook.url)
+    harness.configure({"alerts": {"webhook": "file:hook"}})
+    with harness.worker() as worker:
+        held = harness.submit("A", embeddings(1))
+        harness.evalai.edit(held, phase="eval")
+        pk = harness.submit("B", embeddings(2))
+        worker.drive(lambda: harness.status(pk) == "finished")
+        worker.wait(30)
         assert len(hook.heard) > 1
         hook.status = 200
-        play.wait(70)
-        with play.store.read() as tx:
+        worker.wait(70)
+        with worker.store.read() as tx:
             assert tx.alerts(unsent_only=True) == []
 
 
 def test_a_webhook_whose_address_is_gone_is_tried_again_and_holds_nothing_up(
-    stage: Stage, hook: Hook
+    harness: Harness, hook: Hook
 ) -> None:
     """Neither a step nor the telling of a state that fails breaks on the file in which the address stood."""
-    place = stage.folder / "hook"
+    place = harness.folder / "hook"
     place.write_text(hook.url)
-    stage.configure({"alerts": {"webhook": "file:hook"}})
-    with stage.play() as play:
-        play.drive()
+    harness.configure({"alerts": {"webhook": "file:hook"}})
+    with harness.worker() as worker:
+        worker.drive()
         place.unlink()
-        begun = play.clock.now()
+        begun = worker.clock.now()
         for at in (0, 61):
             error = InfrastructureError("The state database failed: locked.", code="state.database")
-            play.worker.failed(error, begun + timedelta(seconds=at))
-        held = stage.submit("A", embeddings(1))
-        stage.evalai.edit(held, phase="eval")
-        pk = stage.submit("B", embeddings(2))
-        play.drive(lambda: stage.status(pk) == "finished")
-        assert play.worker.problem is None
+            worker.daemon.failed(error, begun + timedelta(seconds=at))
+        held = harness.submit("A", embeddings(1))
+        harness.evalai.edit(held, phase="eval")
+        pk = harness.submit("B", embeddings(2))
+        worker.drive(lambda: harness.status(pk) == "finished")
+        assert worker.daemon.problem is None
         assert hook.heard == []
         place.write_text(hook.url)
-        play.drive(lambda: bool(hook.heard))
+        worker.drive(lambda: bool(hook.heard))
 
 
-def test_the_push_follows_the_remotes_return(stage: Stage, play: Play) -> None:
+def test_the_push_follows_the_remotes_return(harness: Harness, worker: StepWorker) -> None:
     """Scoring never waits; the push comes within 90 seconds of the remote's return, and the alert is over."""
-    away = stage.board.with_name("away.git")
-    stage.board.rename(away)
-    pk = stage.submit("A", embeddings(1))
-    play.drive(lambda: stage.status(pk) == "finished")
+    away = harness.board.with_name("away.git")
+    harness.board.rename(away)
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: harness.status(pk) == "finished")
     for _ in range(8):
-        play.clock.advance(60)
-        play.wait(1)
-    assert play.state(pk) is State.POSTED
-    assert any(code.startswith("leaderboard.") for code in play.alerts())
-    away.rename(stage.board)
-    back = play.clock.now()
-    play.drive(lambda: play.state(pk) is State.PUBLISHED)
-    assert (play.clock.now() - back).total_seconds() <= 90
-    assert stage.teams() == ["A"]
-    assert play.alerts() == set()
+        worker.clock.advance(60)
+        worker.wait(1)
+    assert worker.state(pk) is State.POSTED
+    assert any(code.startswith("leaderboard.") for code in worker.alerts())
+    away.rename(harness.board)
+    back = worker.clock.now()
+    worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
+    assert (worker.clock.now() - back).total_seconds() <= 90
+    assert harness.teams() == ["A"]
+    assert worker.alerts() == set()
 
 
-def test_a_change_while_a_push_is_under_way_is_pushed_next(stage: Stage) -> None:
+def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness) -> None:
     """What the listing brings during a push is not taken for published."""
-    with push_under_way(stage) as (play, gate, pk):
-        stage.evalai.edit(pk, is_flagged=True)
-        play.clock.advance(30)  # the listing is due
-        play.drive(lambda: play.known(pk).flagged)
+    with push_under_way(harness) as (worker, gate, pk):
+        harness.evalai.edit(pk, is_flagged=True)
+        worker.clock.advance(30)  # the listing is due
+        worker.drive(lambda: worker.known(pk).flagged)
         gate.open()
-        play.drive()
-        assert play.state(pk) is State.PUBLISHED
-        assert stage.teams() == []
+        worker.drive()
+        assert worker.state(pk) is State.PUBLISHED
+        assert harness.teams() == []
 
 
 @pytest.mark.parametrize("what", ["disqualify", "rules"])
-def test_what_a_person_decides_during_a_push_is_pushed_next(stage: Stage, what: str) -> None:
+def test_what_a_person_decides_during_a_push_is_pushed_next(harness: Harness, what: str) -> None:
     """A disqualification or another rule is not on the board that is on its way; another one follows by itself."""
-    with push_under_way(stage) as (play, gate, pk):
+    with push_under_way(harness) as (worker, gate, pk):
         if what == "disqualify":
-            assert stage.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
+            assert harness.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
         else:
-            stage.configure({"leaderboard": {"hidden_teams": ["A"]}})
-            assert stage.command("challenge", "rules", "--reason", "a test").returncode == 0
+            harness.configure({"leaderboard": {"hidden_teams": ["A"]}})
+            assert harness.command("challenge", "rules", "--reason", "a test").returncode == 0
         gate.open()
-        play.drive()
-        assert play.state(pk) is State.PUBLISHED
-        assert stage.teams() == []
+        worker.drive()
+        assert worker.state(pk) is State.PUBLISHED
+        assert harness.teams() == []
 
 
-def test_a_phase_closes_on_all_that_was_answered(stage: Stage) -> None:
+def test_a_phase_closes_on_all_that_was_answered(harness: Harness) -> None:
     """Also on what no board showed yet; what comes later stands on none until the board may move again."""
-    stage.configure({"leaderboard": {"publish_every": 3600}})
-    with stage.play() as play:
-        first = stage.submit("A", embeddings(1))
-        play.drive(lambda: play.states().get(first) == "posted")
-        play.clock.advance(3600)
-        play.drive(lambda: play.state(first) is State.PUBLISHED)
-        second = stage.submit("B", embeddings(2))
-        play.drive(lambda: play.states().get(second) == "posted")
-        assert stage.teams() == ["A"]
-        assert stage.command("board", "freeze", "--phase", "dev").returncode == 0
-        third = stage.submit("C", embeddings(3))
-        play.drive(lambda: play.states().get(third) == "posted")
+    harness.configure({"leaderboard": {"publish_every": 3600}})
+    with harness.worker() as worker:
+        first = harness.submit("A", embeddings(1))
+        worker.drive(lambda: worker.states().get(first) == "posted")
+        worker.clock.advance(3600)
+        worker.drive(lambda: worker.state(first) is State.PUBLISHED)
+        second = harness.submit("B", embeddings(2))
+        worker.drive(lambda: worker.states().get(second) == "posted")
+        assert harness.teams() == ["A"]
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        third = harness.submit("C", embeddings(3))
+        worker.drive(lambda: worker.states().get(third) == "posted")
         for pk in (second, third):
-            play.clock.advance(3600)
-            play.drive(lambda pk=pk: play.state(pk) is State.PUBLISHED)
-        assert set(stage.teams()) == {"A", "B"}
-        told = stage.command("challenge", "disqualify", str(second), "--reason", "a test")
+            worker.clock.advance(3600)
+            worker.drive(lambda pk=pk: worker.state(pk) is State.PUBLISHED)
+        assert set(harness.teams()) == {"A", "B"}
+        told = harness.command("challenge", "disqualify", str(second), "--reason", "a test")
         assert "frozen" in told.stdout
-        assert stage.command("board", "freeze", "--phase", "dev", "--undo").returncode == 0
-        play.clock.advance(3600)
-        play.drive(lambda: not play.worker.publishing.due() and not play.busy)
-        assert set(stage.teams()) == {"A", "C"}
+        assert harness.command("board", "freeze", "--phase", "dev", "--undo").returncode == 0
+        worker.clock.advance(3600)
+        worker.drive(lambda: not worker.daemon.publishing.due() and not worker.busy)
+        assert set(harness.teams()) == {"A", "C"}
 
 
-def test_a_freeze_while_a_board_is_computed_comes_first(stage: Stage) -> None:
+def test_a_freeze_while_a_board_is_computed_comes_first(harness: Harness) -> None:
     """The board that was under way is not stored: the closed one is final, and what it shows is what was there."""
     from leaderboard.ranking import board as boards
 
-    with stage.play() as play:
-        pk = stage.submit("A", embeddings(1))
-        play.drive()
+    with harness.worker() as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.drive()
         frozen = threading.Event()
         make = boards.next_board
 
         def slowly(*arguments: object, **options: object) -> object:
             made = make(*arguments, **options)
             if made is not None and not frozen.is_set():
-                with play.store.write() as tx:
-                    tx.freeze_phase("dev", at=play.clock.now())
+                with worker.store.write() as tx:
+                    tx.freeze_phase("dev", at=worker.clock.now())
                     tx.request_publish()
                 frozen.set()
             return made
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(boards, "next_board", slowly)
-            stage.submit("B", embeddings(2))
-            play.drive()
+            harness.submit("B", embeddings(2))
+            worker.drive()
         assert frozen.is_set()
-        assert stage.teams() == ["A"]
-        with play.store.read() as tx:
+        assert harness.teams() == ["A"]
+        with worker.store.read() as tx:
             assert tx.last_board("dev") == 1
-        assert play.state(pk) is State.PUBLISHED
+        assert worker.state(pk) is State.PUBLISHED
 
 
-def test_somebody_elses_commit_is_kept(stage: Stage, play: Play) -> None:
+def test_somebody_elses_commit_is_kept(harness: Harness, worker: StepWorker) -> None:
     """The board is put on whatever stands at the branch's tip."""
-    stage.submit("A", embeddings(1))
-    play.drive()
-    tip = git(stage.board, "rev-parse", "main").strip()
-    tree = git(stage.board, "rev-parse", "main^{tree}").strip()
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    tip = git(harness.board, "rev-parse", "main").strip()
+    tree = git(harness.board, "rev-parse", "main^{tree}").strip()
     identity = ("-c", "user.name=Organizer", "-c", "user.email=o@example.org")
-    other = git(stage.board, *identity, "commit-tree", tree, "-p", tip, "-m", "by hand").strip()
-    git(stage.board, "update-ref", "refs/heads/main", other)
-    stage.submit("B", embeddings(2))
-    play.drive()
-    assert "by hand" in git(stage.board, "log", "--format=%s", "main")
-    assert set(stage.teams()) == {"A", "B"}
+    other = git(harness.board, *identity, "commit-tree", tree, "-p", tip, "-m", "by hand").strip()
+    git(harness.board, "update-ref", "refs/heads/main", other)
+    harness.submit("B", embeddings(2))
+    worker.drive()
+    assert "by hand" in git(harness.board, "log", "--format=%s", "main")
+    assert set(harness.teams()) == {"A", "B"}
 
 
-def messages(stage: Stage) -> list[str]:
+def messages(harness: Harness) -> list[str]:
     """Return the messages of the branch, oldest first; what moved is left out, for it follows from the scores."""
-    said = git(stage.board, "log", "--reverse", "--format=%B%x00", "main").split("\0")
+    said = git(harness.board, "log", "--reverse", "--format=%B%x00", "main").split("\0")
     return [re.sub(r", \d+ (own|passive) moves?", "", text).strip() for text in said if text.strip()]
 
 
-def test_a_commit_says_what_it_changes(stage: Stage, play: Play) -> None:
+def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> None:
     """A batch of receipts is not an update of a board, and neither are a closed board and a reveal."""
-    stage.configure({"leaderboard": {"receipts_every": 1000}})
-    play.reload()
-    play.drive()
-    pk = stage.submit("A", embeddings(1))
-    play.drive()
+    harness.configure({"leaderboard": {"receipts_every": 1000}})
+    worker.reload()
+    worker.drive()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
     for _ in range(2):
-        play.clock.advance(1001)
-        play.drive()
+        worker.clock.advance(1001)
+        worker.drive()
     for decide in (freeze, thaw, freeze):
-        with open_session(stage.path) as session:
-            decide(replace(session, now=play.clock.now()), "dev")
-        play.drive()
-    with open_session(stage.path) as session:
-        reveal(replace(session, clock=play.clock.now), ["dev"], labels=True)
-    play.drive()
-    assert messages(stage) == [
+        with open_session(harness.path) as session:
+            decide(replace(session, now=worker.clock.now()), "dev")
+        worker.drive()
+    with open_session(harness.path) as session:
+        reveal(replace(session, clock=worker.clock.now), ["dev"], labels=True)
+    worker.drive()
+    assert messages(harness) == [
         "Publish commitment 1",
         f"dev: 1 submission counted, 1 new entry\n\nSubmission: {pk}",
         "Publish batch 1 of receipts",
@@ -301,73 +301,73 @@ def test_a_commit_says_what_it_changes(stage: Stage, play: Play) -> None:
     ]
 
 
-def test_what_an_earlier_push_lost_is_told_by_the_next(stage: Stage, play: Play) -> None:
+def test_what_an_earlier_push_lost_is_told_by_the_next(harness: Harness, worker: StepWorker) -> None:
     """A commit that brings several boards names the submissions of all of them."""
-    play.drive()
-    away = stage.board.rename(stage.folder / "away.git")
+    worker.drive()
+    away = harness.board.rename(harness.folder / "away.git")
     pks: list[int] = []
 
     def made() -> int:
-        with play.store.read() as tx:
+        with worker.store.read() as tx:
             return tx.last_board("dev")
 
     for seed, team in enumerate("AB"):
-        pks.append(stage.submit(team, embeddings(seed)))
-        play.drive(lambda: made() == len(pks))
-    away.rename(stage.board)
-    play.drive()
-    assert messages(stage)[1:] == [
+        pks.append(harness.submit(team, embeddings(seed)))
+        worker.drive(lambda: made() == len(pks))
+    away.rename(harness.board)
+    worker.drive()
+    assert messages(harness)[1:] == [
         f"dev: 2 submissions counted, 2 new entries\n\nSubmission: {pks[0]}\nSubmission: {pks[1]}"
     ]
 
 
-def batches(stage: Stage) -> list[datetime]:
+def batches(harness: Harness) -> list[datetime]:
     """Return the times on the batches of the public log."""
-    lines = git(stage.board, "show", "main:receipts.jsonl").splitlines()
+    lines = git(harness.board, "show", "main:receipts.jsonl").splitlines()
     return [datetime.fromisoformat(json.loads(line)["made_at"]) for line in lines]
 
 
-def test_no_batch_is_dated_back(stage: Stage, play: Play) -> None:
+def test_no_batch_is_dated_back(harness: Harness, worker: StepWorker) -> None:
     """After a change of the cadence and after a pause the next batch carries its own time; those that would have been are not made up."""
     hour, slack = timedelta(hours=1), timedelta(minutes=10)
-    stage.configure({"leaderboard": {"receipts_every": 24 * 3600}})
-    play.reload()
-    play.drive()
-    begun_at = play.clock.now().replace(microsecond=0)
-    play.clock.advance(49 * 3600)
-    play.drive()
-    stage.configure({"leaderboard": {"receipts_every": 3600}})
-    play.reload()
-    play.clock.advance(600)
-    changed_at = play.clock.now()
-    play.drive()
-    assert len(batches(stage)) == 1
-    play.clock.advance(3600)
-    play.drive()
-    play.stop()
-    play.clock.advance(10 * 3600)
-    play.start()
-    play.drive()
-    play.clock.advance(3600)
-    play.drive()
-    late, first, paused, last = batches(stage)
+    harness.configure({"leaderboard": {"receipts_every": 24 * 3600}})
+    worker.reload()
+    worker.drive()
+    begun_at = worker.clock.now().replace(microsecond=0)
+    worker.clock.advance(49 * 3600)
+    worker.drive()
+    harness.configure({"leaderboard": {"receipts_every": 3600}})
+    worker.reload()
+    worker.clock.advance(600)
+    changed_at = worker.clock.now()
+    worker.drive()
+    assert len(batches(harness)) == 1
+    worker.clock.advance(3600)
+    worker.drive()
+    worker.stop()
+    worker.clock.advance(10 * 3600)
+    worker.start()
+    worker.drive()
+    worker.clock.advance(3600)
+    worker.drive()
+    late, first, paused, last = batches(harness)
     assert begun_at + 49 * hour <= late < begun_at + 50 * hour
     assert changed_at < first <= changed_at + hour + slack
     assert first + 10 * hour <= paused
     assert paused < last <= paused + hour + slack
 
 
-def test_failures_and_resends_cause_no_commit(stage: Stage, play: Play) -> None:
+def test_failures_and_resends_cause_no_commit(harness: Harness, worker: StepWorker) -> None:
     """Only what changes the board is committed."""
-    pk = stage.submit("A", embeddings(1))
-    play.drive()
-    commits = stage.commits()
-    stage.submit("B", b"id,0\nx,1\n")
-    stage.evalai.send_again(pk)
-    play.drive()
-    play.restart()
-    play.drive()
-    assert stage.commits() == commits
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    commits = harness.commits()
+    harness.submit("B", b"id,0\nx,1\n")
+    harness.evalai.send_again(pk)
+    worker.drive()
+    worker.restart()
+    worker.drive()
+    assert harness.commits() == commits
 
 
 @pytest.mark.parametrize(
@@ -390,12 +390,12 @@ def test_no_log_line_holds_a_secret(secret: str) -> None:
     assert REDACTED in event["event"]
 
 
-def test_a_log_line_is_a_sentence_a_key_and_ids(stage: Stage, play: Play) -> None:
+def test_a_log_line_is_a_sentence_a_key_and_ids(harness: Harness, worker: StepWorker) -> None:
     """Each line of a submission's way names its event and its submission."""
-    pk = stage.submit("A", embeddings(1))
+    pk = harness.submit("A", embeddings(1))
     with structlog.testing.capture_logs() as lines:
-        play.worker.context.log = structlog.get_logger("neuco_worker")
-        play.drive()
+        worker.daemon.context.log = structlog.get_logger("neuco_worker")
+        worker.drive()
     about = [line for line in lines if line.get("submission") == pk]
     assert {line["event_key"] for line in about} >= {"evaluate.start", "evaluate.done", "post.done"}
     assert all(line["event"].endswith(".") for line in lines)

@@ -15,7 +15,7 @@ import pytest
 
 from scoring.errors import InfrastructureError, NeucoError
 from tests.worker.harness.gate import Gate
-from tests.worker.harness.harness import Play, Stage, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.runtime import Act, Runner, UnrecordedAct
 from worker.runtime.runner import LOOK_S
 from worker.state import State, Store, Transaction
@@ -218,114 +218,114 @@ def silent() -> Iterator[Silent]:
     silent.close()
 
 
-def pass_seconds(play: Play, seconds: float) -> None:
+def pass_seconds(worker: StepWorker, seconds: float) -> None:
     """Let so much time pass whatever is under way, with a step every five seconds: as much as a look at an act counts at most."""
     for _ in range(int(seconds / LOOK_S)):
-        play.clock.advance(LOOK_S)
-        play.step()
+        worker.clock.advance(LOOK_S)
+        worker.step()
 
 
-def test_a_call_that_hangs_is_given_up(stage: Stage, play: Play, silent: Silent) -> None:
+def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker, silent: Silent) -> None:
     """EvalAI takes a call and never answers: after 75 s it is tried again, the organizer is told, and nothing is lost."""
-    play.drive()
-    evalai = stage.evalai.url
-    stage.configure({"evalai": {"server": silent.url}})
-    play.reload()
-    play.drive(lambda: bool(silent.taken))
-    pass_seconds(play, 70)
-    assert play.worker.intake.busy
-    assert not play.worker.intake.failing
-    pass_seconds(play, 10)
-    assert play.worker.intake.failing
-    assert play.worker.intake.last_error is not None
-    assert play.worker.intake.last_error.code == "act.timed_out"
-    pass_seconds(play, 160)
-    assert play.alerts() == {"act.timed_out"}
-    stage.configure({"evalai": {"server": evalai}})
-    play.reload()
-    pk = stage.submit("A", embeddings(1))
-    pass_seconds(play, 80)  # the call that is under way still hangs
-    play.drive()
-    assert stage.status(pk) == "finished"
-    assert play.alerts() == set()
+    worker.drive()
+    evalai = harness.evalai.url
+    harness.configure({"evalai": {"server": silent.url}})
+    worker.reload()
+    worker.drive(lambda: bool(silent.taken))
+    pass_seconds(worker, 70)
+    assert worker.daemon.intake.busy
+    assert not worker.daemon.intake.failing
+    pass_seconds(worker, 10)
+    assert worker.daemon.intake.failing
+    assert worker.daemon.intake.last_error is not None
+    assert worker.daemon.intake.last_error.code == "act.timed_out"
+    pass_seconds(worker, 160)
+    assert worker.alerts() == {"act.timed_out"}
+    harness.configure({"evalai": {"server": evalai}})
+    worker.reload()
+    pk = harness.submit("A", embeddings(1))
+    pass_seconds(worker, 80)  # the call that is under way still hangs
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert worker.alerts() == set()
 
 
-def test_a_webhook_that_hangs_is_given_up(stage: Stage, silent: Silent) -> None:
+def test_a_webhook_that_hangs_is_given_up(harness: Harness, silent: Silent) -> None:
     """It holds up nobody, and is tried again."""
-    (stage.folder / "hook").write_text(silent.url)
-    stage.configure({"alerts": {"webhook": "file:hook"}})
-    with stage.play() as play:
-        play.drive()
-        with play.store.write() as tx:
-            tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=play.clock.now())
-        play.drive(lambda: bool(silent.taken))
-        pass_seconds(play, 15)
+    (harness.folder / "hook").write_text(silent.url)
+    harness.configure({"alerts": {"webhook": "file:hook"}})
+    with harness.worker() as worker:
+        worker.drive()
+        with worker.store.write() as tx:
+            tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=worker.clock.now())
+        worker.drive(lambda: bool(silent.taken))
+        pass_seconds(worker, 15)
         assert len(silent.taken) == 1
-        pass_seconds(play, 10)
-        play.drive(lambda: len(silent.taken) > 1)
-        pk = stage.submit("A", embeddings(1))
-        play.drive(lambda: play.states().get(pk) == "published")
-        with play.store.read() as tx:
+        pass_seconds(worker, 10)
+        worker.drive(lambda: len(silent.taken) > 1)
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(lambda: worker.states().get(pk) == "published")
+        with worker.store.read() as tx:
             assert [alert.code for alert in tx.alerts(unsent_only=True)] == ["queue.foreign"]
 
 
-def test_a_push_that_hangs_is_given_up(stage: Stage, play: Play) -> None:
+def test_a_push_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> None:
     """Git dies with everything that it has started, the next push is made by a new one, and answers never waited."""
-    play.drive()
-    hook, pids = stage.board / "hooks" / "pre-receive", stage.folder / "hanging"
+    worker.drive()
+    hook, pids = harness.board / "hooks" / "pre-receive", harness.folder / "hanging"
     hook.write_text(f"#!/bin/sh\necho $$ >> {pids}\nexec sleep 100000\n")
     hook.chmod(0o755)
-    first = stage.submit("A", embeddings(1))
-    play.drive(pids.exists)
+    first = harness.submit("A", embeddings(1))
+    worker.drive(pids.exists)
     pid = int(pids.read_text())
-    since = len(stage.evalai.journal)
-    pass_seconds(play, 120)  # of the worker's clock; git's own time-out goes by the machine's
+    since = len(harness.evalai.journal)
+    pass_seconds(worker, 120)  # of the worker's clock; git's own time-out goes by the machine's
     assert psutil.pid_exists(pid)
-    assert len(stage.evalai.journal) > since
-    pass_seconds(play, 15)
-    error = play.worker.publishing.last_error
+    assert len(harness.evalai.journal) > since
+    pass_seconds(worker, 15)
+    error = worker.daemon.publishing.last_error
     assert error is not None
     assert error.code == "act.timed_out"
-    stage.until(lambda: not psutil.pid_exists(pid))
+    harness.until(lambda: not psutil.pid_exists(pid))
     hook.unlink()
-    second = stage.submit("B", embeddings(2))
-    play.drive()
-    assert {play.state(first), play.state(second)} == {State.PUBLISHED}
-    assert set(stage.teams()) == {"A", "B"}
-    assert play.alerts() == set()
+    second = harness.submit("B", embeddings(2))
+    worker.drive()
+    assert {worker.state(first), worker.state(second)} == {State.PUBLISHED}
+    assert set(harness.teams()) == {"A", "B"}
+    assert worker.alerts() == set()
 
 
-def test_boards_whose_making_hangs_are_made_again(stage: Stage) -> None:
+def test_boards_whose_making_hangs_are_made_again(harness: Harness) -> None:
     """What hangs in our own computation is told, and the next cycle makes them."""
     gate = Gate("before call boards")
-    with stage.play(checkpoint=gate) as play:
-        play.drive()
+    with harness.worker(checkpoint=gate) as worker:
+        worker.drive()
         gate.close()
-        pk = stage.submit("A", embeddings(1))
-        play.drive(gate.reached)
-        pass_seconds(play, 905)
-        play.drive()
-        assert play.state(pk) is State.PUBLISHED
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(gate.reached)
+        pass_seconds(worker, 905)
+        worker.drive()
+        assert worker.state(pk) is State.PUBLISHED
         gate.open()
 
 
 @pytest.mark.parametrize("act", ["look", "compress"])
-def test_a_file_that_hangs_is_given_up(stage: Stage, act: str) -> None:
+def test_a_file_that_hangs_is_given_up(harness: Harness, act: str) -> None:
     """A stored file that cannot be read holds up neither the work nor the next look at the files."""
     gate = Gate(f"before call {act}")
     gate.close()
-    with stage.play(checkpoint=gate) as play:
-        pk = stage.submit("A", embeddings(1))
-        play.drive(gate.reached)
-        pass_seconds(play, 590)
-        assert play.alerts() == set()
-        other = stage.submit("B", embeddings(2))
-        pass_seconds(play, 20)
-        assert play.alerts() == {"act.timed_out"}
-        play.wait(600)  # the next look
-        play.drive()
-        assert play.alerts() == set()
-        assert {play.state(pk), play.state(other)} == {State.PUBLISHED}
+    with harness.worker(checkpoint=gate) as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(gate.reached)
+        pass_seconds(worker, 590)
+        assert worker.alerts() == set()
+        other = harness.submit("B", embeddings(2))
+        pass_seconds(worker, 20)
+        assert worker.alerts() == {"act.timed_out"}
+        worker.wait(600)  # the next look
+        worker.drive()
+        assert worker.alerts() == set()
+        assert {worker.state(pk), worker.state(other)} == {State.PUBLISHED}
         gate.open()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tests.worker.harness.harness import Stage
+from tests.worker.harness.harness import Harness
 from worker.challenge.configuration import load
 from worker.daemon.jobs import intervals_s
 from worker.runtime import Job, Timetable
@@ -21,9 +21,9 @@ def made(**intervals_s: float) -> Timetable:
     return timetable
 
 
-def test_every_job_has_an_interval(stage: Stage) -> None:
+def test_every_job_has_an_interval(harness: Harness) -> None:
     """The table is complete, and at the start everything in it is due."""
-    table = intervals_s(load(stage.path))
+    table = intervals_s(load(harness.path))
     assert set(table) == set(Job)
     assert (table[Job.POLL], table[Job.RECONCILE]) == (2, 20)
     timetable = Timetable(table)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, ParticipantError
-from tests.worker.harness.harness import LIMIT_S, Play, Stage, embeddings
+from tests.worker.harness.harness import LIMIT_S, Harness, StepWorker, embeddings
 from worker.cli import guarded
 from worker.evalai import Budget
 from worker.evalai.backoff import LONGEST_S, backoff
@@ -146,30 +146,30 @@ def test_an_alert_is_news_once_until_it_is_over(store: Store) -> None:
     store.close()
 
 
-def test_a_full_database_is_told_and_got_over(stage: Stage, play: Play) -> None:
+def test_a_full_database_is_told_and_got_over(harness: Harness, worker: StepWorker) -> None:
     """Nothing is lost when the disk is full for a while: the worker stays, and goes on when there is room."""
-    play.drive()
-    pks = [stage.submit("ABCD"[number % 4], embeddings(number % 8)) for number in range(12)]
+    worker.drive()
+    pks = [harness.submit("ABCD"[number % 4], embeddings(number % 8)) for number in range(12)]
     failures: list[InfrastructureError] = []
 
     def trying() -> bool:
         try:
-            play.step()
+            worker.step()
         except InfrastructureError as error:
             failures.append(error)
-        play.clock.advance(0.02)
+        worker.clock.advance(0.02)
         return len(failures) >= 20
 
     def cramp(pages: int) -> None:
-        play.store._engine.dispose()  # the limit belongs to a connection
+        worker.store._engine.dispose()  # the limit belongs to a connection
         for hook in hooks:
-            event.remove(play.store._engine, "connect", hook)
+            event.remove(worker.store._engine, "connect", hook)
         hooks.clear()
 
         def limit(connection: sqlite3.Connection, _: object) -> None:
             connection.execute(f"PRAGMA max_page_count={pages}")
 
-        event.listen(play.store._engine, "connect", limit)
+        event.listen(worker.store._engine, "connect", limit)
         hooks.append(limit)
 
     from sqlalchemy import event
@@ -178,7 +178,7 @@ def test_a_full_database_is_told_and_got_over(stage: Stage, play: Play) -> None:
     cramp(1)  # SQLite takes this for the present size
     with contextlib.suppress(InfrastructureError):
         while True:
-            with play.store.write() as tx:
+            with worker.store.write() as tx:
                 tx.log("filling", actor="test", now=NOW, text="x" * 1500)
     ends = time.monotonic() + LIMIT_S
     while not trying():
@@ -186,10 +186,10 @@ def test_a_full_database_is_told_and_got_over(stage: Stage, play: Play) -> None:
         threading.Event().wait(0.002)  # lets the lanes' threads go on
     assert {error.code for error in failures} == {"state.database"}
     cramp(1_000_000)
-    play.drive()
-    assert {stage.status(pk) for pk in pks} == {"finished"}
-    assert {len({json.dumps(post, sort_keys=True) for post in stage.posts(pk)}) for pk in pks} == {1}
-    assert stage.evalai.queue_length() == 0
+    worker.drive()
+    assert {harness.status(pk) for pk in pks} == {"finished"}
+    assert {len({json.dumps(post, sort_keys=True) for post in harness.posts(pk)}) for pk in pks} == {1}
+    assert harness.evalai.queue_length() == 0
 
 
 def noise_in(whole: bytes) -> bytes:
@@ -203,26 +203,26 @@ def noise_in(whole: bytes) -> bytes:
     ids=["another file", "cut off", "noise"],
 )
 def test_a_damaged_database_is_named_with_what_to_do(
-    stage: Stage, damage: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    harness: Harness, damage: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Every command that opens it names the file, says that it is damaged, and how the challenge goes on; no backup is made of it."""
-    stage.store().close()
-    place = stage.state / "worker.db"
+    harness.store().close()
+    place = harness.state / "worker.db"
     place.write_bytes(damage(place.read_bytes()))
     archive = tmp_path / "damaged.tar.gz"
     for command in (["status"], ["challenge", "audit"], ["challenge", "backup", str(archive)]):
-        assert guarded([*command, "--config", str(stage.path)]) == 1
+        assert guarded([*command, "--config", str(harness.path)]) == 1
         sentence, cure = capsys.readouterr().err.splitlines()
         assert sentence.startswith(f"neuco-worker: The state database {place} is damaged (")
         assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in cure
         assert f"sqlite3 {place} .recover" in cure
     assert not archive.exists()
-    examined = examine(stage.path, clock=lambda: NOW, only=["machine.database"])
+    examined = examine(harness.path, clock=lambda: NOW, only=["machine.database"])
     (finding,) = examined.outcomes[-1].findings
     assert (finding.level, finding.sentence) == (Level.FAIL, sentence.removeprefix("neuco-worker: "))
 
 
-def test_daemon_and_drain_say_what_to_do_about_a_damaged_database(live: Stage) -> None:
+def test_daemon_and_drain_say_what_to_do_about_a_damaged_database(live: Harness) -> None:
     """They do not start, and their last words are those of every command."""
     live.store().close()
     (live.state / "worker.db").write_bytes(b"garbage" * 3000)
@@ -234,17 +234,17 @@ def test_daemon_and_drain_say_what_to_do_about_a_damaged_database(live: Stage) -
         assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in told
 
 
-def test_damage_that_only_a_full_look_finds_is_found_by_doctor(stage: Stage) -> None:
+def test_damage_that_only_a_full_look_finds_is_found_by_doctor(harness: Harness) -> None:
     """The schema can be read, a table cannot: the doctor reads all pages."""
-    with contextlib.closing(stage.store()) as store:
+    with contextlib.closing(harness.store()) as store:
         for _ in range(40):
             with store.write() as tx:
                 tx.log("filling", actor="test", now=NOW, text="x" * 3000)
-    place = stage.state / "worker.db"
+    place = harness.state / "worker.db"
     with place.open("r+b") as file:
         file.seek(-8192, os.SEEK_END)
         file.write(b"\x0d\xff" * 4096)
-    examined = examine(stage.path, clock=lambda: NOW, only=["machine.database"])
+    examined = examine(harness.path, clock=lambda: NOW, only=["machine.database"])
     (finding,) = examined.outcomes[-1].findings
     assert finding.level is Level.FAIL
     assert f"{place} is damaged" in finding.sentence

@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from tests.worker.harness.harness import NEW, Play, Stage, clean_environment, embeddings
+from tests.worker.harness.harness import NEW, Harness, StepWorker, clean_environment, embeddings
 from worker.sandbox import ManualClock
 from worker.state import State
 
@@ -34,27 +34,27 @@ RUNNING = {
 }
 
 
-def keep(stage: Stage, folder: Path) -> None:
-    """Write down everything that is left when the worker of a stage dies now."""
+def keep(harness: Harness, folder: Path) -> None:
+    """Write down everything that is left when its worker dies now."""
     folder.mkdir(parents=True)
-    with closing(sqlite3.connect(stage.state / "worker.db")) as database:
+    with closing(sqlite3.connect(harness.state / "worker.db")) as database:
         (folder / "state.sql").write_text("\n".join(database.iterdump()) + "\n")
-    shutil.copytree(stage.state / "files", folder / "files")
+    shutil.copytree(harness.state / "files", folder / "files")
     subprocess.run(
-        ["git", "--git-dir", str(stage.board), "bundle", "create", str(folder / "board.bundle"), "main"],
+        ["git", "--git-dir", str(harness.board), "bundle", "create", str(folder / "board.bundle"), "main"],
         check=True,
         capture_output=True,
         env=clean_environment(),
     )
     for name in FILES_OF_CHALLENGE:
-        source = stage.folder / name
+        source = harness.folder / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    (folder / "evalai.json").write_text(json.dumps(_evalai(stage), indent=1) + "\n")
+    (folder / "evalai.json").write_text(json.dumps(_evalai(harness), indent=1) + "\n")
 
 
-def _evalai(stage: Stage) -> list[dict[str, Any]]:
+def _evalai(harness: Harness) -> list[dict[str, Any]]:
     """Describe every submission as EvalAI has it, oldest first."""
-    world = stage.evalai.world
+    world = harness.evalai.world
     codenames = {phase.pk: phase.settings.codename for phase in world.phases.values()}
     return [
         {
@@ -69,114 +69,117 @@ def _evalai(stage: Stage) -> list[dict[str, Any]]:
     ]
 
 
-def take_up(stage: Stage, folder: Path) -> None:
-    """Lay a kept challenge onto a fresh stage, whose EvalAI has other addresses."""
-    world = stage.evalai.world
+def take_up(harness: Harness, folder: Path) -> None:
+    """Lay a kept challenge onto a fresh harness, whose EvalAI has other addresses."""
+    world = harness.evalai.world
     for known in json.loads((folder / "evalai.json").read_text()):
         if known["team"] == HOSTS:
-            stage.evalai.add_team(HOSTS, ("host",))
-        pk = stage.evalai.submit(
+            harness.evalai.add_team(HOSTS, ("host",))
+        pk = harness.evalai.submit(
             known["team"], known["phase"], base64.b64decode(known["content"]), file_name="embeddings.csv"
         )
         assert pk == known["pk"]
         world.submissions[pk].submitted_at = datetime.fromisoformat(known["submitted_at"])
-        stage.evalai.edit(pk, **{name: known[name] for name in KEPT_FIELDS})
-    stage.evalai.lose_messages()  # those of the submissions that the worker had met were deleted
+        harness.evalai.edit(pk, **{name: known[name] for name in KEPT_FIELDS})
+    harness.evalai.lose_messages()  # those of the submissions that the worker had met were deleted
     for name in FILES_OF_CHALLENGE:
-        source, target = folder / name, stage.folder / name
+        source, target = folder / name, harness.folder / name
         if source.is_dir():
             shutil.rmtree(target)
             shutil.copytree(source, target)
         else:
             shutil.copy(source, target)
-    (stage.folder / "challenge.secret").chmod(0o600)
+    (harness.folder / "challenge.secret").chmod(0o600)
     settings = yaml.safe_load((folder / "challenge.yaml").read_text())
-    addresses = {"server": stage.evalai.url, "media_hosts": [stage.evalai.media_host]}
+    addresses = {"server": harness.evalai.url, "media_hosts": [harness.evalai.media_host]}
     settings["evalai"] |= addresses
-    stage.path.write_text(yaml.safe_dump(settings))
-    shutil.rmtree(stage.board)
+    harness.path.write_text(yaml.safe_dump(settings))
+    shutil.rmtree(harness.board)
     subprocess.run(
-        ["git", "clone", "-q", "--bare", "-b", "main", str(folder / "board.bundle"), str(stage.board)],
+        ["git", "clone", "-q", "--bare", "-b", "main", str(folder / "board.bundle"), str(harness.board)],
         check=True,
         env=clean_environment(),
     )
-    shutil.rmtree(stage.state, ignore_errors=True)
-    shutil.copytree(folder / "files", stage.state / "files")
-    with closing(sqlite3.connect(stage.state / "worker.db")) as database, database:
+    shutil.rmtree(harness.state, ignore_errors=True)
+    shutil.copytree(folder / "files", harness.state / "files")
+    with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
         database.executescript((folder / "state.sql").read_text())
         for one in world.submissions.values():
-            address = f"{stage.evalai.media_url}/media/{one.input_file}"
+            address = f"{harness.evalai.media_url}/media/{one.input_file}"
             database.execute(
                 "UPDATE submissions SET input_file = ? WHERE pk = ? AND input_file IS NOT NULL",
                 (address, one.pk),
             )
 
 
-def run_until_killed(stage: Stage, folder: Path) -> None:
+def run_until_killed(harness: Harness, folder: Path) -> None:
     """Run a challenge of two phases up to a moment at which a submission is in nearly every state that there is, and keep it."""
-    evalai = stage.evalai
+    evalai = harness.evalai
     evalai.add_team(HOSTS, ("host",))
 
     def baseline(seed: int) -> int:
-        pk = stage.submit(HOSTS, embeddings(seed, noise=2.0), method_name="Baseline mean embeddings")
+        pk = harness.submit(HOSTS, embeddings(seed, noise=2.0), method_name="Baseline mean embeddings")
         evalai.edit(pk, is_baseline=True)
         return pk
 
-    with stage.play() as play:
-        stage.submit("A", embeddings(1))
-        stage.submit("B", embeddings(2, noise=1.0))
+    with harness.worker() as worker:
+        harness.submit("A", embeddings(1))
+        harness.submit("B", embeddings(2, noise=1.0))
         baseline(3)
-        play.drive()
-        private = stage.submit("B", embeddings(3), is_public=False)
-        stage.submit("C", b"id,0\nimg_000,1\n")
-        play.drive()
-        play.wait(6)  # a batch of the public log
-        stage.submit("A", embeddings(4))
-        again = stage.submit("D", embeddings(5))
-        play.drive()
+        worker.drive()
+        private = harness.submit("B", embeddings(3), is_public=False)
+        harness.submit("C", b"id,0\nimg_000,1\n")
+        worker.drive()
+        worker.wait(6)  # a batch of the public log
+        harness.submit("A", embeddings(4))
+        again = harness.submit("D", embeddings(5))
+        worker.drive()
         evalai.rerun(again)
-        play.drive()
-        stage.submit("A", embeddings(6), phase="eval")
-        cancelled = stage.submit("E", embeddings(6))
+        worker.drive()
+        harness.submit("A", embeddings(6), phase="eval")
+        cancelled = harness.submit("E", embeddings(6))
         evalai.cancel(cancelled)
-        play.drive()
+        worker.drive()
         evalai.edit(private, is_public=True)
-        play.drive()
-    stage.add_task("gamma__regr", seed=5)
-    stage.rescore()
-    with stage.play() as play:
-        play.drive()
-        play.wait(6)
-    stage.configure(RUNNING)
-    with stage.play() as play:
-        play.drive()
-        reach(play, stage.submit("B", embeddings(4, noise=0.8)), State.POSTED)
-        reach(play, stage.submit("C", embeddings(5, noise=0.9)), State.SCORED)
-        reach(play, stage.submit("E", b"id,0\nimg_000,1\n"), State.REJECTED)
-        reach(play, stage.submit("F", embeddings(NEW, noise=0.5)), State.SCORING)
-        child = play.child()
+        worker.drive()
+    harness.add_task("gamma__regr", seed=5)
+    harness.rescore()
+    with harness.worker() as worker:
+        worker.drive()
+        worker.wait(6)
+    harness.configure(RUNNING)
+    with harness.worker() as worker:
+        worker.drive()
+        reach(worker, harness.submit("B", embeddings(4, noise=0.8)), State.POSTED)
+        reach(worker, harness.submit("C", embeddings(5, noise=0.9)), State.SCORED)
+        reach(worker, harness.submit("E", b"id,0\nimg_000,1\n"), State.REJECTED)
+        reach(worker, harness.submit("F", embeddings(NEW, noise=0.5)), State.SCORING)
+        child = worker.child()
         assert child is not None
         child.suspend()
-        reach(play, stage.submit("A", embeddings(NEW + 1)), State.FETCHED)
-        reach(play, stage.submit("D", embeddings(NEW + 2)), State.ACKNOWLEDGED)
-        reach(play, stage.submit("G", embeddings(NEW + 3)), State.RECEIVED)
-        print(play.states())  # noqa: T201 - whoever makes a fixture sees what is in it
-        keep(stage, folder)
+        reach(worker, harness.submit("A", embeddings(NEW + 1)), State.FETCHED)
+        reach(worker, harness.submit("D", embeddings(NEW + 2)), State.ACKNOWLEDGED)
+        reach(worker, harness.submit("G", embeddings(NEW + 3)), State.RECEIVED)
+        print(worker.states())  # noqa: T201 - whoever makes a fixture sees what is in it
+        keep(harness, folder)
 
 
-def reach(play: Play, pk: int, state: State) -> None:
+def reach(worker: StepWorker, pk: int, state: State) -> None:
     """Step until a submission is in a state, while time goes on also for a worker that is busy."""
-    while play.states().get(pk) != state.value:
-        play.step()
-        play.clock.advance(0.02)
+    while worker.states().get(pk) != state.value:
+        worker.step()
+        worker.clock.advance(0.02)
 
 
 def main() -> None:
     """Make a fixture."""
     clock = ManualClock(datetime.now(UTC) - timedelta(minutes=10))
     changes = {"leaderboard": {"receipts_every": 5, "baselines": ["Baseline mean embeddings"]}}
-    with tempfile.TemporaryDirectory() as folder, Stage(Path(folder), clock=clock, changes=changes) as stage:
-        run_until_killed(stage, Path(sys.argv[1]))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Harness(Path(folder), clock=clock, changes=changes) as harness,
+    ):
+        run_until_killed(harness, Path(sys.argv[1]))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.harness.harness import Play, Stage
+from tests.worker.harness.harness import Harness, StepWorker
 from tests.worker.upgrade.challenge import take_up
 from worker.fairness.verify import GROWING, Truth, verdicts
 from worker.fairness.verify.public import opened
@@ -20,47 +20,47 @@ VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "s
 
 
 @pytest.fixture(params=VERSIONS, ids=lambda path: path.name)
-def continued(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, Play]]:
+def continued(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, StepWorker]]:
     """A kept challenge and a worker of today's on it, ten minutes after the old one died."""
     kept: Path = request.param
     died = max(
         datetime.fromisoformat(one["submitted_at"]) for one in json.loads((kept / "evalai.json").read_text())
     )
-    with Stage(tmp_path, clock=ManualClock(died + timedelta(minutes=10))) as stage:
-        take_up(stage, kept)
-        with stage.play() as play:
-            yield kept, play
+    with Harness(tmp_path, clock=ManualClock(died + timedelta(minutes=10))) as harness:
+        take_up(harness, kept)
+        with harness.worker() as worker:
+            yield kept, worker
 
 
-def test_a_challenge_goes_on_and_is_not_contradicted(continued: tuple[Path, Play]) -> None:
+def test_a_challenge_goes_on_and_is_not_contradicted(continued: tuple[Path, StepWorker]) -> None:
     """What was open is answered once, what was answered is left alone, and nothing in the repository speaks against it after the reveal."""
-    kept, play = continued
-    stage = play.stage
+    kept, worker = continued
+    harness = worker.harness
     before = {one["pk"]: one["status"] for one in json.loads((kept / "evalai.json").read_text())}
-    old_commits = stage.commits()
-    play.drive()
+    old_commits = harness.commits()
+    worker.drive()
     open_then = {pk for pk, status in before.items() if status in ("submitted", "running")}
     assert len(open_then) >= 6
-    assert set(stage.evalai.journal.posts()) == open_then
-    assert all(len(stage.posts(pk)) == 1 for pk in open_then)
-    assert {pk: stage.status(pk) for pk in before if pk not in open_then} == {
+    assert set(harness.evalai.journal.posts()) == open_then
+    assert all(len(harness.posts(pk)) == 1 for pk in open_then)
+    assert {pk: harness.status(pk) for pk in before if pk not in open_then} == {
         pk: status for pk, status in before.items() if pk not in open_then
     }
-    assert {play.state(pk) for pk in open_then} <= ANSWERED
-    later = stage.submit("H", b"id,0\nimg_000,1\n")
-    play.drive()
-    assert stage.status(later) == "failed"
-    assert stage.commits() > old_commits
-    assert {"A", "B", "C", "D", "F", "G"} <= set(stage.teams())
-    play.stop()
+    assert {worker.state(pk) for pk in open_then} <= ANSWERED
+    later = harness.submit("H", b"id,0\nimg_000,1\n")
+    worker.drive()
+    assert harness.status(later) == "failed"
+    assert harness.commits() > old_commits
+    assert {"A", "B", "C", "D", "F", "G"} <= set(harness.teams())
+    worker.stop()
     try:
         for phase in ("dev", "eval"):
-            done = stage.command("board", "freeze", "--phase", phase)
+            done = harness.command("board", "freeze", "--phase", phase)
             assert done.returncode == 0, done.stderr
-        done = stage.command("challenge", "reveal", "--yes")
+        done = harness.command("challenge", "reveal", "--yes")
         assert done.returncode == 0, done.stderr
-        with opened(str(stage.board), growing=GROWING) as repository:
+        with opened(str(harness.board), growing=GROWING) as repository:
             found = list(verdicts(repository))
         assert [verdict.sentence for verdict in found if verdict.truth is Truth.FALSE] == []
     finally:
-        play.start()
+        worker.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ def test_an_earlier_task_moves_the_stream_of_later_ones() -> None:
     material, settings = load(GOLDEN / "digits_pixels", k_folds=2, epochs=1)
     names = sorted(task.name for task in material.tasks)
     full = scores(material, settings)
-    fewer = scores(material, replace(settings, task_filter=(names[0], *names[2:])))
+    fewer = scores(material, settings.model_copy(update={"task_filter": (names[0], *names[2:])}))
     assert fewer[names[0]] == full[names[0]]
     assert fewer[names[2]] != full[names[2]]
 
@@ -51,9 +50,10 @@ def load(
     """Read a golden case, and its configuration with other folds or epochs."""
     settings = read_settings(folder / "config.yaml")
     if k_folds is not None:
-        settings = replace(settings, k_folds=k_folds)
+        settings = settings.model_copy(update={"k_folds": k_folds})
     if epochs is not None:
-        settings = replace(settings, probe_params={**settings.probe_params, "epochs": epochs})
+        params = {**settings.probe_params, "epochs": epochs}
+        settings = settings.model_copy(update={"probe_params": params})
     inputs = Inputs(submission=folder / "embeddings.csv", annotations=folder / "labels")
     return read_material(inputs, settings), settings
 

@@ -206,7 +206,7 @@ def number(
     value = params.get(key, default)
     try:
         result = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         result = float("nan")
     if not low < result < float("inf") or (whole and result != int(result)):
         kind = "a whole number" if whole else "a number"

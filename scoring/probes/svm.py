@@ -219,7 +219,7 @@ def _range(
         return default
     try:
         low, high = (float(bound) for bound in value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low, high = 0.0, 0.0
     if not -np.inf < low < high < np.inf or (positive and low <= 0):
         raise _wrong(key, value, "[smallest, largest], such as [0.001, 1000]")
@@ -234,7 +234,7 @@ def _choices(
         return default
     try:
         numbers = [float(item) for item in (value if isinstance(value, (list, tuple)) else [value])]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = []
     low = 1 if whole else 0
     if not numbers or not all(low <= item < np.inf and (not whole or item.is_integer()) for item in numbers):

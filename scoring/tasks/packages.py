@@ -5,6 +5,9 @@ and other packages and scores as they do; what it adds is its story and its own 
 
 A task's cells are keyed by its version. Version 1 of a package has the key of the plain label file with the same rows, so growing one costs
 no re-scoring; each further version is a key of its own even if no label changed, so a bump means new cells, and the old ones stay.
+
+``task.yaml`` is checked without pydantic: written as models, the checks are as long, because a file is looked for in its package, a number
+may be a text, and each key has words of its own. And every process that scores would import them.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +25,6 @@ from scoring.inputs.documents import read_yaml
 from scoring.tasks.tasks import NAME, Task, TaskType, label_rows, make_task
 
 DESCRIPTION = "task.yaml"
-KEYS = (
-    "identifier",
-    "version",
-    "type",
-    "description",
-    "bibtex",
-    "licence",
-    "parent",
-    "ceiling",
-    "labels",
-    "repeats",
-    "dataset",
-    "fingerprint",
-    "baseline",
-)
-BASELINE_KEYS = ("embeddings", "score", "tolerance", "folds", "epochs", "batch_size", "learning_rate")
 ESTIMATE = "estimate"
 GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]*(/[A-Za-z0-9][A-Za-z0-9 _.-]*)*\Z")
 
@@ -74,12 +61,12 @@ class TaskPackage:
         identifier: Name of the task; the folder may be called otherwise.
         version: Increased whenever scores change.
         type: ``regr`` or ``cls``; in the standalone benchmark also ``multiclass`` and ``multilabel``.
-        labels: Label file.
         description: What is predicted, in a sentence.
         bibtex: Whom to cite.
         licence: Of the labels.
         parent: Group that the task belongs to, ``land/forest`` for a group in a group; empty for none.
         ceiling: The score that a perfect model reaches in view of the labels' noise: a number, ``estimate`` (from ``repeats``), or None.
+        labels: Label file.
         repeats: File with further measurements of the labels (columns id,label, an id several times), or None.
         dataset: Name of the data that the samples come from.
         fingerprint: First digits of the labels' hash, to notice a change without a new version; empty for none.
@@ -90,16 +77,20 @@ class TaskPackage:
     identifier: str
     version: int
     type: str
-    labels: Path
     description: str = ""
     bibtex: str = ""
     licence: str = ""
     parent: str = ""
     ceiling: float | str | None = None
+    labels: Path
     repeats: Path | None = None
     dataset: str = ""
     fingerprint: str = ""
     baseline: Baseline | None = None
+
+
+KEYS = tuple(field.name for field in fields(TaskPackage) if field.name != "folder")
+BASELINE_KEYS = tuple(field.name for field in fields(Baseline))
 
 
 def is_package(path: Path) -> bool:
@@ -229,7 +220,7 @@ def _number(document: Mapping[str, Any], key: str, folder: Path, default: float)
     value = document.get(key, default)
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise _wrong(folder, key, value, "a number")
@@ -269,6 +260,7 @@ def _baseline(document: object, folder: Path) -> Baseline | None:
         return None
     if not isinstance(document, dict):
         raise _wrong(folder, "baseline", document, "keys with values, embeddings and score among them")
+    document = {str(key): value for key, value in document.items()}
     _known(document, BASELINE_KEYS, folder)
     tolerance = _number(document, "tolerance", folder, Baseline.tolerance)
     if tolerance < 0:

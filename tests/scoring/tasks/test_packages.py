@@ -85,6 +85,8 @@ def test_packages_and_label_files_lie_side_by_side(tmp_path: Path) -> None:
         ("ceilng: 0.5\n", "package.unknown_key", "ceiling"),
         ("ceiling: 1.5\n", "package.bad_value", "ceiling"),
         ("ceiling: estimate\n", "package.bad_value", "repeats"),
+        (f"ceiling: 1{'0' * 400}\n", "package.bad_value", "not a number"),
+        ("baseline: {1: 2}\n", "package.unknown_key", "'1'"),
         ("repeats: nowhere.csv\n", "package.missing_file", "nowhere.csv"),
         ("labels: ../labels.csv\n", "package.bad_value", "labels"),
         ("baseline: {embeddings: none.csv}\n", "package.missing_file", "none.csv"),

@@ -11,7 +11,11 @@ SUBJECT_LIMIT = 72  # characters of the first line
 
 
 def commit_message(
-    site: Site, new_boards: Sequence[Board], *, decisions: Sequence[str] = (), promises: Sequence[str] = ()
+    site: Site,
+    new_boards: Sequence[Board],
+    *,
+    decisions: Sequence[str] = (),
+    attestations: Sequence[str] = (),
 ) -> str:
     """Say in words what a commit changes, with the public submissions that caused its boards as trailers.
 
@@ -21,10 +25,10 @@ def commit_message(
         site: What is published.
         new_boards: Boards that the commit adds.
         decisions: What the organizers decided, a sentence each: the news of the commit.
-        promises: What it adds besides, a sentence each.
+        attestations: What it adds besides, a sentence each.
     """
     lines, submissions = _board_lines(site, new_boards)
-    facts = [*decisions, *lines, *promises]
+    facts = [*decisions, *lines, *attestations]
     if decisions or not lines:
         subject = facts[0] if facts else "Update the page"
     elif len(lines) == 1 and len(lines[0]) <= SUBJECT_LIMIT:

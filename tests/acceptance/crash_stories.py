@@ -137,7 +137,7 @@ class Plot:
         if state in ways:
             self.live(at=ways[state])
         else:
-            self.live(until=lambda: self.known(pk) == state.value)
+            self.live(until=lambda: self.row(pk) == state.value)
         return pk
 
 
@@ -425,7 +425,7 @@ def wanted_again(plot: Plot, point: str) -> None:
     for path in plot.harness.state.glob("files/*/*"):
         path.unlink()
     with closing(plot.harness.store()) as store, store.write() as tx:
-        tx.want_file(pk, str(tx.known([pk])[pk].file_hash))
+        tx.want_file(pk, str(tx.get_many([pk])[pk].file_hash))
     plot.live(at=point)
 
 

@@ -98,7 +98,7 @@ def tell(worker: WorldPlay) -> dict[str, int]:
     sent["wrong phase"] = harness.submit("wrong", embeddings(4))
     harness.evalai.edit(sent["wrong phase"], phase="eval")
     worker.drive(
-        lambda: sent["wrong phase"] in worker.states() and worker.known(sent["wrong phase"]).hold is not None
+        lambda: sent["wrong phase"] in worker.states() and worker.row(sent["wrong phase"]).hold is not None
     )
     sent["baseline"] = harness.submit(
         "host", embeddings(5, noise=9.0), method_name="Baseline random embeddings"

@@ -100,7 +100,7 @@ def trouble(worker: WorldPlay) -> dict[str, int]:
         with ExitStack() as obstacles:
 
             def hang(pk: int = pk, obstacles: ExitStack = obstacles) -> None:
-                stored = worker.daemon.files.find(worker.known(pk).file_hash or "")
+                stored = worker.daemon.files.find(worker.row(pk).file_hash or "")
                 assert stored is not None
                 obstacles.enter_context(hanging(stored))
 

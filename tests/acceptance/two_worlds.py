@@ -121,7 +121,7 @@ class WorldPlay(StepWorker):
         elif not self._costed:
             self._costed = True
             (pk,) = stages
-            tasks = self._world.tasks[self.known(pk).phase or "dev"]
+            tasks = self._world.tasks[self.row(pk).phase or "dev"]
             self.clock.advance(len(tasks) * FOLDS * FOLD_COST_S)
         return moved
 

@@ -235,11 +235,11 @@ def test_a_deposed_leader_writes_nothing(shared: Harness) -> None:
         slept.drive(lambda: slept.worker.evaluation.busy)
         with shared.worker() as leads:
             leads.drive()
-            answer = leads.known(pk).answer
+            answer = leads.row(pk).answer
             with pytest.raises(Deposed):
                 slept.drive(lambda: not slept.worker.evaluation.busy)
             assert leads.outcomes(pk) == [Outcome.DEAD, Outcome.DONE]
-            assert leads.known(pk).answer == answer
+            assert leads.row(pk).answer == answer
             assert leads.state(pk) is State.PUBLISHED
     assert len(shared.posts(pk)) == 1
 

@@ -190,7 +190,7 @@ def test_a_reveal_is_told_once(harness: Harness, worker: StepWorker) -> None:
     said, _, first = reveal_them("--phase", "dev", "--no-labels")
     assert "Already" not in said
     with closing(harness.store()) as store, store.write() as tx:  # the next promise is later, to the second
-        tx.promise_time(worker.clock.now() + timedelta(days=1))
+        tx.attestation_time(worker.clock.now() + timedelta(days=1))
     said, commits, times = reveal_them("--phase", "dev", "--no-labels")
     assert "Already revealed, and nothing has changed since: dev." in said
     assert "Revealed and pushed" not in said

@@ -57,7 +57,7 @@ class Context:
         """Return when to try again after a failed try."""
         return now + backoff(tries, first_s=self.configuration.evalai.poll_every, random=self.random)
 
-    def trouble(self, key: str, error: NeucoError, *, now: datetime) -> None:
+    def raise_alert(self, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's."""
         with self.store.write() as tx:
             self.report(tx, key, error, now=now)
@@ -68,7 +68,7 @@ class Context:
         if tx.raise_alert(key, error.code, text, now=now):
             self.log.warning(text, event_key=error.code, alert=key)
 
-    def over(self, key: str, *, now: datetime) -> None:
+    def clear_alert(self, key: str, *, now: datetime) -> None:
         """Tell that a trouble is over, if it was there."""
         with self.store.read() as tx:
             raised = any(alert.key == key for alert in tx.alerts())

@@ -121,24 +121,24 @@ def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
     from worker.state import COUNTED
 
     with open_session(config) as session, session.store.write() as tx:
-        known = known_submission(tx, pk)
-        if known.state not in COUNTED or known.phase is None or known.team_key is None:
+        row = known_submission(tx, pk)
+        if row.state not in COUNTED or row.phase is None or row.team_key is None:
             raise OrganizerError(
-                f"Submission {pk} is {known.state}; only a scored one can count.", code="choose.unscored"
+                f"Submission {pk} is {row.state}; only a scored one can count.", code="choose.unscored"
             )
-        record = read_record(tx, known.phase)
+        record = read_record(tx, row.phase)
         if record is None:
-            raise not_recorded(known.phase)
+            raise not_recorded(row.phase)
         if record.rules.selection != "chosen":
             raise OrganizerError(
-                f"In phase {known.phase} the {record.rules.selection} submission counts.",
-                cure=f"Set phases.{known.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
+                f"In phase {row.phase} the {record.rules.selection} submission counts.",
+                cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
                 code="choose.selection",
             )
-        tx.choose(known.phase, known.team_key, pk, reason)
+        tx.choose(row.phase, row.team_key, pk, reason)
         tx.request_publish()
         tx.log("chosen", actor=session.actor, now=session.now, submission=pk, reason=reason)
-        closed = _closed(tx, known.phase)
+        closed = _closed(tx, row.phase)
     print(f"Submission {pk} counts now.{closed}")
 
 
@@ -158,7 +158,7 @@ def disqualify(
     from worker.organizer.session import known_submission, open_session
 
     with open_session(config) as session, session.store.write() as tx:
-        known = known_submission(tx, pk)
+        row = known_submission(tx, pk)
         tx.note(pk, excluded=None if undo else reason)
         tx.request_publish()
         tx.log(
@@ -168,12 +168,12 @@ def disqualify(
             submission=pk,
             reason=reason,
         )
-        closed = _closed(tx, known.phase)
-        record = tx.phase_record(known.phase or "")
+        closed = _closed(tx, row.phase)
+        record = tx.phase_record(row.phase or "")
         complete = (
             record is None
-            or known.content_hash is None
-            or not missing_tasks(tx, known.content_hash, record["protocol_hash"], record["tasks"])
+            or row.content_hash is None
+            or not missing_tasks(tx, row.content_hash, record["protocol_hash"], record["tasks"])
         )
     lacking = " It was not scored on tasks that came meanwhile: `challenge rescore` does that."
     hint = lacking if undo and not complete else ""

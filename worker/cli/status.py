@@ -36,7 +36,7 @@ def status(
     """
     from worker.challenge.configuration import load
     from worker.runtime.files import FileStore
-    from worker.runtime.storage import below_reserve, trouble
+    from worker.runtime.storage import below_reserve, fault
     from worker.state import Store, leader_lock
     from worker.state.status import read_status
 
@@ -46,7 +46,7 @@ def status(
     try:
         store = Store(configuration.database_url)
     except InfrastructureError as error:
-        raise trouble(configuration.state_dir) or error from None
+        raise fault(configuration.state_dir) or error from None
     try:
         with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
             led = lock.holder() is not None
@@ -60,7 +60,7 @@ def status(
         differing = _differing(configuration, store)
     finally:
         store.close()
-    problem = trouble(configuration.state_dir)
+    problem = fault(configuration.state_dir)
     if not any(alert.code == "disk.reserve" for alert in state.alerts):
         reserve = configuration.submission.disk_reserve_gigabytes
         problem = problem or below_reserve(state.free_bytes, reserve)

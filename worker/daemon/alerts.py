@@ -137,7 +137,7 @@ class SendAlert(Act[Configuration, None]):
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
         """Try again later."""
-        put_off(self._context, self._retry, error, now)
+        defer(self._context, self._retry, error, now)
 
 
 class TellTrouble(UnrecordedAct[Configuration, None]):
@@ -171,10 +171,10 @@ class TellTrouble(UnrecordedAct[Configuration, None]):
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
         """Try again later."""
-        put_off(self._context, self._retry, error, now)
+        defer(self._context, self._retry, error, now)
 
 
-def put_off(context: Context, retry: Retry, error: NeucoError, now: datetime) -> None:
+def defer(context: Context, retry: Retry, error: NeucoError, now: datetime) -> None:
     """Let the webhook be tried again later: of what it refuses, only the log can tell."""
     retry.failed(now, again_at=context.retry_at(now, retry.tries))
     context.log.warning(error.sentence, event_key=error.code)

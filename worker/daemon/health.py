@@ -57,7 +57,7 @@ class Health:
         """Say how long the worker has been silent, what keeps its state from being recorded, and how much room there is."""
         configuration = self._worker.context.configuration
         silent = self._clock() - self._watchdog.fed_at
-        error = self._worker.problem or storage.trouble(configuration.state_dir)
+        error = self._worker.problem or storage.fault(configuration.state_dir)
         return {
             "healthy": silent <= SILENT_FOR and error is None,
             "role": "leader",

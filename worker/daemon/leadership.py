@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from worker.runtime.files import FileStore
-from worker.state import Errand, Outcome, State, Transaction
+from worker.state import OutboxKind, Outcome, State, Transaction
 
 STANDBY = "standby:"  # begins the keys of alerts about daemons that stand by
 # Begin the keys of alerts that an earlier version may have left, and that nothing else would end.
@@ -22,13 +22,13 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
     """
     for attempt in tx.attempts(open_only=True):
         tx.close_attempt(attempt["id"], Outcome.DEAD, now=now, reason="found open by the next leader")
-    for known in tx.submissions([State.SCORING]):
-        tx.move(known.pk, State.SCORING, State.FETCHED)
-    for known in tx.submissions([State.FETCHED]):
-        if known.file_hash is None or files.find(known.file_hash) is None:
-            held = {"hold": known.hold, "hold_reason": known.hold_reason}
-            tx.move(known.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None, **held)
-    for owed in tx.owed(Errand.POST):
+    for row in tx.submissions([State.SCORING]):
+        tx.move(row.pk, State.SCORING, State.FETCHED)
+    for row in tx.submissions([State.FETCHED]):
+        if row.file_hash is None or files.find(row.file_hash) is None:
+            held = {"hold": row.hold, "hold_reason": row.hold_reason}
+            tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None, **held)
+    for owed in tx.owed(OutboxKind.POST):
         if owed.sent_at is not None:  # EvalAI may have the answer
             tx.note(owed.submission, read_at=None)
     for alert in tx.alerts():

@@ -66,7 +66,7 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals) -> None:
         try:
             moved = worker.step(now)
         except NeucoError as error:  # the state: what it lies on says it better
-            raise storage.trouble(configuration.state_dir) or error from error
+            raise storage.fault(configuration.state_dir) or error from error
         if moved:
             continue
         if worker.fatal is not None:

@@ -73,7 +73,7 @@ class Standby:
         """Say how long this worker has been silent, and what its disk says."""
         configuration = self._configuration
         silent = datetime.now(UTC) - self._watchdog.fed_at
-        error = storage.trouble(configuration.state_dir)
+        error = storage.fault(configuration.state_dir)
         return {
             "healthy": silent <= SILENT_FOR and error is None,
             "role": "standby",
@@ -133,8 +133,8 @@ def lacking(path: Path) -> NeucoError | None:
     except NeucoError as error:
         return error
     _make(configuration.state_dir)
-    if trouble := storage.trouble(configuration.state_dir):
-        return trouble
+    if fault := storage.fault(configuration.state_dir):
+        return fault
     reserve = configuration.submission.disk_reserve_gigabytes
     return storage.below_reserve(FileStore(configuration.state_dir).free_bytes(), reserve)
 

@@ -121,7 +121,7 @@ class Worker:
         moved |= self.publishing.step(now)
         moved |= self.alerting.step(now)
         moved |= self.housekeeping.step(now, idle=not moved and not self.busy)
-        if self.problem is not None and storage.trouble(self.context.configuration.state_dir) is None:
+        if self.problem is not None and storage.fault(self.context.configuration.state_dir) is None:
             self.problem = None
             self.alerting.calm()
         return moved
@@ -131,7 +131,7 @@ class Worker:
 
         It is told without the state; :attr:`problem` has it until a step succeeds and the state can be written to again.
         """
-        self.problem = storage.trouble(self.context.configuration.state_dir) or error
+        self.problem = storage.fault(self.context.configuration.state_dir) or error
         self.alerting.emergency(self.problem, now)
         return self.problem
 
@@ -181,11 +181,9 @@ class Worker:
             open_ones = tx.submissions(ACTIVE)
             owed = tx.owed()
         late = {row.submission for row in owed if row.tries > 0}
-        stuck = {
-            known.pk for known in open_ones if known.hold is not None or known.tries > 0 or known.pk in late
-        }
+        stuck = {row.pk for row in open_ones if row.hold is not None or row.tries > 0 or row.pk in late}
         held_back = {State.FETCHED, State.SCORING} if self.context.mode() == "pause" else set()
-        paused = {known.pk for known in open_ones if known.state in held_back} - stuck
+        paused = {row.pk for row in open_ones if row.state in held_back} - stuck
         return Waiting(
             active=len(open_ones) - len(stuck) - len(paused),
             stuck=len(stuck),

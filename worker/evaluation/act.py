@@ -17,12 +17,12 @@ from worker.challenge.setups import PhaseSetup
 from worker.evaluation import answers
 from worker.evaluation.evaluate_child import order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
-from worker.evaluation.outcomes import READING, STARTING, Ending, blame, give_back
+from worker.evaluation.outcomes import READING, STARTING, Ending, blame, requeue
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Limits
 from worker.runtime.files import FileStore
 from worker.runtime.limits import GIGABYTE, reading_memory
-from worker.state import Attempt, Errand, Outcome, State, Tracked, Transaction
+from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
 
 def child_limits(configuration: Configuration) -> Limits:
@@ -37,7 +37,7 @@ class ScoreSubmission(ChildAct):
     Args:
         context: The worker's surroundings.
         files: Where files and temporary folders are.
-        known: The submission.
+        row: The submission.
         setup: Its phase as it is on record now.
         file: The submitted file.
     """
@@ -46,7 +46,7 @@ class ScoreSubmission(ChildAct):
     module = "worker.evaluation.evaluate_child"
 
     def __init__(
-        self, context: Context, files: FileStore, known: Tracked, setup: PhaseSetup, file: Path
+        self, context: Context, files: FileStore, row: SubmissionRow, setup: PhaseSetup, file: Path
     ) -> None:
         self._context = context
         self._files = files
@@ -57,7 +57,7 @@ class ScoreSubmission(ChildAct):
         self._bare_bytes = 0  # of memory: what the child had before it read anything
         self._ending: Ending | None = None
         self._outdated = False
-        self.pk = known.pk
+        self.pk = row.pk
         self.stage = STARTING
 
     def intent(self, tx: Transaction, now: datetime) -> None:
@@ -152,7 +152,7 @@ class ScoreSubmission(ChildAct):
             self._owe(tx, State.REJECTED, answers.failed(error), now)
         else:
             retry_at = self._context.retry_at(now, current.tries)
-            if give_back(tx, current, error, outcome, retry_at=retry_at):
+            if requeue(tx, current, error, outcome, retry_at=retry_at):
                 self._context.report(tx, f"evaluate:{self.pk}", error, now=now)
         self._close(tx, outcome, f"{error.code}: {error.sentence}", now)
         self._ending = outcome, error
@@ -198,7 +198,7 @@ class ScoreSubmission(ChildAct):
             current = tx.get(self.pk)
             grid = self._context.configuration.submission.answer_grid
             release = answers.release_at(now, running_at=current.running_at if current else None, grid_s=grid)
-            tx.owe(Errand.POST, self.pk, now=now, not_before=release)
+            tx.owe(OutboxKind.POST, self.pk, now=now, not_before=release)
             tx.resolve_alert(f"hold:{self.pk}", now=now)
             tx.resolve_alert(f"evaluate:{self.pk}", now=now)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
-from worker.state import LONGEST_WAIT, Errand, Transaction
+from worker.state import LONGEST_WAIT, OutboxKind, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,9 @@ def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[
     A moment beyond back-off and grid is from before the clock was set back, and nobody waits for it.
     """
     pks = [
-        owed.submission for owed in tx.owed(Errand.POST) if now < owed.not_before <= now + LONGEST_WAIT + grid
+        owed.submission
+        for owed in tx.owed(OutboxKind.POST)
+        if now < owed.not_before <= now + LONGEST_WAIT + grid
     ]
     found = (tx.get(pk) for pk in pks)
-    return frozenset(known.team_key for known in found if known is not None and known.team_key is not None)
+    return frozenset(row.team_key for row in found if row is not None and row.team_key is not None)

@@ -58,6 +58,6 @@ def give_receipt(
         content_hash=content_hash,
         protocol_hash=setup.protocol.hash,
         cells=cells,
-        scored_at=tx.promise_time(now),
+        scored_at=tx.attestation_time(now),
     )
     return receipts.issue(tx, record)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from worker.runtime.child_acts import Died, OverLimit, Stopped
-from worker.state import Outcome, State, Tracked, Transaction
+from worker.state import Outcome, State, SubmissionRow, Transaction
 
 CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})
 CRASHES_TO_BLAME = (
@@ -97,22 +97,22 @@ def blame(error: NeucoError, stage: str, pk: int, *, fits: bool, crashed_before:
     return (Outcome.ORGANIZER if isinstance(error, OrganizerError) else Outcome.INFRASTRUCTURE), error
 
 
-def give_back(
-    tx: Transaction, known: Tracked, error: NeucoError, outcome: Outcome, *, retry_at: datetime
+def requeue(
+    tx: Transaction, row: SubmissionRow, error: NeucoError, outcome: Outcome, *, retry_at: datetime
 ) -> bool:
     """Return a submission whose attempt failed through no fault of its author to the queue of fetched ones.
 
     Returns:
         Whether it has to wait before it is tried again. One that ended meanwhile stays as it ended.
     """
-    returned = tx.move(known.pk, State.SCORING, State.FETCHED)
+    returned = tx.move(row.pk, State.SCORING, State.FETCHED)
     if not returned or outcome in (Outcome.SHUTDOWN, Outcome.CANCELLED, Outcome.DEAD):
         return False
     held = isinstance(error, OrganizerError)
     tx.note(
-        known.pk,
+        row.pk,
         not_before=retry_at,
-        tries=known.tries + 1,
+        tries=row.tries + 1,
         hold=error.code if held else None,
         hold_reason=error.sentence if held else None,
     )

@@ -8,10 +8,10 @@ from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup, alert_key
 from worker.evaluation.act import ScoreSubmission
-from worker.evaluation.outcomes import give_back
+from worker.evaluation.outcomes import requeue
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import FileStore
-from worker.state import Attempt, Outcome, State, Tracked
+from worker.state import Attempt, Outcome, State, SubmissionRow
 
 
 class Evaluation:
@@ -41,43 +41,43 @@ class Evaluation:
         """Look after the children, and start one for each submission that waits for it."""
         moved = self._runner.look(now)
         if self._context.mode() != "pause":
-            for known in self._waiting(now):
-                moved |= self._begin(known, now)
+            for row in self._waiting(now):
+                moved |= self._begin(row, now)
         return moved
 
     def stop(self, now: datetime) -> None:
         """End the children because the worker ends; their submissions are scored again after the next start."""
         self._runner.stop(now)
 
-    def _waiting(self, now: datetime) -> list[Tracked]:
+    def _waiting(self, now: datetime) -> list[SubmissionRow]:
         """Return what is to be begun: the intake chose it, and EvalAI shows it as running."""
         with self._context.store.read() as tx:
             rows = tx.submissions([State.SCORING])
             begun = tx.open_attempts(Attempt.EVALUATE) if rows else set()
-        return [known for known in rows if known.pk not in begun and known.can_go_on(now)]
+        return [row for row in rows if row.pk not in begun and row.can_go_on(now)]
 
-    def _begin(self, known: Tracked, now: datetime) -> bool:
+    def _begin(self, row: SubmissionRow, now: datetime) -> bool:
         """Start a submission's child, or have its file fetched again if that is gone."""
-        setup = self._on_record(known, now)
-        if setup is None or known.file_hash is None:
+        setup = self._on_record(row, now)
+        if setup is None or row.file_hash is None:
             return False
-        file = self._files.find(known.file_hash)
+        file = self._files.find(row.file_hash)
         if file is None:
             with self._context.store.write() as tx:
-                tx.move(known.pk, State.SCORING, State.FETCHED)
-                tx.move(known.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
+                tx.move(row.pk, State.SCORING, State.FETCHED)
+                tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
             return True
-        act = ScoreSubmission(self._context, self._files, known, setup, file)
+        act = ScoreSubmission(self._context, self._files, row, setup, file)
         return self._runner.start(act, now, cgroup=self._context.cgroup)
 
-    def _on_record(self, known: Tracked, now: datetime) -> PhaseSetup | None:
+    def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:
         """Return the phase of a submission as it is on record; give the submission back if that cannot be."""
-        phase = known.phase or ""
+        phase = row.phase or ""
         if (
             phase not in self._context.phases
         ):  # it was taken out of the configuration: the next reading holds it
             with self._context.store.write() as tx:
-                tx.move(known.pk, State.SCORING, State.FETCHED, read_at=None)
+                tx.move(row.pk, State.SCORING, State.FETCHED, read_at=None)
             return None
         try:
             return self._context.phases[phase]
@@ -85,7 +85,7 @@ class Evaluation:
             ours = isinstance(error, OrganizerError)
             outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
             with self._context.store.write() as tx:
-                retry_at = self._context.retry_at(now, known.tries)
-                give_back(tx, known, error, outcome, retry_at=retry_at)
+                retry_at = self._context.retry_at(now, row.tries)
+                requeue(tx, row, error, outcome, retry_at=retry_at)
                 self._context.report(tx, alert_key(phase), error, now=now)
             return None

@@ -114,7 +114,7 @@ def commit(
     public = {
         "format": FORMAT,
         "sequence": sequence,
-        "made_at": tx.promise_time(now).isoformat(timespec="seconds"),
+        "made_at": tx.attestation_time(now).isoformat(timespec="seconds"),
         "reason": reason,
         "commitment": commitment_of(opened),
         "beacon": beacon,

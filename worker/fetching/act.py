@@ -18,7 +18,7 @@ from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
 from worker.runtime.files import FileStore
 from worker.runtime.limits import largest_file
-from worker.state import Attempt, Errand, Outcome, State, Tracked, Transaction
+from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
 QUIET_S = 30.0  # without a byte
 SETTLES_S = 10.0  # after a message; less where the queue is looked at more often than that
@@ -31,7 +31,7 @@ class Download(ChildAct):
     Args:
         context: The worker's surroundings.
         files: Where files are stored.
-        known: The submission, with an address that was read.
+        row: The submission, with an address that was read.
         deadline_s: Most time for it: looking up a name, connecting and headers are part of it.
         only: SHA-256 that the file must have to be stored; None if any will do but EvalAI's placeholder.
     """
@@ -42,17 +42,17 @@ class Download(ChildAct):
         self,
         context: Context,
         files: FileStore,
-        known: Tracked,
+        row: SubmissionRow,
         *,
         deadline_s: float,
         only: str | None = None,
     ) -> None:
         self._context = context
         self._files = files
-        self._known = known
+        self._row = row
         self._deadline_s = deadline_s
         self._only = only
-        self.pk = known.pk
+        self.pk = row.pk
 
     @property
     def limits(self) -> Limits:
@@ -63,7 +63,7 @@ class Download(ChildAct):
         """Say what to download from whom, and where it is stored."""
         configuration = self._context.configuration
         return {
-            "url": self._known.input_file,
+            "url": self._row.input_file,
             "state_dir": str(configuration.state_dir),
             "placeholder": uploads.PLACEHOLDER,
             "only": self._only,
@@ -135,7 +135,7 @@ class FetchFile(Download):
         )
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
 
-    def _placeholder(self, tx: Transaction, current: Tracked, now: datetime) -> None:
+    def _placeholder(self, tx: Transaction, current: SubmissionRow, now: datetime) -> None:
         settles = seconds(min(SETTLES_S, self._context.configuration.evalai.poll_every))
         begun_at = self._begun_at or now
         if uploads.follow_placeholder(tx, current, begun_at=begun_at, settles=settles, now=now):
@@ -164,10 +164,10 @@ class FetchFile(Download):
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()
         if tx.move(self.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
-            tx.owe(Errand.POST, self.pk, now=now)
+            tx.owe(OutboxKind.POST, self.pk, now=now)
         tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now, reason=error.code)
 
-    def _retry(self, tx: Transaction, current: Tracked, error: NeucoError, now: datetime) -> None:
+    def _retry(self, tx: Transaction, current: SubmissionRow, error: NeucoError, now: datetime) -> None:
         ours = isinstance(error, OrganizerError)
         outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
         tx.close_attempt(self._attempt, outcome, now=now, reason=f"{error.code}: {error.sentence}")

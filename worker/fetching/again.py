@@ -13,7 +13,7 @@ from scoring.errors import Cancelled, NeucoError, ParticipantError
 from worker.fetching.act import Download
 from worker.runtime import NotDue
 from worker.runtime.files import FileStore
-from worker.state import COUNTED, State, Tracked, Transaction, WantedFile
+from worker.state import COUNTED, State, SubmissionRow, Transaction, WantedFile
 
 MOST_TRIES = 5
 ANOTHER = "EvalAI gives another file now than the one that was scored"
@@ -32,7 +32,7 @@ class FetchAgain(Download):
     def order(self) -> dict[str, Any]:
         """Say the same as for any file; a limit that was lowered since does not hold."""
         order = super().order()
-        return {**order, "max_bytes": max(order["max_bytes"], self._known.file_bytes or 0)}
+        return {**order, "max_bytes": max(order["max_bytes"], self._row.file_bytes or 0)}
 
     @property
     def folder(self) -> Path:
@@ -77,10 +77,10 @@ def ended_requests(tx: Transaction, files: FileStore) -> dict[int, str | None]:
     return ended
 
 
-def _lost(known: Tracked | None, wanted: WantedFile) -> str | None:
+def _lost(row: SubmissionRow | None, wanted: WantedFile) -> str | None:
     """Say why EvalAI need not be asked for a file, None if it can be."""
-    if known is None or known.deleted:
+    if row is None or row.deleted:
         return "EvalAI has deleted the submission"
-    if known.state not in COUNTED | {State.SCORED} or known.file_hash != wanted.file_hash:
+    if row.state not in COUNTED | {State.SCORED} or row.file_hash != wanted.file_hash:
         return "the submission does not count any more"
     return None

@@ -65,16 +65,16 @@ class Fetching:
         # One that waits for a person, its next try or its team's last answer must not keep others from being fetched.
         later = answers.unreleased(tx, now, grid=grid)
         fetched = tx.submissions([State.FETCHED])
-        ready = [known for known in fetched if known.hold is None and not known.waits(now)]
+        ready = [row for row in fetched if row.hold is None and not row.waits(now)]
         enough = AHEAD + self._context.configuration.scoring.at_once
-        if sum(known.team_key not in later for known in ready) >= enough:
+        if sum(row.team_key not in later for row in ready) >= enough:
             return None
         waiting = [
-            known
-            for known in acknowledged
-            if known.can_go_on(now)
-            and known.team_key not in later
-            and known.read_at is not None  # else its address is stale: the intake reads it again
+            row
+            for row in acknowledged
+            if row.can_go_on(now)
+            and row.team_key not in later
+            and row.read_at is not None  # else its address is stale: the intake reads it again
         ]
         chosen = next_in_turn(tx, waiting)
         if chosen is None:
@@ -84,11 +84,11 @@ class Fetching:
     def _next_again(self, tx: Transaction, now: datetime) -> FetchAgain | None:
         """Return the next file that a command wants again."""
         for wanted in tx.wanted_files(open_only=True):
-            known = tx.get(wanted.submission)
+            row = tx.get(wanted.submission)
             # Without a time of reading its address is stale: the intake reads it again.
-            if known is not None and known.read_at is not None and not wanted.waits(now):
+            if row is not None and row.read_at is not None and not wanted.waits(now):
                 return FetchAgain(
-                    self._context, self._files, known, deadline_s=self._deadline_s, only=wanted.file_hash
+                    self._context, self._files, row, deadline_s=self._deadline_s, only=wanted.file_hash
                 )
         return None
 
@@ -97,7 +97,7 @@ class Fetching:
         with self._context.store.read() as tx:
             uploading = tx.submissions([State.UPLOADING])
             ended = ended_requests(tx, self._files)
-        due = [known for known in uploading if known.hold is None and uploads.is_due(known, now)]
+        due = [row for row in uploading if row.hold is None and uploads.is_due(row, now)]
         if due or ended:
             with self._context.store.write() as tx:
                 uploads.look_again(tx, due)
@@ -108,7 +108,7 @@ class Fetching:
         """Tell whether the disk has room for another file; the organizer is told if not."""
         reserve = self._context.configuration.submission.disk_reserve_gigabytes
         if error := below_reserve(self._files.free_bytes(), reserve):
-            self._context.trouble("disk.reserve", error, now=now)
+            self._context.raise_alert("disk.reserve", error, now=now)
             return False
-        self._context.over("disk.reserve", now=now)
+        self._context.clear_alert("disk.reserve", now=now)
         return True

@@ -12,7 +12,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from scoring.errors import ParticipantError
-from worker.state import State, Tracked, Transaction
+from worker.state import State, SubmissionRow, Transaction
 
 PLACEHOLDER = hashlib.sha256(b"file_content").hexdigest()
 """Hash of what EvalAI stores until the upload is finished."""
@@ -24,32 +24,32 @@ ALERT = "uploads"
 
 
 def follow_placeholder(
-    tx: Transaction, known: Tracked, *, begun_at: datetime, settles: timedelta, now: datetime
+    tx: Transaction, row: SubmissionRow, *, begun_at: datetime, settles: timedelta, now: datetime
 ) -> bool:
     """Decide what follows from a fetched placeholder; tell whether it is the author's fault.
 
     Args:
         tx: An open write transaction.
-        known: The submission, as it is now.
+        row: The submission, as it is now.
         begun_at: When fetching it began.
         settles: For how long after a message storage may still show the placeholder.
         now: The time.
     """
-    if known.state is not State.ACKNOWLEDGED:
+    if row.state is not State.ACKNOWLEDGED:
         return False  # ended meanwhile
-    messaged_at = tx.messaged_at(known.pk)
+    messaged_at = tx.messaged_at(row.pk)
     if messaged_at is None:
-        tx.move(known.pk, State.ACKNOWLEDGED, State.UPLOADING, not_before=_next_look(known, now))
+        tx.move(row.pk, State.ACKNOWLEDGED, State.UPLOADING, not_before=_next_look(row, now))
         return False
     if messaged_at <= now and begun_at < messaged_at + settles:
-        tx.note(known.pk, not_before=messaged_at + settles)
+        tx.note(row.pk, not_before=messaged_at + settles)
         return False
-    if known.posted is not None and known.remote_status == "failed":  # EvalAI shows this answer already
+    if row.posted is not None and row.remote_status == "failed":  # EvalAI shows this answer already
         tx.move(
-            known.pk,
+            row.pk,
             State.ACKNOWLEDGED,
             State.FAILED,
-            answer=known.posted,
+            answer=row.posted,
             file_hash=PLACEHOLDER,
             read_at=now,
         )
@@ -66,19 +66,19 @@ def unfinished() -> ParticipantError:
     )
 
 
-def take_message(tx: Transaction, known: Tracked, *, now: datetime) -> bool:
+def take_message(tx: Transaction, row: SubmissionRow, *, now: datetime) -> bool:
     """Follow a message about a submission that was seen as a placeholder: its file is fetched again.
 
     Returns:
         Whether the message may be deleted. One that comes while the answer is on its way waits in the queue until the answer has left.
     """
-    if known.state is State.UPLOADING:
-        tx.move(known.pk, State.UPLOADING, State.ACKNOWLEDGED)
-    if known.file_hash != PLACEHOLDER:
+    if row.state is State.UPLOADING:
+        tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
+    if row.file_hash != PLACEHOLDER:
         return True
-    if known.state is State.FAILED:
+    if row.state is State.FAILED:
         tx.move(
-            known.pk,
+            row.pk,
             State.FAILED,
             State.ACKNOWLEDGED,
             running_at=None,
@@ -86,37 +86,37 @@ def take_message(tx: Transaction, known: Tracked, *, now: datetime) -> bool:
             file_hash=None,
             read_at=None,
         )
-        tx.log("upload finished later", actor="evalai", now=now, submission=known.pk)
-    return known.state is not State.REJECTED
+        tx.log("upload finished later", actor="evalai", now=now, submission=row.pk)
+    return row.state is not State.REJECTED
 
 
-def look_again(tx: Transaction, due: list[Tracked]) -> None:
+def look_again(tx: Transaction, due: list[SubmissionRow]) -> None:
     """Let files be fetched again that were placeholders: a message may be lost, or never be sent."""
-    for known in due:
-        tx.move(known.pk, State.UPLOADING, State.ACKNOWLEDGED)
+    for row in due:
+        tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
 
 
-def is_due(known: Tracked, now: datetime) -> bool:
+def is_due(row: SubmissionRow, now: datetime) -> bool:
     """Tell whether it is time to look again; a moment too far off is from before the clock was set back."""
-    return known.not_before is None or not now < known.not_before <= now + LONGEST_LOOK
+    return row.not_before is None or not now < row.not_before <= now + LONGEST_LOOK
 
 
-def _next_look(known: Tracked, now: datetime) -> datetime:
+def _next_look(row: SubmissionRow, now: datetime) -> datetime:
     """Return when to look again: after half the time that we have known it, so that an abandoned upload costs next to nothing."""
-    return now + min(LONGEST_LOOK, max(FIRST_LOOK, (now - known.first_seen_at) / 2))
+    return now + min(LONGEST_LOOK, max(FIRST_LOOK, (now - row.first_seen_at) / 2))
 
 
 def tell_of_old(tx: Transaction, *, now: datetime) -> None:
     """Tell the organizer of uploads that have not been finished for a day, in one alert, and no more when they are over."""
     old = [
-        known
-        for known in tx.submissions([State.UPLOADING])
-        if known.submitted_at is not None and now - known.submitted_at > OLD
+        row
+        for row in tx.submissions([State.UPLOADING])
+        if row.submitted_at is not None and now - row.submitted_at > OLD
     ]
     if not old:
         tx.resolve_alert(ALERT, now=now)
         return
-    named = ", ".join(str(known.pk) for known in old[:NAMED])
+    named = ", ".join(str(row.pk) for row in old[:NAMED])
     number = "1 large upload is" if len(old) == 1 else f"{len(old)} large uploads are"
     text = (
         f"{number} not finished after a day: {named}. EvalAI still has a placeholder instead of the file. "

@@ -13,7 +13,7 @@ from worker.evaluation.answers import Answer, release_at
 from worker.intake import facts
 from worker.intake.calls import Call
 from worker.intake.session import Session
-from worker.state import Errand, Owed, State, Tracked, Transaction
+from worker.state import OutboxKind, Owed, State, SubmissionRow, Transaction
 
 STUCK_TRIES = 3  # of one answer in vain, before a person is told
 
@@ -25,7 +25,7 @@ class PostAnswer(Call[None]):
         context: The worker's surroundings.
         session: With EvalAI.
         owed: What is owed.
-        known: The submission, read after its answer was known.
+        row: The submission, read after its answer was known.
         phase: Its phase's settings.
     """
 
@@ -34,18 +34,20 @@ class PostAnswer(Call[None]):
     answer = True
     records_wait: ClassVar[bool] = True
 
-    def __init__(self, context: Context, session: Session, owed: Owed, known: Tracked, phase: Phase) -> None:
-        if known.answer is None or known.phase_pk is None:
-            raise RuntimeError(f"submission {known.pk} owes an answer that was never decided")
+    def __init__(
+        self, context: Context, session: Session, owed: Owed, row: SubmissionRow, phase: Phase
+    ) -> None:
+        if row.answer is None or row.phase_pk is None:
+            raise RuntimeError(f"submission {row.pk} owes an answer that was never decided")
         self._context = context
         self._session = session
         self._owed = owed
-        self._known = known
+        self._row = row
         self._phase = phase
-        self._phase_pk = known.phase_pk
-        self._answer = Answer.from_json(known.answer)
-        self._silent = session.remote is not None and known.phase_pk in session.remote.silent
-        self.pk = known.pk
+        self._phase_pk = row.phase_pk
+        self._answer = Answer.from_json(row.answer)
+        self._silent = session.remote is not None and row.phase_pk in session.remote.silent
+        self.pk = row.pk
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Record that it is sent: an answer that EvalAI shows may be ours from here on."""
@@ -57,57 +59,57 @@ class PostAnswer(Call[None]):
         answer = self._answer
         if answer.status == "finished" and answer.value is not None:
             resource.finish(
-                self._known.pk,
+                self._row.pk,
                 self._phase_pk,
                 stdout="" if self._silent else answer.stdout,
                 split=self._phase.split,
                 result={self._phase.metric: answer.value},
             )
         else:
-            resource.fail(self._known.pk, self._phase_pk, stderr="" if self._silent else answer.stderr)
+            resource.fail(self._row.pk, self._phase_pk, stderr="" if self._silent else answer.stderr)
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new one follows."""
-        known, status = self._known, self._answer.status
-        told = {"answered_at": now, "read_at": self.began_at, "remote_status": status, "posted": known.answer}
+        row, status = self._row, self._answer.status
+        told = {"answered_at": now, "read_at": self.began_at, "remote_status": status, "posted": row.answer}
         tx.settled(self._owed.id, now=now)
-        current = tx.get(known.pk)
+        current = tx.get(row.pk)
         if current is None:
             return
-        if current.answer != known.answer:
-            tx.note(known.pk, **told)
-            tx.owe(Errand.POST, known.pk, now=now)
+        if current.answer != row.answer:
+            tx.note(row.pk, **told)
+            tx.owe(OutboxKind.POST, row.pk, now=now)
         elif current.state in (State.SCORED, State.REJECTED):
-            tx.move(known.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **told)
+            tx.move(row.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **told)
         else:
-            tx.note(known.pk, **told)
+            tx.note(row.pk, **told)
         if status == "finished":
-            facts.supersede_older(tx, known.pk, now=now)
-        tx.resolve_alert(f"post:{known.pk}", now=now)
-        tx.resolve_alert(f"hold:{known.pk}", now=now)
-        self._context.log.info("Answer posted.", event_key="post.done", submission=known.pk, status=status)
+            facts.supersede_older(tx, row.pk, now=now)
+        tx.resolve_alert(f"post:{row.pk}", now=now)
+        tx.resolve_alert(f"hold:{row.pk}", now=now)
+        self._context.log.info("Answer posted.", event_key="post.done", submission=row.pk, status=status)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Let it wait for a moment on the grid; whether it was applied is unknown, so the next try reads the submission first."""
-        known, owed = self._known, self._owed
+        row, owed = self._row, self._owed
         moment = release_at(
             self._context.retry_at(now, owed.tries),
-            running_at=known.running_at,
+            running_at=row.running_at,
             grid_s=self._context.configuration.submission.answer_grid,
         )
         tx.postpone(owed.id, not_before=moment, error=error.code)
-        tx.note(known.pk, read_at=None)
+        tx.note(row.pk, read_at=None)
         # EvalAI answers everything else: an outage has an alert of its own.
         stuck = owed.tries >= STUCK_TRIES and self._session.silent_since == now
         if isinstance(error, Rejected) or stuck:
-            self._context.report(tx, f"post:{known.pk}", error, now=now)
+            self._context.report(tx, f"post:{row.pk}", error, now=now)
 
 
 def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
     """Let a submission wait after a failed call about it."""
-    known = tx.get(pk)
-    if known is None:
+    row = tx.get(pk)
+    if row is None:
         return
-    tx.note(pk, not_before=context.retry_at(now, known.tries), tries=known.tries + 1)
+    tx.note(pk, not_before=context.retry_at(now, row.tries), tries=row.tries + 1)
     if isinstance(error, OrganizerError) and not isinstance(error, TokenRefused):
         context.report(tx, f"read:{pk}", error, now=now)

@@ -166,7 +166,7 @@ class CallRunner:
         self._session.call_began_at, self._session.call_ended_at = call.began_at, now
         self.last_error = None
         self._tell_of_silence(None, now)
-        self._context.over("evalai.token", now=now)
+        self._context.clear_alert("evalai.token", now=now)
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
         self.last_error = error
@@ -183,7 +183,7 @@ class CallRunner:
         elif isinstance(error, TokenRefused):
             every = self._retries[ALL]
             every.failed(now, again_at=self._context.retry_at(now, every.tries))
-            self._context.trouble("evalai.token", error, now=now)
+            self._context.raise_alert("evalai.token", error, now=now)
         elif isinstance(error, OrganizerError) and call.fatal:
             self.fatal = error
 
@@ -208,6 +208,6 @@ class CallRunner:
         """Tell the organizer if no call has been answered for a minute, and when one is again."""
         since = self._session.silent_since
         if since is None or error is None:
-            self._context.over("evalai.unreachable", now=now)
+            self._context.clear_alert("evalai.unreachable", now=now)
         elif now - since >= OUTAGE:
-            self._context.trouble("evalai.unreachable", error, now=now)
+            self._context.raise_alert("evalai.unreachable", error, now=now)

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
-from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, Errand, State, Tracked, Transaction
+from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
 
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
 """Statuses that ask for an answer."""
@@ -27,17 +27,17 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
     A message is only a hint: facts come from the submission itself. A message for a failed or cancelled one may be a resume, so EvalAI
     is asked anew; one for an upload that was under way means that there is another file now.
     """
-    known = tx.get(message.submission_pk)
-    if known is not None and not uploads.take_message(tx, known, now=now):
+    row = tx.get(message.submission_pk)
+    if row is not None and not uploads.take_message(tx, row, now=now):
         return True
-    if known is None:
+    if row is None:
         tx.add(message.submission_pk, now=now, message_phase=message.phase_pk)
-    elif known.message_phase is None:
-        tx.note(known.pk, message_phase=message.phase_pk)
-    if known is not None and known.state in (State.FAILED, State.CANCELLED):
-        tx.note(known.pk, read_at=None)
-    tx.owe(Errand.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
-    return known is None or known.message_phase is None
+    elif row.message_phase is None:
+        tx.note(row.pk, message_phase=message.phase_pk)
+    if row is not None and row.state in (State.FAILED, State.CANCELLED):
+        tx.note(row.pk, read_at=None)
+    tx.owe(OutboxKind.DELETE, message.submission_pk, now=now, receipt=message.receipt_handle)
+    return row is None or row.message_phase is None
 
 
 def take_facts(
@@ -59,18 +59,18 @@ def take_facts(
         asked_at: When EvalAI was asked.
         now: The time.
     """
-    known = tx.get(facts.pk)
-    if known is None:
+    row = tx.get(facts.pk)
+    if row is None:
         if facts.ignored or facts.status not in WAITING:
             return
         tx.add(facts.pk, now=now)
-        known = tx.get(facts.pk)
-    if known is None or known.state is State.SUPERSEDED:
+        row = tx.get(facts.pk)
+    if row is None or row.state is State.SUPERSEDED:
         return
-    if known.input_file is None:
+    if row.input_file is None:
         record_first_sight(tx, facts, phases)
     else:
-        _seen_again(tx, known, facts, phases)
+        _seen_again(tx, row, facts, phases)
     tx.note(
         facts.pk,
         team=facts.team_name,
@@ -82,13 +82,13 @@ def take_facts(
         remote_status=facts.status,
         read_at=asked_at,
     )
-    if facts.created_by is not None and facts.created_by != known.created_by:
+    if facts.created_by is not None and facts.created_by != row.created_by:
         tx.note(facts.pk, created_by=facts.created_by, by_host=tx.is_host(facts.created_by))
     fresh = tx.get(facts.pk)
     if fresh is None:
         return
     if fresh.state in ANSWERED:
-        _follow_answered(tx, known, fresh, now=now)
+        _follow_answered(tx, row, fresh, now=now)
     else:
         _follow_open(tx, fresh, facts, challenge=challenge, now=now)
 
@@ -107,14 +107,14 @@ def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, 
     link_rerun(tx, facts)
 
 
-def _seen_again(tx: Transaction, known: Tracked, facts: Submission, phases: Mapping[int, str]) -> None:
+def _seen_again(tx: Transaction, row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> None:
     """Follow what may change of it: the phase as long as it was never accepted, and the signature of its file's address."""
-    accepted = known.state is not State.RECEIVED
-    phase_pk = (known.phase_pk or facts.phase_pk) if accepted else facts.phase_pk
+    accepted = row.state is not State.RECEIVED
+    phase_pk = (row.phase_pk or facts.phase_pk) if accepted else facts.phase_pk
     tx.note(facts.pk, phase=phases.get(phase_pk))
     if not accepted:
         tx.note(facts.pk, phase_pk=phase_pk)  # the edit that held it may be undone
-    if facts.input_file and _without_query(facts.input_file) == _without_query(known.input_file):
+    if facts.input_file and _without_query(facts.input_file) == _without_query(row.input_file):
         tx.note(facts.pk, input_file=facts.input_file)
 
 
@@ -128,7 +128,7 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
         return
     since = datetime.fromisoformat(restored)
     answered = [facts for facts in listed if facts.status in ANSWERED_REMOTELY and not facts.ignored]
-    rows = tx.known([facts.pk for facts in answered])
+    rows = tx.get_many([facts.pk for facts in answered])
     lost = [
         facts.pk
         for facts in answered
@@ -147,56 +147,56 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
     tx.raise_alert("restored", "restore.answered_since", text, now=now)
 
 
-def _found_answered(known: Tracked, since: datetime) -> bool:
+def _found_answered(row: SubmissionRow, since: datetime) -> bool:
     """Tell whether a restored state took a submission for open, and met EvalAI's answer later."""
-    return known.state is State.CANCELLED and known.read_at is not None and known.read_at > since
+    return row.state is State.CANCELLED and row.read_at is not None and row.read_at > since
 
 
-def is_news(known: Tracked | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:
+def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:
     """Tell whether a listing says anything of a submission that must be followed.
 
     A listing holds the whole challenge; what ended and did not change since it was last followed is passed over, so that comparing
     thousands of submissions takes no time. ``read_at`` is missing where a message asked for another look.
     """
-    if known is None:
+    if row is None:
         return not facts.ignored and facts.status in WAITING
     return (
-        known.state in ACTIVE
-        or known.read_at is None
-        or known.input_file != facts.input_file
-        or _differs(known, facts, phases)
+        row.state in ACTIVE
+        or row.read_at is None
+        or row.input_file != facts.input_file
+        or _differs(row, facts, phases)
     )
 
 
-def is_unchanged(known: Tracked, facts: Submission, *, challenge: int, phases: Mapping[int, str]) -> bool:
+def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phases: Mapping[int, str]) -> bool:
     """Tell whether a submission that waits for its turn was met as it was left, but for a fresh signature of its file's address.
 
     Then there is nothing to follow, and that it was seen is all there is to record: before a deadline a thousand wait, and a listing
     that reads two of them anew shows all.
     """
     return (
-        known.state in (State.ACKNOWLEDGED, State.FETCHED)
-        and known.read_at is not None
-        and known.hold is None
+        row.state in (State.ACKNOWLEDGED, State.FETCHED)
+        and row.read_at is not None
+        and row.hold is None
         and facts.status in WAITING
         and not facts.ignored
-        and not _differs(known, facts, phases)
-        and disagreement(known, facts, challenge=challenge) is None
+        and not _differs(row, facts, phases)
+        and disagreement(row, facts, challenge=challenge) is None
     )
 
 
-def _differs(known: Tracked, facts: Submission, phases: Mapping[int, str]) -> bool:
+def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> bool:
     """Tell whether EvalAI shows anything else than when it was last followed, the file's address aside."""
     return (
-        known.remote_status,
-        known.deleted,
-        known.flagged,
-        known.baseline,
-        known.public_now,
-        known.team,
-        known.method,
-        known.phase,
-        known.created_by,
+        row.remote_status,
+        row.deleted,
+        row.flagged,
+        row.baseline,
+        row.public_now,
+        row.team,
+        row.method,
+        row.phase,
+        row.created_by,
     ) != (
         facts.status,
         facts.ignored,
@@ -205,88 +205,88 @@ def _differs(known: Tracked, facts: Submission, phases: Mapping[int, str]) -> bo
         facts.is_public,
         facts.team_name,
         facts.method_name,
-        phases.get(known.phase_pk or 0),
-        known.created_by if facts.created_by is None else facts.created_by,
+        phases.get(row.phase_pk or 0),
+        row.created_by if facts.created_by is None else facts.created_by,
     )
 
 
 def _follow_open(
-    tx: Transaction, known: Tracked, facts: Submission, *, challenge: int, now: datetime
+    tx: Transaction, row: SubmissionRow, facts: Submission, *, challenge: int, now: datetime
 ) -> None:
     """Follow a submission that still owes an answer, or was cancelled."""
-    if known.state is State.CANCELLED:
+    if row.state is State.CANCELLED:
         if facts.status in WAITING and not facts.ignored:
-            tx.move(known.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
+            tx.move(row.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
         return
     if facts.ignored or facts.status == "cancelled":
-        cancel(tx, known, "cancelled at EvalAI" if not facts.ignored else "deleted at EvalAI", now=now)
+        cancel(tx, row, "cancelled at EvalAI" if not facts.ignored else "deleted at EvalAI", now=now)
         return
-    if facts.status in ANSWERED_REMOTELY and known.posted is not None:
-        if known.posted == known.answer:
-            _no_repost(tx, known, facts, now=now)
-        if known.answer is not None:
+    if facts.status in ANSWERED_REMOTELY and row.posted is not None:
+        if row.posted == row.answer:
+            _no_repost(tx, row, facts, now=now)
+        if row.answer is not None:
             return  # else a rescore changed the answer, and it is posted over the old one
-    elif facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, known):
-        if known.state is not State.RECEIVED and tx.fact(RESTORED) is None:
+    elif facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, row):
+        if row.state is not State.RECEIVED and tx.fact(RESTORED) is None:
             text = (
-                f"Submission {known.pk} was answered ({facts.status}) by somebody else while we worked on it; "
+                f"Submission {row.pk} was answered ({facts.status}) by somebody else while we worked on it; "
                 "it is left as it is. Is a second worker running?"
             )
-            tx.raise_alert(f"elsewhere:{known.pk}", "submission.answered_elsewhere", text, now=now)
-        cancel(tx, known, "answered by somebody else", now=now)
+            tx.raise_alert(f"elsewhere:{row.pk}", "submission.answered_elsewhere", text, now=now)
+        cancel(tx, row, "answered by somebody else", now=now)
         return
-    fault = disagreement(known, facts, challenge=challenge)
+    fault = disagreement(row, facts, challenge=challenge)
     if fault:
         code, reason = fault
-        hold(tx, known, code, reason, now=now)
+        hold(tx, row, code, reason, now=now)
         return
-    if known.disputed:
-        tx.note(known.pk, hold=None, hold_reason=None)
-        tx.resolve_alert(f"hold:{known.pk}", now=now)
-    if known.state is State.RECEIVED:
-        tx.move(known.pk, State.RECEIVED, State.ACKNOWLEDGED)
+    if row.disputed:
+        tx.note(row.pk, hold=None, hold_reason=None)
+        tx.resolve_alert(f"hold:{row.pk}", now=now)
+    if row.state is State.RECEIVED:
+        tx.move(row.pk, State.RECEIVED, State.ACKNOWLEDGED)
 
 
-def _follow_answered(tx: Transaction, before: Tracked, known: Tracked, *, now: datetime) -> None:
+def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow, *, now: datetime) -> None:
     """Follow a submission that we answered: the board may change, or somebody set it back."""
-    expected = "failed" if known.state is State.FAILED else "finished"
-    if known.state is State.PUBLISHED and before.board_facts != known.board_facts:
-        tx.move(known.pk, State.PUBLISHED, State.POSTED)
-    status = known.remote_status or ""
-    if status in (expected, "cancelled") or known.deleted:
+    expected = "failed" if row.state is State.FAILED else "finished"
+    if row.state is State.PUBLISHED and before.board_facts != row.board_facts:
+        tx.move(row.pk, State.PUBLISHED, State.POSTED)
+    status = row.remote_status or ""
+    if status in (expected, "cancelled") or row.deleted:
         return
-    if known.state is State.FAILED and status == "resuming":
-        tx.log("resumed", actor="evalai", now=now, submission=known.pk)
-        tx.move(known.pk, State.FAILED, State.ACKNOWLEDGED, running_at=None, answer=None, file_hash=None)
+    if row.state is State.FAILED and status == "resuming":
+        tx.log("resumed", actor="evalai", now=now, submission=row.pk)
+        tx.move(row.pk, State.FAILED, State.ACKNOWLEDGED, running_at=None, answer=None, file_hash=None)
         return
-    if known.reposts > 0:
+    if row.reposts > 0:
         text = (
-            f"Submission {known.pk} was set back to {status!r} at EvalAI again after its answer was posted twice; "
+            f"Submission {row.pk} was set back to {status!r} at EvalAI again after its answer was posted twice; "
             "nothing more is done about it. Talk to the team, or post the answer by hand."
         )
-        tx.raise_alert(f"set-back:{known.pk}", "submission.set_back", text, now=now)
+        tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
-    current = tx.get(known.pk)
+    current = tx.get(row.pk)
     if current is None:
         return
-    tx.log("set back", actor="evalai", now=now, submission=known.pk, status=status)
+    tx.log("set back", actor="evalai", now=now, submission=row.pk, status=status)
     target = State.REJECTED if current.state is State.FAILED else State.SCORED
-    if tx.move(known.pk, current.state, target, reposts=1):
-        tx.owe(Errand.POST, known.pk, now=now)
+    if tx.move(row.pk, current.state, target, reposts=1):
+        tx.owe(OutboxKind.POST, row.pk, now=now)
 
 
-def _no_repost(tx: Transaction, known: Tracked, facts: Submission, *, now: datetime) -> None:
+def _no_repost(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:
     """Drop a repost that became needless: EvalAI shows our answer again."""
     expected, answered = (
-        ("failed", State.FAILED) if known.state is State.REJECTED else ("finished", State.POSTED)
+        ("failed", State.FAILED) if row.state is State.REJECTED else ("finished", State.POSTED)
     )
-    if facts.status == expected and not _perhaps_ours(tx, known) and tx.move(known.pk, known.state, answered):
-        tx.settle_all(Errand.POST, known.pk, now=now)
+    if facts.status == expected and not _perhaps_ours(tx, row) and tx.move(row.pk, row.state, answered):
+        tx.settle_all(OutboxKind.POST, row.pk, now=now)
 
 
-def _perhaps_ours(tx: Transaction, known: Tracked) -> bool:
+def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:
     """Tell whether the answer that EvalAI shows may be ours, sent but never confirmed."""
-    return any(owed.sent_at is not None for owed in tx.owed(Errand.POST, known.pk))
+    return any(owed.sent_at is not None for owed in tx.owed(OutboxKind.POST, row.pk))
 
 
 def link_rerun(tx: Transaction, facts: Submission) -> None:
@@ -305,36 +305,36 @@ def link_rerun(tx: Transaction, facts: Submission) -> None:
         tx.note(old, superseded_by=facts.pk)
 
 
-def disagreement(known: Tracked, facts: Submission, *, challenge: int) -> tuple[str, str] | None:
+def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> tuple[str, str] | None:
     """Tell what does not fit together in a submission that is to be scored, if anything: (code, sentence for the organizer)."""
-    if known.phase is None:
-        return unconfigured(known)
-    if facts.phase_pk != known.phase_pk or known.message_phase not in (None, known.phase_pk):
+    if row.phase is None:
+        return unconfigured(row)
+    if facts.phase_pk != row.phase_pk or row.message_phase not in (None, row.phase_pk):
         return (
             "facts.phase_differs",
-            f"Submission {known.pk} was sent to phase {known.phase_pk}, its message says phase "
-            f"{known.message_phase}, EvalAI now says phase {facts.phase_pk}. Somebody may have edited it.",
+            f"Submission {row.pk} was sent to phase {row.phase_pk}, its message says phase "
+            f"{row.message_phase}, EvalAI now says phase {facts.phase_pk}. Somebody may have edited it.",
         )
     place = _FILE_PLACE.search(facts.input_file or "")
-    if place is None or int(place.group(1)) != challenge or int(place.group(2)) != known.phase_pk:
+    if place is None or int(place.group(1)) != challenge or int(place.group(2)) != row.phase_pk:
         return (
             "facts.file_elsewhere",
-            f"The input file of submission {known.pk} does not lie in the folder of phase {known.phase_pk}. "
+            f"The input file of submission {row.pk} does not lie in the folder of phase {row.phase_pk}. "
             "Somebody may have edited it.",
         )
-    if _without_query(facts.input_file) != _without_query(known.input_file):
+    if _without_query(facts.input_file) != _without_query(row.input_file):
         return (
             "facts.file_replaced",
-            f"The input file of submission {known.pk} was replaced at EvalAI after it was sent.",
+            f"The input file of submission {row.pk} was replaced at EvalAI after it was sent.",
         )
     return None
 
 
-def unconfigured(known: Tracked) -> tuple[str, str]:
+def unconfigured(row: SubmissionRow) -> tuple[str, str]:
     """Say that nobody told us of its phase: (code, sentence for the organizer)."""
     return (
         "facts.phase_unconfigured",
-        f"Submission {known.pk} is for EvalAI phase {known.phase_pk}, which the configuration does not name.",
+        f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which the configuration does not name.",
     )
 
 
@@ -342,23 +342,23 @@ def _without_query(url: str | None) -> str:
     return (url or "").split("?", 1)[0]
 
 
-def cancel(tx: Transaction, known: Tracked, reason: str, *, now: datetime) -> None:
+def cancel(tx: Transaction, row: SubmissionRow, reason: str, *, now: datetime) -> None:
     """Stop caring for a submission that wants no answer any more."""
-    target = State.SUPERSEDED if known.superseded_by is not None else State.CANCELLED
-    if tx.move(known.pk, known.state, target):
-        tx.settle_all(Errand.POST, known.pk, now=now)
-        tx.resolve_alert(f"hold:{known.pk}", now=now)
-        tx.log("cancelled", actor="evalai", now=now, submission=known.pk, reason=reason)
+    target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
+    if tx.move(row.pk, row.state, target):
+        tx.settle_all(OutboxKind.POST, row.pk, now=now)
+        tx.resolve_alert(f"hold:{row.pk}", now=now)
+        tx.log("cancelled", actor="evalai", now=now, submission=row.pk, reason=reason)
 
 
-def hold(tx: Transaction, known: Tracked, code: str, reason: str, *, now: datetime) -> None:
+def hold(tx: Transaction, row: SubmissionRow, code: str, reason: str, *, now: datetime) -> None:
     """Keep a submission waiting for a person, and tell that person."""
-    tx.note(known.pk, hold=code, hold_reason=reason)
-    tx.raise_alert(f"hold:{known.pk}", code, f"{reason} The submission waits.", now=now)
+    tx.note(row.pk, hold=code, hold_reason=reason)
+    tx.raise_alert(f"hold:{row.pk}", code, f"{reason} The submission waits.", now=now)
 
 
 def supersede_older(tx: Transaction, pk: int, *, now: datetime) -> None:
     """Retire the submission that this one re-ran, now that this one is answered."""
-    for known in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}, superseded_by=pk):
-        if tx.move(known.pk, known.state, State.SUPERSEDED):
-            tx.log("superseded", actor="evalai", now=now, submission=known.pk, by=pk)
+    for row in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}, superseded_by=pk):
+        if tx.move(row.pk, row.state, State.SUPERSEDED):
+            tx.log("superseded", actor="evalai", now=now, submission=row.pk, by=pk)

@@ -19,7 +19,7 @@ from worker.intake.calls import Call, CallRunner
 from worker.intake.connection import Remote
 from worker.intake.session import TOGETHER, Session
 from worker.runtime import Job, Result
-from worker.state import COUNTED, State, Tracked, Transaction, is_host_team
+from worker.state import COUNTED, State, SubmissionRow, Transaction, is_host_team
 
 FRESH_FOR = timedelta(minutes=10)  # the members, when an author is new
 READ_EVERY = timedelta(hours=6)  # the members, when nobody is
@@ -63,10 +63,10 @@ class Hosts:
         with self.context.store.read() as tx:
             unknown, everybody_known = tx.authors_unknown(), None not in _numbers(tx).values()
         if scored:
-            unknown.sort(key=lambda known: known.state is not State.SCORED)
+            unknown.sort(key=lambda row: row.state is not State.SCORED)
             if not unknown or unknown[0].state is not State.SCORED:
                 return None
-        elif all(_waits_for_company(known, now) for known in unknown):
+        elif all(_waits_for_company(row, now) for row in unknown):
             unknown = []
         if self._timetable.due(Job.HOSTS, now) or (unknown and not self._fresh(now)):
             if not self._runner.due(ReadHosts.name, now):
@@ -83,7 +83,7 @@ class Hosts:
         if not unknown or not self._fresh(now) or not numbers or None in numbers.values():
             return False
         with self.context.store.write() as tx:
-            _decide(tx, unknown, {known.created_by: "" for known in unknown}, numbers)
+            _decide(tx, unknown, {row.created_by: "" for row in unknown}, numbers)
         return True
 
     def _fresh(self, now: datetime) -> bool:
@@ -91,11 +91,11 @@ class Hosts:
         read_at = self._timetable.done_at(Job.HOSTS)
         return read_at is not None and now - FRESH_FOR < read_at <= now
 
-    def _find_authors(self, unknown: list[Tracked]) -> Call[Any]:
+    def _find_authors(self, unknown: list[SubmissionRow]) -> Call[Any]:
         phase_pk = unknown[0].phase_pk or 0
-        there = [known for known in unknown if known.phase_pk == phase_pk]
-        hidden = [known for known in there if known.created_by in self.hidden]
-        alone = len({known.created_by for known in there}) == 1
+        there = [row for row in unknown if row.phase_pk == phase_pk]
+        hidden = [row for row in there if row.created_by in self.hidden]
+        alone = len({row.created_by for row in there}) == 1
         tries = self._runner.tries(FindAuthors.name)
         if hidden or alone:
             one = (hidden or there)[0]
@@ -187,7 +187,7 @@ class FindAuthors(HostsCall["dict[int | None, str]"]):
     name = "authors"
 
     def __init__(
-        self, hosts: Hosts, phase_pk: int, wanted: Sequence[Tracked], *, team: str | None, tries: int
+        self, hosts: Hosts, phase_pk: int, wanted: Sequence[SubmissionRow], *, team: str | None, tries: int
     ) -> None:
         super().__init__(hosts, tries=tries)
         self._phase_pk = phase_pk
@@ -196,7 +196,7 @@ class FindAuthors(HostsCall["dict[int | None, str]"]):
 
     def perform(self, resource: Client) -> dict[int | None, str]:
         """Read pages until everybody was met; return author to name."""
-        authors = {known.pk: known.created_by for known in self._wanted}
+        authors = {row.pk: row.created_by for row in self._wanted}
         names: dict[int | None, str] = {}
         for page in range(1, PAGES + 1):
             listed = resource.authors(self._phase_pk, page=page, team=self._team)
@@ -209,29 +209,29 @@ class FindAuthors(HostsCall["dict[int | None, str]"]):
         """Record whose submissions are hosts'; one that EvalAI does not list is decided by its team's name."""
         tx.resolve_alert(f"evalai.{self.name}", now=now)
         numbers = _numbers(tx)
-        for known in self._wanted:
-            name = result.get(known.created_by, "")
+        for row in self._wanted:
+            name = result.get(row.created_by, "")
             if name in numbers:
-                numbers[name] = known.created_by
+                numbers[name] = row.created_by
         _keep(tx, numbers)
         _decide(tx, self._wanted, result, numbers)
         if self._team is not None:
-            for known in self._missing(result):
-                _settle(tx, known, host=is_host_team(known.team))
+            for row in self._missing(result):
+                _settle(tx, row, host=is_host_team(row.team))
 
     def recorded(self, result: dict[int | None, str], now: datetime) -> None:
         """Note who was met on no page: their teams are asked for next."""
         if self._team is None:
             self._hosts.hidden |= {
-                known.created_by for known in self._missing(result) if known.created_by is not None
+                row.created_by for row in self._missing(result) if row.created_by is not None
             }
 
-    def _missing(self, names: dict[int | None, str]) -> list[Tracked]:
-        return [known for known in self._wanted if known.created_by not in names]
+    def _missing(self, names: dict[int | None, str]) -> list[SubmissionRow]:
+        return [row for row in self._wanted if row.created_by not in names]
 
 
-def _waits_for_company(known: Tracked, now: datetime) -> bool:
-    return known.state in UNSCORED and now - TOGETHER < known.first_seen_at <= now
+def _waits_for_company(row: SubmissionRow, now: datetime) -> bool:
+    return row.state in UNSCORED and now - TOGETHER < row.first_seen_at <= now
 
 
 def _numbers(tx: Transaction) -> dict[str, int | None]:
@@ -246,20 +246,20 @@ def _keep(tx: Transaction, numbers: Mapping[str, int | None]) -> None:
 
 def _decide(
     tx: Transaction,
-    submissions: Iterable[Tracked],
+    submissions: Iterable[SubmissionRow],
     names: Mapping[int | None, str],
     numbers: Mapping[str, int | None],
 ) -> None:
     """Record of submissions by authors with these names whether a host sent them."""
     hosts = {number for number in numbers.values() if number is not None}
-    for known in submissions:
-        if known.created_by in hosts or known.created_by in names:
-            _settle(tx, known, host=known.created_by in hosts)
+    for row in submissions:
+        if row.created_by in hosts or row.created_by in names:
+            _settle(tx, row, host=row.created_by in hosts)
 
 
-def _settle(tx: Transaction, known: Tracked, *, host: bool) -> None:
-    if known.created_by is None:
+def _settle(tx: Transaction, row: SubmissionRow, *, host: bool) -> None:
+    if row.created_by is None:
         return
-    tx.set_host(known.created_by, host=host)
-    if known.state in COUNTED:
+    tx.set_host(row.created_by, host=host)
+    if row.state in COUNTED:
         tx.request_publish()  # the board may have shown it otherwise

@@ -19,7 +19,7 @@ from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.session import Session
 from worker.runtime import Job
-from worker.state import ACTIVE, Errand, Tracked, Transaction
+from worker.state import ACTIVE, OutboxKind, SubmissionRow, Transaction
 
 PORTION = 200  # listed submissions that are compared with what we know at a time
 
@@ -45,14 +45,14 @@ class Place:
 
     def news(self, tx: Transaction, listed: list[Submission], *, asked_at: datetime) -> list[Submission]:
         """Return what has to be taken one by one; what is as it was is recorded in one stroke."""
-        rows = tx.known([read.pk for read in listed])
+        rows = tx.get_many([read.pk for read in listed])
         news, unchanged = [], {}
         for read in listed:
-            known = rows.get(read.pk)
-            if not facts.is_news(known, read, phases=self.phases):
+            row = rows.get(read.pk)
+            if not facts.is_news(row, read, phases=self.phases):
                 continue
-            if known is not None and facts.is_unchanged(
-                known, read, challenge=self.challenge, phases=self.phases
+            if row is not None and facts.is_unchanged(
+                row, read, challenge=self.challenge, phases=self.phases
             ):
                 unchanged[read.pk] = str(read.input_file)
             else:
@@ -122,7 +122,7 @@ class ReadSubmission(Call[Submission]):
     Args:
         context: The worker's surroundings.
         session: With EvalAI.
-        known: The submission.
+        row: The submission.
         answer: Whether its answer waits for that.
         ahead: See :class:`worker.intake.calls.Call`.
     """
@@ -132,11 +132,11 @@ class ReadSubmission(Call[Submission]):
     records_wait: ClassVar[bool] = True
 
     def __init__(
-        self, context: Context, session: Session, known: Tracked, *, answer: bool, ahead: int
+        self, context: Context, session: Session, row: SubmissionRow, *, answer: bool, ahead: int
     ) -> None:
         self._context = context
         self._session = session
-        self.pk = known.pk
+        self.pk = row.pk
         self.answer = answer
         self.ahead = ahead
 
@@ -153,12 +153,12 @@ class ReadSubmission(Call[Submission]):
         """Let it wait, its answer too; one that EvalAI does not have any more is over."""
         if error.code == "evalai.not_found":
             tx.note(self.pk, deleted=True, read_at=self.began_at)
-            known = tx.get(self.pk)
-            if known is not None and known.state in ACTIVE:
-                facts.cancel(tx, known, "not found at EvalAI", now=now)
+            row = tx.get(self.pk)
+            if row is not None and row.state in ACTIVE:
+                facts.cancel(tx, row, "not found at EvalAI", now=now)
             return
         defer(self._context, tx, self.pk, error, now)
-        for owed in tx.owed(Errand.POST, self.pk):
+        for owed in tx.owed(OutboxKind.POST, self.pk):
             tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries), error=error.code)
 
 
@@ -211,8 +211,8 @@ class ListSubmissions(Call[list[Submission]]):
         for read in news:
             place.take(tx, read, asked_at=self.began_at, now=now)
         missing = set(self._expected) - {read.pk for read in result}
-        for known in tx.known(missing).values():
-            tx.note(known.pk, tries=known.tries + 1)
+        for row in tx.get_many(missing).values():
+            tx.note(row.pk, tries=row.tries + 1)
 
 
 class Reconcile(ListSubmissions):

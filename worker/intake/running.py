@@ -17,31 +17,31 @@ from worker.fetching.fair_queue import next_in_turn
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.runtime import NotDue
-from worker.state import Attempt, State, Tracked, Transaction
+from worker.state import Attempt, State, SubmissionRow, Transaction
 
 
-def next_to_run(context: Context, tx: Transaction, now: datetime) -> Tracked | None:
+def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionRow | None:
     """Choose what is scored next, if there is room: round-robin between teams, oldest first within a team."""
     configuration = context.configuration
-    waiting = [known for known in tx.submissions([State.FETCHED]) if known.can_go_on(now)]
+    waiting = [row for row in tx.submissions([State.FETCHED]) if row.can_go_on(now)]
     if not waiting or tx.fact("mode") == "pause":
         return None
     begun = tx.open_attempts(Attempt.EVALUATE)
     running = [
-        known
-        for known in tx.submissions([State.SCORING])
-        if known.pk in begun or known.can_go_on(now)  # else it waits for a person or its next try
+        row
+        for row in tx.submissions([State.SCORING])
+        if row.pk in begun or row.can_go_on(now)  # else it waits for a person or its next try
     ]
     if len(running) >= configuration.scoring.at_once:
         return None
     busy = answers.unreleased(tx, now, grid=seconds(configuration.submission.answer_grid))
-    busy |= {known.team_key for known in running if known.team_key is not None}
-    return next_in_turn(tx, [known for known in waiting if known.team_key not in busy])
+    busy |= {row.team_key for row in running if row.team_key is not None}
+    return next_in_turn(tx, [row for row in waiting if row.team_key not in busy])
 
 
-def runs_already(known: Tracked) -> bool:
+def runs_already(row: SubmissionRow) -> bool:
     """Tell whether EvalAI shows it as running since we said so: its scoring died, and goes on without another call."""
-    return known.remote_status == "running" and known.running_at is not None
+    return row.remote_status == "running" and row.running_at is not None
 
 
 class SetRunning(Call[Submission]):
@@ -49,16 +49,16 @@ class SetRunning(Call[Submission]):
 
     Args:
         context: The worker's surroundings.
-        known: The submission, with facts that are fresh.
+        row: The submission, with facts that are fresh.
     """
 
     name = "running"
     pk: int
     records_wait: ClassVar[bool] = True
 
-    def __init__(self, context: Context, known: Tracked) -> None:
+    def __init__(self, context: Context, row: SubmissionRow) -> None:
         self._context = context
-        self.pk = known.pk
+        self.pk = row.pk
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Check that it is still the next one."""

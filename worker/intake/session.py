@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from worker.intake.connection import Remote
-from worker.state import Tracked
+from worker.state import SubmissionRow
 
 # For so long what is new gathers for one listing, while others are worked on.
 TOGETHER = timedelta(seconds=10)
@@ -39,7 +39,7 @@ class Session:
         """Whether EvalAI has told us our phases, as they are configured now."""
         return self.remote is not None and not self.outdated
 
-    def told_at(self, row: Tracked) -> datetime | None:
+    def told_at(self, row: SubmissionRow) -> datetime | None:
         """Return when EvalAI's last words on a submission came.
 
         In the database stands when it was asked: what had been decided by then is settled, whatever came while the answer was on its way.

@@ -23,7 +23,7 @@ from worker.intake.reading import Connect, ListSubmissions, ReadSubmission, Reco
 from worker.intake.running import SetRunning, next_to_run, runs_already
 from worker.intake.session import TOGETHER, Session
 from worker.runtime import Job
-from worker.state import ACTIVE, LONGEST_WAIT, Errand, Owed, State, Tracked, Transaction
+from worker.state import ACTIVE, LONGEST_WAIT, OutboxKind, Owed, State, SubmissionRow, Transaction
 
 # A reading older than this is not relied upon before `running`, which would revive a cancelled submission.
 FRESH_TO_RUN = timedelta(seconds=3)
@@ -164,26 +164,26 @@ class Intake:
         with self._context.store.read() as tx:
             due, stale = self._owed_answers(tx, now)
         if due:
-            owed, known = due[0]
-            phase = self._context.configuration.phases[known.phase or ""]
-            return PostAnswer(self._context, self.session, owed, known, phase)
+            owed, row = due[0]
+            phase = self._context.configuration.phases[row.phase or ""]
+            return PostAnswer(self._context, self.session, owed, row, phase)
         return self._read(stale, now, answer=True) if stale else None
 
     def _owed_answers(
         self, tx: Transaction, now: datetime
-    ) -> tuple[list[tuple[Owed, Tracked]], list[Tracked]]:
+    ) -> tuple[list[tuple[Owed, SubmissionRow]], list[SubmissionRow]]:
         """Return the answers that may leave now, and the submissions that must be read before theirs may."""
-        due, stale, posts = [], [], tx.owed(Errand.POST)
-        rows = tx.known([owed.submission for owed in posts])
+        due, stale, posts = [], [], tx.owed(OutboxKind.POST)
+        rows = tx.get_many([owed.submission for owed in posts])
         for owed in posts:
-            known = rows.get(owed.submission)
-            if known is None or self._waits(owed, now, ahead=LOOK_AHEAD) or known.disputed:
+            row = rows.get(owed.submission)
+            if row is None or self._waits(owed, now, ahead=LOOK_AHEAD) or row.disputed:
                 continue
-            settled = self._fresh(known, FRESH_TO_ANSWER, now) and _asked_since(known, owed, now)
-            if not settled or known.phase not in self._context.configuration.phases:
-                stale.append(known)  # of a phase that was taken out, the next reading holds it
+            settled = self._fresh(row, FRESH_TO_ANSWER, now) and _asked_since(row, owed, now)
+            if not settled or row.phase not in self._context.configuration.phases:
+                stale.append(row)  # of a phase that was taken out, the next reading holds it
             elif not self._waits(owed, now):
-                due.append((owed, known))
+                due.append((owed, row))
         return due, stale
 
     def _running(self, now: datetime) -> Call[Any] | None:
@@ -197,63 +197,63 @@ class Intake:
             return None  # the next step takes it so
         return SetRunning(self._context, chosen)
 
-    def _fresh(self, known: Tracked, limit: timedelta, now: datetime) -> bool:
+    def _fresh(self, row: SubmissionRow, limit: timedelta, now: datetime) -> bool:
         """Tell whether EvalAI's words on it came lately; what comes from the future is from before the clock was set back."""
-        told_at = self.session.told_at(known)
+        told_at = self.session.told_at(row)
         return told_at is not None and now - limit <= told_at <= now
 
     def _news(self, now: datetime) -> Call[Any] | None:
         """Read what is new or must be looked at again; what has just come waits for more of its kind while others are worked on."""
         with self._context.store.read() as tx:
-            unread = [known for known in tx.submissions(UNREAD, unread=True) if not known.waits(now)]
+            unread = [row for row in tx.submissions(UNREAD, unread=True) if not row.waits(now)]
             in_hand = bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
-        if in_hand and all(now - TOGETHER < known.first_seen_at <= now for known in unread):
+        if in_hand and all(now - TOGETHER < row.first_seen_at <= now for row in unread):
             return None
         return self._read(unread, now) if unread else None
 
     def _wanted(self, now: datetime) -> Call[Any] | None:
         """Read submissions whose files are wanted again: their addresses are stale."""
         with self._context.store.read() as tx:
-            rows = tx.known([wanted.submission for wanted in tx.wanted_files(open_only=True)])
-        stale = [known for known in rows.values() if known.read_at is None and not known.waits(now)]
+            rows = tx.get_many([wanted.submission for wanted in tx.wanted_files(open_only=True)])
+        stale = [row for row in rows.values() if row.read_at is None and not row.waits(now)]
         return self._read(stale, now) if stale else None
 
     def _read(
-        self, submissions: list[Tracked], now: datetime, *, answer: bool = False, ahead: int = 0
+        self, submissions: list[SubmissionRow], now: datetime, *, answer: bool = False, ahead: int = 0
     ) -> Call[Any] | None:
         """Read facts again: one by its own address; several, or one that has just come and may have company, by one listing.
 
         Where listings fail, what an answer or a beginning waits for is read by its own address.
         """
-        missed = [known for known in submissions if known.tries > 0]
+        missed = [row for row in submissions if row.tries > 0]
         crowd = self._crowd(submissions)
         listable = self._runner.due("listing", now)
         urgent = answer or ahead > 0
         alone = len(crowd) < MANY and crowd[0].state is not State.RECEIVED
         if missed or alone or (urgent and not listable):
-            known = (missed or submissions)[0]
-            return ReadSubmission(self._context, self.session, known, answer=answer, ahead=ahead)
+            row = (missed or submissions)[0]
+            return ReadSubmission(self._context, self.session, row, answer=answer, ahead=ahead)
         if not listable:
             return None
-        times = [known.submitted_at for known in crowd if known.submitted_at is not None]
+        times = [row.submitted_at for row in crowd if row.submitted_at is not None]
         read_before = len(times) == len(crowd)
         return ListSubmissions(
             self._context,
             self.session,
-            expected=[known.pk for known in submissions],
+            expected=[row.pk for row in submissions],
             status=None if read_before else "submitted",
             submitted_after=min(times) - timedelta(seconds=1) if read_before else None,
             answer=answer,
             ahead=ahead,
         )
 
-    def _crowd(self, submissions: list[Tracked]) -> list[Tracked]:
+    def _crowd(self, submissions: list[SubmissionRow]) -> list[SubmissionRow]:
         """Return these and all others that will have to be read soon: one listing serves them all."""
-        wanted = {known.pk: known for known in submissions}
-        if all(known.submitted_at is not None for known in submissions):
+        wanted = {row.pk: row for row in submissions}
+        if all(row.submitted_at is not None for row in submissions):
             with self._context.store.read() as tx:
                 soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
-            wanted |= {known.pk: known for known in soon if known.submitted_at is not None}
+            wanted |= {row.pk: row for row in soon if row.submitted_at is not None}
         return list(wanted.values())
 
     def _reconcile(self, now: datetime) -> Call[Any] | None:
@@ -263,7 +263,7 @@ class Intake:
 
     def _deletion(self, now: datetime) -> Call[Any] | None:
         with self._context.store.read() as tx:
-            due = [owed for owed in tx.owed(Errand.DELETE) if not self._waits(owed, now)]
+            due = [owed for owed in tx.owed(OutboxKind.DELETE) if not self._waits(owed, now)]
         return DeleteMessage(self._context, due[0]) if due and self._to_spare(now) else None
 
     def _poll(self, now: datetime) -> Call[Any] | None:
@@ -297,7 +297,7 @@ class Intake:
         paused = self._context.mode() == "pause"
         states = ACTIVE - {State.FETCHED, State.SCORING} if paused else ACTIVE
         with self._context.store.read() as tx:
-            waiting = sum(known.hold is None for known in tx.submissions(states))
+            waiting = sum(row.hold is None for row in tx.submissions(states))
         most = (1 - QUEUE_SHARE) * self._budget.per_minute
         return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
 
@@ -307,6 +307,6 @@ class Intake:
         return now + ahead < owed.not_before <= now + LONGEST_WAIT + grid
 
 
-def _asked_since(known: Tracked, owed: Owed, now: datetime) -> bool:
+def _asked_since(row: SubmissionRow, owed: Owed, now: datetime) -> bool:
     """Tell whether EvalAI was asked when the answer was decided already; one from the future is from before the clock was set back."""
-    return known.read_at is not None and (owed.created_at <= known.read_at or owed.created_at > now)
+    return row.read_at is not None and (owed.created_at <= row.read_at or owed.created_at > now)

@@ -40,7 +40,7 @@ SUBMISSION_FIELDS = (
 def records(store: Store) -> Iterator[dict[str, Any]]:
     """Yield one record per submission (with its attempts), per score cell and per step of the trail."""
     with store.read() as tx:
-        for known in tx.submissions():
+        for row in tx.submissions():
             attempts = [
                 {
                     "kind": attempt["kind"],
@@ -51,11 +51,11 @@ def records(store: Store) -> Iterator[dict[str, Any]]:
                     "reason": attempt["reason"],
                     "peak_memory_bytes": attempt["peak_memory_bytes"],
                 }
-                for attempt in tx.attempts(pk=known.pk)
+                for attempt in tx.attempts(pk=row.pk)
             ]
             yield {
                 "record": "submission",
-                **{field: _text(getattr(known, field)) for field in SUBMISSION_FIELDS},
+                **{field: _text(getattr(row, field)) for field in SUBMISSION_FIELDS},
                 "attempts": attempts,
             }
         for cell in tx.all_cells():

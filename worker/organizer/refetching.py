@@ -7,13 +7,13 @@ from contextlib import closing
 
 from scoring.errors import InfrastructureError
 from worker.organizer.session import LeaderWait, OrganizerSession
-from worker.state import LeaderLock, Tracked, WantedFile, leader_lock
+from worker.state import LeaderLock, SubmissionRow, WantedFile, leader_lock
 
 ELSEWHERE = "the worker that leads has it on another machine; run this there"
 
 
 def fetch_again(
-    session: OrganizerSession, submissions: Collection[Tracked], *, tell: Callable[[str], object]
+    session: OrganizerSession, submissions: Collection[SubmissionRow], *, tell: Callable[[str], object]
 ) -> dict[int, str]:
     """Have the worker that leads fetch the stored files of submissions again; return why some are not here then.
 

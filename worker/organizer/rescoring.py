@@ -29,7 +29,7 @@ from worker.publishing.snapshots import stands
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
-from worker.state import COUNTED, Errand, Outcome, State, Tracked, Transaction
+from worker.state import COUNTED, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
 EVERY_S = 0.5  # between two looks at a child's limits
 
@@ -46,7 +46,7 @@ class Missing:
     """
 
     content_hash: str
-    submissions: tuple[Tracked, ...]
+    submissions: tuple[SubmissionRow, ...]
     tasks: tuple[str, ...]
     file_hash: str | None
 
@@ -107,26 +107,26 @@ def _with_rules(tx: Transaction, setup: PhaseSetup) -> PhaseSetup:
     return replace(setup, record=replace(setup.record, rules=recorded.rules))
 
 
-def _rows(tx: Transaction, setup: PhaseSetup) -> dict[str, list[Tracked]]:
+def _rows(tx: Transaction, setup: PhaseSetup) -> dict[str, list[SubmissionRow]]:
     """Return the contents that were scored in a phase, with their submissions."""
-    rows: dict[str, list[Tracked]] = {}
-    for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
-        if known.content_hash is not None:
-            rows.setdefault(known.content_hash, []).append(known)
+    rows: dict[str, list[SubmissionRow]] = {}
+    for row in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
+        if row.content_hash is not None:
+            rows.setdefault(row.content_hash, []).append(row)
     return rows
 
 
 def _missing(
-    session: OrganizerSession, tx: Transaction, setup: PhaseSetup, rows: dict[str, list[Tracked]]
+    session: OrganizerSession, tx: Transaction, setup: PhaseSetup, rows: dict[str, list[SubmissionRow]]
 ) -> tuple[Missing, ...]:
     found = []
     for content_hash, submissions in rows.items():
         tasks = missing_tasks(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
         if not tasks:
             continue
-        stored = (known.file_hash for known in submissions if known.file_hash)
+        stored = (row.file_hash for row in submissions if row.file_hash)
         file_hash = next((name for name in stored if session.files.find(name)), None)
-        if file_hash is None and not any(stands(known) for known in submissions):
+        if file_hash is None and not any(stands(row) for row in submissions):
             continue  # nobody misses what is off the board
         found.append(
             Missing(
@@ -139,9 +139,9 @@ def _missing(
     return tuple(found)
 
 
-def _lost(missing: tuple[Missing, ...]) -> tuple[Tracked, ...]:
+def _lost(missing: tuple[Missing, ...]) -> tuple[SubmissionRow, ...]:
     """Return the submissions whose file is gone: without it their rows cannot be completed."""
-    return tuple(known for row in missing if row.file_hash is None for known in row.submissions)
+    return tuple(submission for row in missing if row.file_hash is None for submission in row.submissions)
 
 
 def _fetch_lost(
@@ -163,7 +163,7 @@ def _fetch_lost(
     with session.store.read() as tx:
         missing = _missing(session, tx, setup, _rows(tx, setup))
     if lost := _lost(missing):
-        named = "; ".join(f"{known.pk}: {reasons.get(known.pk, 'it has just gone')}" for known in lost[:5])
+        named = "; ".join(f"{one.pk}: {reasons.get(one.pk, 'it has just gone')}" for one in lost[:5])
         raise OrganizerError(
             f"The stored files of {len(lost)} submissions are gone and cannot be fetched again ({named}).",
             cure="Restore them from a backup, or disqualify these submissions, or put the tasks back; nothing was taken up.",
@@ -198,7 +198,7 @@ def carry_out(
         missing = tuple(row for row in found if row.content_hash not in off_board)
         for number, row in enumerate(missing):
             progress(done, done + len(missing) - number)
-            stood = any(stands(known) for known in row.submissions)
+            stood = any(map(stands, row.submissions))
             try:
                 fill(session, setup, row)
             except ParticipantError as error:
@@ -222,7 +222,7 @@ def carry_out(
 
 
 def _unscorable(row: Missing, error: ParticipantError) -> OrganizerError:
-    listed = ", ".join(str(known.pk) for known in row.submissions[:5])
+    listed = ", ".join(str(submission.pk) for submission in row.submissions[:5])
     return OrganizerError(
         f"Submission {listed} cannot be scored on the new tasks: {error.sentence}",
         cure="Look at these tasks, or disqualify the submission; nothing was taken up.",
@@ -349,21 +349,21 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
     renewed = before is None or not setup.record.scores_as(before["protocol_hash"], before["tasks"])
     put_on_record(tx, setup.record, files=setup.files, now=now)
     tx.request_publish()
-    tx.forget_wanted(known.pk for known in tx.submissions(phase=setup.codename))
-    for known in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
-        if known.content_hash is None or known.answer is None:
+    tx.forget_wanted(row.pk for row in tx.submissions(phase=setup.codename))
+    for row in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
+        if row.content_hash is None or row.answer is None:
             continue
-        q_mean = row_mean_q(tx, known.content_hash, setup.protocol.hash, dict(setup.tasks))
-        if q_mean is None or (q_mean == known.q_mean and not renewed):
+        q_mean = row_mean_q(tx, row.content_hash, setup.protocol.hash, dict(setup.tasks))
+        if q_mean is None or (q_mean == row.q_mean and not renewed):
             continue
-        receipt = give_receipt(tx, known.pk, setup, known.content_hash, now=now)
-        before_it = answers.Answer.from_json(known.answer)
+        receipt = give_receipt(tx, row.pk, setup, row.content_hash, now=now)
+        before_it = answers.Answer.from_json(row.answer)
         answer = with_value(before_it, q_mean, decimals, receipt=receipt)
         if answer.value == before_it.value:
-            tx.note(known.pk, q_mean=q_mean)
+            tx.note(row.pk, q_mean=q_mean)
             continue
         changed += 1
-        _answer_again(tx, known, answer, q_mean, now)
+        _answer_again(tx, row, answer, q_mean, now)
     if renewed:
         reason = f"tasks or protocol of {setup.codename} changed"
         commitments.commit(tx, read_secret(session.configuration), [setup], reason=reason, now=now)
@@ -380,16 +380,16 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
 
 
 def _answer_again(
-    tx: Transaction, known: Tracked, answer: answers.Answer, q_mean: float, now: datetime
+    tx: Transaction, row: SubmissionRow, answer: answers.Answer, q_mean: float, now: datetime
 ) -> None:
     values = {"answer": answer.to_json(), "q_mean": q_mean}
     rerun = (
-        known.remote_status == "cancelled"
+        row.remote_status == "cancelled"
     )  # EvalAI takes no answer for it; it stands until its re-run is answered
-    if known.state is State.SCORED or rerun:
-        tx.note(known.pk, **values)
-    elif tx.move(known.pk, known.state, State.SCORED, **values):
-        tx.owe(Errand.POST, known.pk, now=now)
+    if row.state is State.SCORED or rerun:
+        tx.note(row.pk, **values)
+    elif tx.move(row.pk, row.state, State.SCORED, **values):
+        tx.owe(OutboxKind.POST, row.pk, now=now)
 
 
 def with_value(

@@ -86,7 +86,7 @@ def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) 
     secret = read_secret(session.configuration)
     with session.store.write() as tx:
         known, fresh = tx.reveals(), {}
-        now = tx.promise_time(session.clock())
+        now = tx.attestation_time(session.clock())
         for name in phases:
             record = open_phase(tx, name, secret).record
             document = _document(tx, record, now=now)

@@ -15,7 +15,7 @@ from worker.challenge.configuration import Configuration, Phase, load
 from worker.challenge.files import read_phase, read_secret
 from worker.challenge.setups import PhaseSetup
 from worker.runtime.files import FileStore
-from worker.state import LeaderLock, Store, Tracked, Transaction
+from worker.state import LeaderLock, Store, SubmissionRow, Transaction
 
 LOOK_EVERY_S = 0.5  # at what the worker that leads has done
 WORD_EVERY_S = 15.0
@@ -126,17 +126,17 @@ def _actor() -> str:
         return "unknown user"
 
 
-def known_submission(tx: Transaction, pk: int) -> Tracked:
+def known_submission(tx: Transaction, pk: int) -> SubmissionRow:
     """Return a submission that a person named.
 
     Raises:
         OrganizerError: If we do not know it.
     """
-    known = tx.get(pk)
-    if known is None:
+    row = tx.get(pk)
+    if row is None:
         raise OrganizerError(
             f"There is no submission {pk} here.",
             cure="Its number stands in EvalAI's list of submissions, column id.",
             code="submission.unknown",
         )
-    return known
+    return row

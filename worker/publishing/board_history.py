@@ -27,17 +27,17 @@ class BoardHistory:
 
     def read(self, tx: Transaction, phase: str) -> tuple[Board, ...]:
         """Return a phase's boards, oldest first."""
-        known = self._boards.setdefault(phase, [])
-        while documents := tx.boards(phase, after=known[-1].sequence if known else 0, at_most=PORTION):
+        row = self._boards.setdefault(phase, [])
+        while documents := tx.boards(phase, after=row[-1].sequence if row else 0, at_most=PORTION):
             for document in documents:
-                _append(known, boards.from_json(document))
-        return tuple(known)
+                _append(row, boards.from_json(document))
+        return tuple(row)
 
 
-def _append(known: list[Board], board: Board) -> None:
-    if known:
-        rows = {standing.key: standing for standing in known[-1].standings}
-        known[-1] = replace(known[-1], private=Private(rules=known[-1].private.rules))
+def _append(row: list[Board], board: Board) -> None:
+    if row:
+        rows = {standing.key: standing for standing in row[-1].standings}
+        row[-1] = replace(row[-1], private=Private(rules=row[-1].private.rules))
         same = (rows.get(standing.key) for standing in board.standings)
         board = replace(
             board,
@@ -45,4 +45,4 @@ def _append(known: list[Board], board: Board) -> None:
                 old if old == new else new for old, new in zip(same, board.standings, strict=True)
             ),
         )
-    known.append(board)
+    row.append(board)

@@ -16,7 +16,7 @@ from worker.fairness import commitments, receipts
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.snapshots import snapshot
-from worker.state import PROMISED, REVEALED, State, Tracked, Transaction
+from worker.state import ATTESTED, REVEALED, State, SubmissionRow, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +26,14 @@ class Preconditions:
     Attributes:
         generation: The cycle brings what was requested up to this one.
         posted: Submissions whose answers EvalAI has and that no board takes into account yet.
-        promises: Commitments, receipts and reveals: path to content.
+        attestations: Commitments, receipts and reveals: path to content.
         records: Phase to its record.
         revealed_at: When something was revealed last.
     """
 
     generation: int
-    posted: tuple[Tracked, ...]
-    promises: Mapping[str, bytes]
+    posted: tuple[SubmissionRow, ...]
+    attestations: Mapping[str, bytes]
     records: Mapping[str, Mapping[str, Any] | None]
     revealed_at: str | None
 
@@ -55,7 +55,7 @@ class Inputs:
     snapshots: tuple[PhaseSnapshot, ...]
     histories: Mapping[str, tuple[Board, ...]]
     revealed: frozenset[str]
-    promised_at: datetime | None
+    attested_at: datetime | None
     preconditions: Preconditions
 
 
@@ -63,24 +63,24 @@ def read_inputs(
     tx: Transaction, configuration: Configuration, phases: Collection[str], history: BoardHistory
 ) -> Inputs:
     """Read everything that a publish cycle needs: of the database alone, no file of a phase is looked at."""
-    promised = tx.fact(PROMISED)
+    attested = tx.fact(ATTESTED)
     return Inputs(
         configuration=configuration,
         snapshots=tuple(snapshot(tx, configuration, name) for name in phases),
         histories={name: history.read(tx, name) for name in phases},
         revealed=frozenset(tx.reveals()),
-        promised_at=datetime.fromisoformat(promised) if promised is not None else None,
+        attested_at=datetime.fromisoformat(attested) if attested is not None else None,
         preconditions=Preconditions(
             generation=tx.requested_publish(),
             posted=tuple(tx.submissions([State.POSTED])),
-            promises=promise_files(tx),
+            attestations=attestation_files(tx),
             records={name: tx.phase_record(name) for name in phases},
             revealed_at=tx.fact(REVEALED),
         ),
     )
 
 
-def promise_files(tx: Transaction) -> dict[str, bytes]:
+def attestation_files(tx: Transaction) -> dict[str, bytes]:
     """Return the files that make the challenge checkable: commitments, receipts, and what was revealed."""
     files = {commitments.PATH: commitments.commitment_file(tx), receipts.PATH: receipts.receipts_file(tx)}
     for revealed in tx.reveals().values():
@@ -94,7 +94,7 @@ def make_boards(inputs: Inputs, now: datetime) -> PendingBoards:
     A board is never dated before the scores that it shows, whatever another machine's clock or ours says: who checks it looks for the
     scores that stood at its time.
     """
-    now = max(now, inputs.promised_at or now)
+    now = max(now, inputs.attested_at or now)
     new = []
     sites = []
     for phase in inputs.snapshots:
@@ -139,7 +139,7 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
         return False
     for board in pending.new:
         tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
-        tx.promise_time(board.made_at)
+        tx.attestation_time(board.made_at)
     return True
 
 

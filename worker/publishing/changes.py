@@ -29,7 +29,7 @@ def message(site: Site, before: Files, after: Files) -> str:
         site,
         unrecorded(before.get(HISTORY), site),
         decisions=[*_revealed(site, before, after), *_closed(site, before, after)],
-        promises=[*_committed(before, after), *_batches(before, after)],
+        attestations=[*_committed(before, after), *_batches(before, after)],
     )
 
 

@@ -83,11 +83,11 @@ class _Rendering:
 
     def files(self, existing: Files) -> Files:
         """Return the files that shall stand there."""
-        promises = self.pending.preconditions.promises
-        commitments.check_growth(existing.get(commitments.PATH), promises.get(commitments.PATH))
-        receipts.check_growth(existing.get(receipts.PATH), promises.get(receipts.PATH))
+        attestations = self.pending.preconditions.attestations
+        commitments.check_growth(existing.get(commitments.PATH), attestations.get(commitments.PATH))
+        receipts.check_growth(existing.get(receipts.PATH), attestations.get(receipts.PATH))
         site = render(self.pending.site, readme=existing.get(README), history=existing.get(HISTORY))
-        return {**site, **promises}
+        return {**site, **attestations}
 
     def message(self, before: Files, after: Files) -> str:
         """Say what the commit changes."""
@@ -96,11 +96,11 @@ class _Rendering:
 
 def record_push(tx: Transaction, pending: PendingBoards, published: Published, *, now: datetime) -> None:
     """Record that the repository shows what was pending."""
-    for known in pending.preconditions.posted:
-        current = tx.get(known.pk)
+    for row in pending.preconditions.posted:
+        current = tx.get(row.pk)
         # What changed while the push was under way is not on the board yet.
-        if current is not None and current.board_facts == known.board_facts:
-            tx.move(known.pk, State.POSTED, State.PUBLISHED)
+        if current is not None and current.board_facts == row.board_facts:
+            tx.move(row.pk, State.POSTED, State.PUBLISHED)
     tx.set_fact(LOG_UNSEEN, None)
     tx.set_fact("pushed_at", now.isoformat())
     generation = pending.preconditions.generation

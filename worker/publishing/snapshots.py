@@ -8,7 +8,7 @@ from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record
 from worker.fairness import commitments
-from worker.state import COUNTED, State, Tracked, Transaction
+from worker.state import COUNTED, State, SubmissionRow, Transaction
 
 
 def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> PhaseSnapshot:
@@ -22,29 +22,29 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
     rules, epsilon = rules_and_epsilon(tx, configuration, codename)
     eligible = _eligible_teams(tx, rules.eligible_if_scored_in)
     entries, row_sets = [], {}
-    for known in _standing(tx, codename):
-        cells = matrix.get(known.content_hash or "", {})
+    for row in _standing(tx, codename):
+        cells = matrix.get(row.content_hash or "", {})
         scores = {task: cells[task, version] for task, version in tasks.items() if (task, version) in cells}
-        if not scores or len(scores) != len(tasks) or known.submitted_at is None or known.team_key is None:
+        if not scores or len(scores) != len(tasks) or row.submitted_at is None or row.team_key is None:
             continue  # a row with a missing cell has no rank and no number
-        baseline = known.baseline or (known.own and known.method in rules.baselines)
-        if known.own and not baseline:
+        baseline = row.baseline or (row.own and row.method in rules.baselines)
+        if row.own and not baseline:
             continue  # a trial of the organizers, which EvalAI's leaderboard leaves out too
         row_sets = {task: cell["row_set"] for task, cell in scores.items()}  # the same in every row
-        public = known.public_now if rules.visibility == "current" else known.public_at_first
+        public = row.public_now if rules.visibility == "current" else row.public_at_first
         entries.append(
             Entry(
-                submission=known.pk,
-                team_key=known.team_key,
-                team=known.team or "",
+                submission=row.pk,
+                team_key=row.team_key,
+                team=row.team or "",
                 # A participant's stays one row under the team's name, whoever marked it at EvalAI.
-                method=(known.method or "") if known.own or not baseline else "",
-                submitted_at=known.submitted_at,
+                method=(row.method or "") if row.own or not baseline else "",
+                submitted_at=row.submitted_at,
                 public=bool(public),
                 baseline=baseline,
                 scores={task: cell["folds"] for task, cell in scores.items()},
-                eligible=eligible is None or known.team_key in eligible,
-                content_hash=known.content_hash or "",
+                eligible=eligible is None or row.team_key in eligible,
+                content_hash=row.content_hash or "",
                 seconds=sum(cell["seconds"] for cell in scores.values()),
             )
         )
@@ -70,19 +70,19 @@ def rules_and_epsilon(
     return record.rules, record.protocol.recipe.epsilon
 
 
-def _standing(tx: Transaction, phase: str) -> list[Tracked]:
+def _standing(tx: Transaction, phase: str) -> list[SubmissionRow]:
     """Return the submissions that EvalAI has an answer of and that nothing takes off the board; one that is answered anew stays."""
     found = tx.submissions(COUNTED | {State.SCORED}, phase=phase)
-    return [known for known in found if known.posted is not None and stands(known)]
+    return [row for row in found if row.posted is not None and stands(row)]
 
 
-def stands(known: Tracked) -> bool:
+def stands(row: SubmissionRow) -> bool:
     """Tell whether nothing takes a scored submission off the board; a re-run keeps the old one until the new one is answered."""
-    cancelled = known.remote_status == "cancelled" and known.superseded_by is None
-    return not (cancelled or known.deleted or known.flagged or known.excluded is not None)
+    cancelled = row.remote_status == "cancelled" and row.superseded_by is None
+    return not (cancelled or row.deleted or row.flagged or row.excluded is not None)
 
 
 def _eligible_teams(tx: Transaction, phase: str | None) -> frozenset[int] | None:
     if phase is None:
         return None
-    return frozenset(known.team_key for known in _standing(tx, phase) if known.team_key)
+    return frozenset(row.team_key for row in _standing(tx, phase) if row.team_key)

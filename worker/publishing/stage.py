@@ -151,7 +151,7 @@ class Publishing:
             return
         with self._context.store.write() as tx:
             if len(tx.batches()) == len(lines):  # else a reveal has published them in this moment
-                receipts.close_batch(tx, made_at=tx.promise_time(now))
+                receipts.close_batch(tx, made_at=tx.attestation_time(now))
             tx.request_publish()
 
     def _failed(self, error: NeucoError, now: datetime) -> None:

@@ -13,7 +13,7 @@ PROBE_BYTES = 65536
 """As much as a transaction may need; written to a file without a name, which is gone at once."""
 
 
-def trouble(folder: Path) -> InfrastructureError | None:
+def fault(folder: Path) -> InfrastructureError | None:
     """Say why nothing can be written to the state directory, or None if something can."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:

@@ -5,33 +5,33 @@ from __future__ import annotations
 from worker.state.cycles import Completed
 from worker.state.leadership import Deposed, Leader
 from worker.state.lock import LeaderLock, leader_lock
-from worker.state.notices import LOG_UNSEEN, PROMISED, RESTORED, REVEALED
-from worker.state.records import LONGEST_WAIT, Alert, Owed, Tracked, is_host_team
-from worker.state.states import ACTIVE, ANSWERED, COUNTED, Attempt, Errand, Outcome, State
+from worker.state.notices import ATTESTED, LOG_UNSEEN, RESTORED, REVEALED
+from worker.state.records import LONGEST_WAIT, Alert, Owed, SubmissionRow, is_host_team
+from worker.state.states import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State
 from worker.state.store import Store, Transaction
 from worker.state.wanted_files import WantedFile
 
 __all__ = [
     "ACTIVE",
     "ANSWERED",
+    "ATTESTED",
     "COUNTED",
     "LOG_UNSEEN",
     "LONGEST_WAIT",
-    "PROMISED",
     "RESTORED",
     "REVEALED",
     "Alert",
     "Attempt",
     "Completed",
     "Deposed",
-    "Errand",
     "Leader",
     "LeaderLock",
+    "OutboxKind",
     "Outcome",
     "Owed",
     "State",
     "Store",
-    "Tracked",
+    "SubmissionRow",
     "Transaction",
     "WantedFile",
     "is_host_team",

@@ -13,7 +13,7 @@ from worker.state.records import Alert
 from worker.state.table import Tables
 
 RESTORED = "restored_from"  # until when the state knew everything, if it comes from a backup
-PROMISED = "promised_at"  # the latest time that is written on anything that was promised
+ATTESTED = "promised_at"  # the latest time that is written on any attestation
 REVEALED = "revealed_at"  # when something was revealed last
 LOG_UNSEEN = "log_unseen"  # a restored state may lack lines of the public log of receipts
 
@@ -90,12 +90,12 @@ class Notices(Tables):
         if value is not None:
             self._connection.execute(table.insert().values(name=name, value=value))
 
-    def promise_time(self, now: datetime) -> datetime:
-        """Return the time to write on a promise (a commitment, a receipt, a board, a reveal): later than all that were written before.
+    def attestation_time(self, now: datetime) -> datetime:
+        """Return the time to write on an attestation (a commitment, a receipt, a board, a reveal): later than all that were written before.
 
         Who checks them puts them in the order of these times, and no clock that is set back, or behind another machine's, may change it.
         """
-        last = self.fact(PROMISED)
+        last = self.fact(ATTESTED)
         at = now if last is None else max(now, datetime.fromisoformat(last) + timedelta(microseconds=1))
-        self.set_fact(PROMISED, at.isoformat())
+        self.set_fact(ATTESTED, at.isoformat())
         return at

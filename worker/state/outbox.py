@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from worker.state import schema
 from worker.state.records import Owed
-from worker.state.states import Errand
+from worker.state.states import OutboxKind
 from worker.state.table import Tables
 
 
@@ -17,7 +17,7 @@ class Outbox(Tables):
 
     def owe(
         self,
-        kind: Errand,
+        kind: OutboxKind,
         pk: int,
         *,
         now: datetime,
@@ -35,7 +35,7 @@ class Outbox(Tables):
         if result.rowcount == 0:
             self._connection.execute(table.insert().values(kind=kind.value, submission=pk, **values))
 
-    def owed(self, kind: Errand | None = None, pk: int | None = None) -> list[Owed]:
+    def owed(self, kind: OutboxKind | None = None, pk: int | None = None) -> list[Owed]:
         """Return what is still owed, the earliest due first."""
         table = schema.outbox
         query = sa.select(table).where(table.c.done_at.is_(None)).order_by(table.c.not_before, table.c.id)
@@ -43,13 +43,15 @@ class Outbox(Tables):
             query = query.where(table.c.kind == kind.value)
         if pk is not None:
             query = query.where(table.c.submission == pk)
-        return [Owed(**{**row._mapping, "kind": Errand(row.kind)}) for row in self._connection.execute(query)]
+        return [
+            Owed(**{**row._mapping, "kind": OutboxKind(row.kind)}) for row in self._connection.execute(query)
+        ]
 
     def messaged_at(self, pk: int) -> datetime | None:
         """Return when a message about a submission was taken last; None if the listing alone told of it."""
         table = schema.outbox
         query = sa.select(sa.func.max(table.c.created_at, type_=schema.Instant())).where(
-            table.c.kind == Errand.DELETE.value, table.c.submission == pk
+            table.c.kind == OutboxKind.DELETE.value, table.c.submission == pk
         )
         found: datetime | None = self._connection.execute(query).scalar()
         return found
@@ -62,7 +64,7 @@ class Outbox(Tables):
         """Record that the other side has it."""
         self._connection.execute(schema.outbox.update().where(schema.outbox.c.id == owed).values(done_at=now))
 
-    def settle_all(self, kind: Errand, pk: int, *, now: datetime) -> None:
+    def settle_all(self, kind: OutboxKind, pk: int, *, now: datetime) -> None:
         """Close whatever is owed of this kind: it is no longer wanted."""
         table = schema.outbox
         self._connection.execute(

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from worker.state.states import Errand, State
+from worker.state.states import OutboxKind, State
 
 LONGEST_WAIT = timedelta(seconds=120)
 """No back-off is longer: what seems to be was set before the clock was set back, and holds nobody up."""
@@ -18,7 +18,7 @@ def is_host_team(name: str | None) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tracked:
+class SubmissionRow:
     """A submission as we know it: a row of ``submissions``; the columns are described there."""
 
     pk: int
@@ -97,7 +97,7 @@ class Owed:
     """A row of the outbox."""
 
     id: int
-    kind: Errand
+    kind: OutboxKind
     submission: int
     receipt: str | None
     created_at: datetime

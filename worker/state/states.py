@@ -117,7 +117,7 @@ class Outcome(StrEnum):
     """Found open at start: the worker that made it is gone."""
 
 
-class Errand(StrEnum):
+class OutboxKind(StrEnum):
     """What is owed to the outside, kept in the outbox until it is done."""
 
     POST = "post"

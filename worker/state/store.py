@@ -24,6 +24,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from scoring.errors import InfrastructureError
 from worker.state import servers
 from worker.state.attempts import Attempts
+from worker.state.attestations import Attestations
 from worker.state.boards import Boards
 from worker.state.cells import Cells
 from worker.state.cycles import Cycles
@@ -32,7 +33,6 @@ from worker.state.migrations import bring_up_to_date
 from worker.state.notices import Notices
 from worker.state.outbox import Outbox
 from worker.state.phases import Phases
-from worker.state.promises import Promises
 from worker.state.submissions import Submissions
 from worker.state.wanted_files import WantedFiles
 
@@ -43,7 +43,17 @@ DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Transaction(
-    WantedFiles, Submissions, Attempts, Cells, Outbox, Boards, Phases, Leadership, Cycles, Notices, Promises
+    WantedFiles,
+    Submissions,
+    Attempts,
+    Cells,
+    Outbox,
+    Boards,
+    Phases,
+    Leadership,
+    Cycles,
+    Notices,
+    Attestations,
 ):
     """The verbs of the store, inside one transaction."""
 

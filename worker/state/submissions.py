@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from worker.state import schema
-from worker.state.records import Tracked
+from worker.state.records import SubmissionRow
 from worker.state.states import TRANSITIONS, State
 from worker.state.table import Tables
 
@@ -31,7 +31,7 @@ class Submissions(Tables):
         self.moves.append(f"new>{State.RECEIVED}")
         return True
 
-    def get(self, pk: int) -> Tracked | None:
+    def get(self, pk: int) -> SubmissionRow | None:
         """Return one submission."""
         row = self._connection.execute(
             sa.select(schema.submissions).where(schema.submissions.c.pk == pk)
@@ -45,7 +45,7 @@ class Submissions(Tables):
         phase: str | None = None,
         unread: bool = False,
         superseded_by: int | None = None,
-    ) -> list[Tracked]:
+    ) -> list[SubmissionRow]:
         """Return submissions, oldest first.
 
         Args:
@@ -72,7 +72,7 @@ class Submissions(Tables):
         query = sa.select(table.c.pk).where(table.c.message_phase.is_(None), table.c.first_seen_at > since)
         return self._connection.execute(query.limit(1)).first() is not None
 
-    def known(self, pks: Collection[int]) -> dict[int, Tracked]:
+    def get_many(self, pks: Collection[int]) -> dict[int, SubmissionRow]:
         """Return those of some submissions that we know, by number."""
         table = schema.submissions
         rows = self._connection.execute(sa.select(table).where(table.c.pk.in_(pks)))
@@ -106,7 +106,7 @@ class Submissions(Tables):
             schema.submissions.update().where(schema.submissions.c.pk == pk).values(values)
         )
 
-    def authors_unknown(self) -> list[Tracked]:
+    def authors_unknown(self) -> list[SubmissionRow]:
         """Return submissions of which EvalAI has told the author's number, and nobody knows whether that is a host, oldest first."""
         table = schema.submissions
         query = sa.select(table).where(
@@ -165,14 +165,14 @@ class Submissions(Tables):
         return {row[0]: row[1] for row in rows}
 
 
-def _record(values: tuple[Any, ...]) -> Tracked:
+def _record(values: tuple[Any, ...]) -> SubmissionRow:
     named = dict(zip(schema.submissions.c.keys(), values, strict=True))
-    return Tracked(**{**named, "state": State(named["state"])})
+    return SubmissionRow(**{**named, "state": State(named["state"])})
 
 
 _remembered = lru_cache(maxsize=256)(_record)
 """A row that did not change is not made into a record again, since steps read what waits again and again."""
 
 
-def _tracked(row: Any) -> Tracked:
+def _tracked(row: Any) -> SubmissionRow:
     return _remembered(tuple(row))

@@ -650,10 +650,11 @@ def test_commit_messages_tell_what_happened() -> None:
     )
     assert commit_message(site, []) == "Update the page\n"
     assert (
-        commit_message(site, [], promises=["Publish batch 2 of receipts"]) == "Publish batch 2 of receipts\n"
+        commit_message(site, [], attestations=["Publish batch 2 of receipts"])
+        == "Publish batch 2 of receipts\n"
     )
     assert commit_message(
-        site, [first], decisions=["Reveal phase dev"], promises=["Publish batch 2 of receipts"]
+        site, [first], decisions=["Reveal phase dev"], attestations=["Publish batch 2 of receipts"]
     ) == (
         "Reveal phase dev\n\ndev: 2 submissions counted, 1 new entry, 1 own move, 1 passive move\n"
         "Publish batch 2 of receipts\n\nSubmission: 1001\nSubmission: 1003\n"

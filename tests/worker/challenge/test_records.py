@@ -287,8 +287,8 @@ def test_a_phase_of_an_earlier_version_waits_for_its_files(harness: Harness, wor
     file.write_text(right.replace("img_000,", "img_000,7", 1))
     worker.start()
     waiting, other = harness.submit("B", embeddings(2)), harness.submit("B", embeddings(0), phase="eval")
-    worker.drive(lambda: harness.status(other) == "finished" and worker.known(waiting).hold is not None)
-    assert worker.known(waiting).hold == "phase.not_recorded"
+    worker.drive(lambda: harness.status(other) == "finished" and worker.row(waiting).hold is not None)
+    assert worker.row(waiting).hold == "phase.not_recorded"
     assert worker.alerts() == {"phase.not_recorded"}
     assert harness.posts(waiting) == []
     file.write_text(right)
@@ -380,5 +380,5 @@ def test_a_damaged_record_breaks_no_step_of_the_evaluation(harness: Harness) -> 
         with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
             database.execute("UPDATE records SET document = x'00'")
         worker.daemon.evaluation.step(worker.clock.now())
-        assert (worker.state(pk), worker.known(pk).tries) == (State.FETCHED, 1)
+        assert (worker.state(pk), worker.row(pk).tries) == (State.FETCHED, 1)
         assert "record.damaged" in worker.alerts()

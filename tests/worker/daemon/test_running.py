@@ -28,7 +28,7 @@ from worker.daemon import Waiting, health
 from worker.daemon.once import reasons
 from worker.runtime import process_group
 from worker.sandbox import Fault, FaultPlan
-from worker.state import Errand
+from worker.state import OutboxKind
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
 STOP_S = 60  # for a machine with much else to do; what is under way at the end lasts longer than this
@@ -123,7 +123,10 @@ def test_status_counts_what_is_owed(harness: Harness, worker: StepWorker) -> Non
     """One thing is told in the singular, several in the plural."""
     pk = harness.submit("A", embeddings(1))
     worker.drive()
-    for kind, told in ((Errand.DELETE, "1 thing owed to EvalAI"), (Errand.POST, "2 things owed to EvalAI")):
+    for kind, told in (
+        (OutboxKind.DELETE, "1 thing owed to EvalAI"),
+        (OutboxKind.POST, "2 things owed to EvalAI"),
+    ):
         with worker.store.write() as tx:
             tx.owe(kind, pk, now=worker.clock.now())
         assert told in harness.command("status").stdout

@@ -181,11 +181,11 @@ def test_equal_content_scored_at_once_has_one_row_of_cells(
     worker.drive(lambda: len(held.pks) == 2)
     held.let_go()
     worker.drive()
-    assert worker.known(one).content_hash == worker.known(other).content_hash
+    assert worker.row(one).content_hash == worker.row(other).content_hash
     assert harness.stdout(one)["q_mean"] == harness.stdout(other)["q_mean"]
     setup = worker.daemon.context.phases["dev"]
     with worker.store.read() as tx:
-        cells = tx.cells(worker.known(one).content_hash or "", setup.protocol.hash)
+        cells = tx.cells(worker.row(one).content_hash or "", setup.protocol.hash)
     assert [cell["task"] for cell in cells] == sorted(setup.tasks)
 
 

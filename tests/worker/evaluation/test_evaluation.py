@@ -267,15 +267,15 @@ def test_what_was_cancelled_before_its_child_failed_stays_as_it_ended(
     with harness.worker() as worker:
         pk = harness.submit("A", embeddings(1))
         worker.drive(lambda: worker.states().get(pk) == "acknowledged")
-        context, files, known, now = (
+        context, files, row, now = (
             worker.daemon.context,
             worker.daemon.files,
-            worker.known(pk),
+            worker.row(pk),
             worker.clock.now(),
         )
-        act: ChildAct = FetchFile(context, files, known, deadline_s=9)
+        act: ChildAct = FetchFile(context, files, row, deadline_s=9)
         if kind is Attempt.EVALUATE:
-            act = ScoreSubmission(context, files, known, context.phases["dev"], harness.folder / "file")
+            act = ScoreSubmission(context, files, row, context.phases["dev"], harness.folder / "file")
         with worker.store.write() as tx:
             state = State.ACKNOWLEDGED
             for target in (State.FETCHED, State.SCORING) if kind is Attempt.EVALUATE else ():
@@ -286,8 +286,8 @@ def test_what_was_cancelled_before_its_child_failed_stays_as_it_ended(
             act.failure(tx, OrganizerError("A fault.", code="a.fault"), now)
         assert worker.outcomes(pk, kind) == ["organizer"]
         assert "a.fault" not in worker.alerts()
-        known = worker.known(pk)
-        assert (known.state, known.tries, known.not_before, known.hold) == (State.CANCELLED, 0, None, None)
+        row = worker.row(pk)
+        assert (row.state, row.tries, row.not_before, row.hold) == (State.CANCELLED, 0, None, None)
 
 
 def test_an_edited_label_file_changes_nothing(harness: Harness, worker: StepWorker) -> None:
@@ -322,7 +322,7 @@ def test_a_rescore_under_way_mixes_no_protocols(slow: Harness) -> None:
         new = worker.daemon.context.phases["dev"].protocol.hash
         assert new != old
         with worker.store.read() as tx:
-            content = worker.known(pk).content_hash or ""
+            content = worker.row(pk).content_hash or ""
             assert {len(cell["folds"]) for cell in tx.cells(content, old)} == {2000}
             assert {len(cell["folds"]) for cell in tx.cells(content, new)} == {4}
 

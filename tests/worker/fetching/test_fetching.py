@@ -17,7 +17,7 @@ from worker.fetching.stage import Fetching
 from worker.intake.facts import take_message
 from worker.runtime.runner import LOOK_S
 from worker.sandbox import Fault, FaultPlan
-from worker.state import Errand, State
+from worker.state import OutboxKind, State
 
 
 def test_a_failed_download_is_tried_again(harness: Harness, worker: StepWorker) -> None:
@@ -47,7 +47,7 @@ def test_an_expired_link_is_read_again(harness: Harness, worker: StepWorker) -> 
     worker.reload()
     worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
     assert worker.outcomes(pk, "fetch") == ["infrastructure", "done"]
-    assert worker.known(pk).hold is None
+    assert worker.row(pk).hold is None
 
 
 def test_too_large_a_file_fails_with_its_limit(harness: Harness, worker: StepWorker) -> None:
@@ -349,13 +349,13 @@ def test_a_placeholder_that_took_long_to_come_may_be_from_before_its_message(
         with worker.store.write() as tx:
             assert at_fault is uploads.follow_placeholder(
                 tx,
-                worker.known(pk),
+                worker.row(pk),
                 begun_at=begun_at + timedelta(seconds=begun_later),
                 settles=settles,
                 now=worker.clock.now(),
             )
     assert worker.state(pk) is State.ACKNOWLEDGED
-    assert not worker.known(pk).waits(worker.clock.now())
+    assert not worker.row(pk).waits(worker.clock.now())
 
 
 def test_a_placeholder_that_stays_after_its_message_is_its_authors_fault(
@@ -401,7 +401,7 @@ def test_what_an_older_version_failed_on_the_placeholder_is_fetched_again(
         tx.move(pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=uploads.PLACEHOLDER, file_bytes=12)
         tx.move(pk, State.FETCHED, State.SCORING, running_at=worker.clock.now())
         tx.move(pk, State.SCORING, State.REJECTED, answer='{"status": "failed", "stderr": "no table"}')
-        tx.owe(Errand.POST, pk, now=worker.clock.now())
+        tx.owe(OutboxKind.POST, pk, now=worker.clock.now())
     worker.drive()
     assert (worker.state(pk), harness.status(pk)) == (State.FAILED, "failed")
     harness.evalai.finish_upload(pk, embeddings(1))
@@ -418,8 +418,8 @@ def test_what_failed_on_the_placeholder_is_not_scored_under_another_phase(
     worker.drive()
     harness.evalai.finish_upload(pk, embeddings(1))
     harness.evalai.edit(pk, phase="eval")
-    worker.drive(lambda: worker.known(pk).hold is not None)
-    assert worker.known(pk).hold == "facts.phase_differs"
+    worker.drive(lambda: worker.row(pk).hold is not None)
+    assert worker.row(pk).hold == "facts.phase_differs"
     assert not harness.evalai.journal.effects("running", pk)
 
 
@@ -433,10 +433,10 @@ def test_a_message_waits_while_the_answer_to_the_placeholder_is_on_its_way(
         tx.move(pk, State.UPLOADING, State.ACKNOWLEDGED)
         tx.move(pk, State.ACKNOWLEDGED, State.REJECTED, file_hash=uploads.PLACEHOLDER)
         take_message(tx, message, now=worker.clock.now())
-        assert tx.owed(Errand.DELETE, pk) == []
+        assert tx.owed(OutboxKind.DELETE, pk) == []
         tx.move(pk, State.REJECTED, State.FAILED)
         take_message(tx, message, now=worker.clock.now())
-        assert len(tx.owed(Errand.DELETE, pk)) == 1
+        assert len(tx.owed(OutboxKind.DELETE, pk)) == 1
     assert worker.state(pk) is State.ACKNOWLEDGED
 
 

@@ -37,7 +37,7 @@ from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
 from worker.runtime import Job
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
-from worker.state import ACTIVE, State, Store, Tracked
+from worker.state import ACTIVE, State, Store, SubmissionRow
 
 if TYPE_CHECKING:
     from tests.worker.harness.fork_server import ForkServer
@@ -447,11 +447,11 @@ class StepWorker:
             for job in (Job.POLL, Job.RECONCILE)
         )
         with self.store.read() as tx:
-            left = [known for known in tx.submissions(ACTIVE) if known.hold is None]
+            left = [row for row in tx.submissions(ACTIVE) if row.hold is None]
             owed = tx.owed()
         return looked and intake.drained and not (self.busy or left or owed or self.daemon.publishing.due())
 
-    def known(self, pk: int) -> Tracked:
+    def row(self, pk: int) -> SubmissionRow:
         """Return what the worker knows of a submission."""
         with self.store.read() as tx:
             found = tx.get(pk)
@@ -460,12 +460,12 @@ class StepWorker:
 
     def state(self, pk: int) -> State:
         """Return where a submission stands."""
-        return self.known(pk).state
+        return self.row(pk).state
 
     def states(self) -> dict[int, str]:
         """Return where all submissions stand."""
         with self.store.read() as tx:
-            return {known.pk: known.state.value for known in tx.submissions()}
+            return {row.pk: row.state.value for row in tx.submissions()}
 
     def outcomes(self, pk: int, kind: str = "evaluate") -> list[str | None]:
         """Return how the attempts at a submission ended."""

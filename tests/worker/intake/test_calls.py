@@ -10,7 +10,7 @@ import pytest
 
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
-from worker.state import Errand, State
+from worker.state import OutboxKind, State
 
 
 def calls(harness: Harness, since: int = 0) -> list[JournalEntry]:
@@ -41,7 +41,7 @@ def test_a_post_that_may_have_arrived_is_read_again_and_repeated(waiting: Harnes
         pk = waiting.submit("A", embeddings(1))
         until_scored(worker, pk)
         worker.clock.advance(27)  # read again shortly before the answer leaves
-        worker.drive(lambda: not worker.busy and worker.known(pk).read_at is not None and not worker.step())
+        worker.drive(lambda: not worker.busy and worker.row(pk).read_at is not None and not worker.step())
         since = len(waiting.evalai.journal)
         waiting.evalai.set_faults(FaultPlan(probability=1.0, kinds=(fault,)))
         worker.drive(lambda: bool(waiting.posts(pk)))
@@ -314,7 +314,7 @@ def test_unknown_handles_are_given_up(harness: Harness, worker: StepWorker) -> N
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     with worker.store.write() as tx:
-        tx.owe(Errand.DELETE, pk, now=worker.clock.now(), receipt="nonsense")
+        tx.owe(OutboxKind.DELETE, pk, now=worker.clock.now(), receipt="nonsense")
     worker.wait(100)
     with worker.store.read() as tx:
         assert tx.owed() == []
@@ -396,7 +396,7 @@ def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(harness:
         since, pk = len(harness.evalai.journal), harness.submit("A", embeddings(1))
         worker.clock.advance(60)
         worker.drive(lambda: worker.states().get(pk) == "fetched")
-        read_at = worker.known(pk).read_at
+        read_at = worker.row(pk).read_at
         assert read_at is not None
         assert min(abs((read_at - moment).total_seconds()) for moment in asked_at) < 1
         worker.drive(lambda: harness.status(pk) == "finished")

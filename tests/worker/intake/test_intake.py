@@ -12,7 +12,7 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.evalai import Message
 from worker.intake.facts import take_message
 from worker.sandbox import FaultPlan, QueueFaults
-from worker.state import Errand, State
+from worker.state import OutboxKind, State
 
 BAD = b"id,0,1\nimg_000,1,2\n"
 
@@ -92,8 +92,8 @@ def test_equal_content_has_an_equal_score_from_the_stored_cells(harness: Harness
     with worker.store.read() as tx:
         assert tx.matrix(worker.daemon.context.phases["dev"].protocol.hash) == before
     assert {harness.stdout(pk)["q_mean"] for pk in again} == {harness.stdout(first)["q_mean"]}
-    assert len({worker.known(pk).content_hash for pk in [first, *again]}) == 1
-    assert len({worker.known(pk).file_hash for pk in [first, *again]}) == 3
+    assert len({worker.row(pk).content_hash for pk in [first, *again]}) == 1
+    assert len({worker.row(pk).file_hash for pk in [first, *again]}) == 3
 
 
 def test_two_phases_have_boards_of_their_own(harness: Harness, worker: StepWorker) -> None:
@@ -111,9 +111,9 @@ def test_an_edited_phase_holds_the_submission(harness: Harness, worker: StepWork
     worker.drive()  # compared with the listing: the next submission is brought by its message
     pk = harness.submit("A", embeddings(1))
     harness.evalai.edit(pk, phase="eval")
-    worker.drive(lambda: pk in worker.states() and worker.known(pk).hold is not None)
+    worker.drive(lambda: pk in worker.states() and worker.row(pk).hold is not None)
     assert "facts.phase_differs" in worker.alerts()
-    assert worker.known(pk).hold == "facts.phase_differs"
+    assert worker.row(pk).hold == "facts.phase_differs"
     assert harness.posts(pk) == []
     assert not harness.evalai.journal.effects("running", pk)
     harness.evalai.edit(pk, phase="dev")
@@ -128,7 +128,7 @@ def test_a_phase_that_disagrees_with_the_files_path_is_held(harness: Harness, wo
     harness.evalai.lose_messages()
     harness.evalai.edit(pk, phase="eval")
     worker.drive()
-    assert worker.known(pk).hold == "facts.file_elsewhere"
+    assert worker.row(pk).hold == "facts.file_elsewhere"
     assert "facts.file_elsewhere" in worker.alerts()
     assert harness.posts(pk) == []
     harness.evalai.edit(pk, phase="dev")
@@ -167,7 +167,7 @@ def test_a_replaced_file_holds_the_submission(harness: Harness, worker: StepWork
     worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.ACKNOWLEDGED)
     harness.evalai.replace_file(pk, embeddings(2))
     worker.wait(25)
-    assert worker.known(pk).hold == "facts.file_replaced"
+    assert worker.row(pk).hold == "facts.file_replaced"
     assert "facts.file_replaced" in worker.alerts()
     harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
     worker.reload()
@@ -186,7 +186,7 @@ def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
     worker.restart()
     pk = harness.submit("A", embeddings(1), phase="eval")
     worker.drive()
-    assert worker.known(pk).hold == "facts.phase_unconfigured"
+    assert worker.row(pk).hold == "facts.phase_unconfigured"
     harness.configure(
         {"phases": {"eval": {"split": "eval_split", "tasks": "./tasks/eval", "ids": "./ids.txt", "folds": 4}}}
     )
@@ -210,8 +210,8 @@ def test_a_phase_that_is_taken_out_when_its_scoring_is_to_begin_is_held(
         tx.move(pk, State.FETCHED, State.SCORING, running_at=worker.clock.now())
         tx.note(pk, remote_status="running", read_at=worker.clock.now())
     assert harness.command("challenge", "resume").returncode == 0
-    worker.drive(lambda: worker.known(pk).hold is not None)
-    assert worker.known(pk).hold == "facts.phase_unconfigured"
+    worker.drive(lambda: worker.row(pk).hold is not None)
+    assert worker.row(pk).hold == "facts.phase_unconfigured"
     assert worker.outcomes(pk) == []
 
 
@@ -427,7 +427,7 @@ def test_the_newest_receipt_is_the_one_that_deletes(harness: Harness, worker: St
                 Message(submission_pk=5, phase_pk=1, challenge_pk=7, receipt_handle=handle),
                 now=now,
             )
-        (owed,) = tx.owed(Errand.DELETE, 5)
+        (owed,) = tx.owed(OutboxKind.DELETE, 5)
     assert owed.receipt == "new"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from worker.evalai import Submission
 from worker.intake import facts
-from worker.state import State, Store, Tracked
+from worker.state import State, Store, SubmissionRow
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PHASES = {7: "dev", 8: "eval"}
@@ -52,7 +52,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def row(store: Store) -> Tracked:
+def row(store: Store) -> SubmissionRow:
     """Read it."""
     with store.read() as tx:
         known = tx.get(11)
@@ -117,7 +117,7 @@ def test_who_was_held_or_never_read_is_followed(store: Store) -> None:
         {"phase": None},
     ):
         assert not facts.is_unchanged(
-            Tracked(**{**asdict(known), **change}), FACTS, challenge=3, phases=PHASES
+            SubmissionRow(**{**asdict(known), **change}), FACTS, challenge=3, phases=PHASES
         )
     assert not facts.is_unchanged(known, FACTS, challenge=3, phases={})
     assert not facts.is_unchanged(known, FACTS, challenge=4, phases=PHASES)

@@ -159,7 +159,7 @@ def lose_file(worker: StepWorker, pk: int) -> str:
     worker.drive(
         lambda: not any(map(worth_compressing, worker.daemon.files.stored()))
     )  # none comes back from that
-    file_hash = str(worker.known(pk).file_hash)
+    file_hash = str(worker.row(pk).file_hash)
     worker.daemon.files.remove(file_hash)
     return file_hash
 
@@ -254,9 +254,9 @@ def test_an_answer_on_its_way_does_not_swallow_the_new_one(harness: Harness) -> 
         old, new = harness.posts(pk)
         assert old != new
         assert harness.boards()[0]["q_mean"] == harness.stdout(pk)["q_mean"]
-        known = worker.known(pk)
-        assert known.posted == known.answer
-        assert known.state is State.PUBLISHED
+        row = worker.row(pk)
+        assert row.posted == row.answer
+        assert row.state is State.PUBLISHED
 
 
 def test_a_failure_on_tasks_that_were_given_up_is_tried_on_the_new_ones(harness: Harness) -> None:
@@ -276,7 +276,7 @@ def test_a_rerun_that_waits_keeps_its_original_on_the_board(harness: Harness, wo
     assert harness.command("challenge", "pause").returncode == 0
     new = harness.evalai.rerun(old)
     worker.drive(
-        lambda: worker.states().get(new) == "fetched" and worker.known(old).remote_status == "cancelled"
+        lambda: worker.states().get(new) == "fetched" and worker.row(old).remote_status == "cancelled"
     )
     [before] = harness.boards()
     harness.add_task("late__regr", seed=5)

@@ -75,7 +75,7 @@ def test_an_alert_is_told_once_and_again_when_it_comes_back(harness: Harness, ho
             pk = harness.submit("A", embeddings(round_number), phase="dev")
             worker.drive(lambda pk=pk: pk in worker.states())
             harness.evalai.edit(pk, phase="eval")
-            worker.drive(lambda pk=pk: worker.known(pk).hold is not None)
+            worker.drive(lambda pk=pk: worker.row(pk).hold is not None)
             worker.wait(60)
             assert len(hook.heard) == round_number
             harness.evalai.edit(pk, phase="dev")
@@ -173,7 +173,7 @@ def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness) -> 
     with push_under_way(harness) as (worker, gate, pk):
         harness.evalai.edit(pk, is_flagged=True)
         worker.clock.advance(30)  # the listing is due
-        worker.drive(lambda: worker.known(pk).flagged)
+        worker.drive(lambda: worker.row(pk).flagged)
         gate.open()
         worker.drive()
         assert worker.state(pk) is State.PUBLISHED

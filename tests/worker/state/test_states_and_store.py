@@ -25,7 +25,7 @@ from worker.evalai import Budget
 from worker.evalai.backoff import LONGEST_S, backoff
 from worker.evaluation import answers
 from worker.organizer.doctor import Level, examine
-from worker.state import ACTIVE, ANSWERED, COUNTED, Attempt, Errand, Outcome, State, Store
+from worker.state import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State, Store
 from worker.state.states import TRANSITIONS
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -106,12 +106,12 @@ def test_one_errand_of_a_kind_is_owed_once(store: Store) -> None:
     with store.write() as tx:
         tx.add(1, now=NOW)
         for receipt in "abc":
-            tx.owe(Errand.DELETE, 1, now=NOW, receipt=receipt)
+            tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt=receipt)
         (owed,) = tx.owed()
         assert owed.receipt == "c"
         tx.settled(owed.id, now=NOW)
         assert tx.owed() == []
-        tx.owe(Errand.DELETE, 1, now=NOW, receipt="d")
+        tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt="d")
         assert [row.receipt for row in tx.owed()] == ["d"]
     store.close()
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.scorecard import TaskScore
 from tests.worker.harness.postgres_server import Server, binaries, server
-from worker.state import Attempt, Deposed, Errand, Outcome, State, Store, leader_lock, lock, servers
+from worker.state import Attempt, Deposed, OutboxKind, Outcome, State, Store, leader_lock, lock, servers
 
 pytestmark = [
     pytest.mark.xdist_group("postgres"),  # one server
@@ -159,9 +159,9 @@ def test_attempts_outbox_alerts_and_facts(store: Store) -> None:
         assert [attempt["id"] for attempt in tx.attempts(open_only=True)] == [second]
         assert tx.attempt_summary() == [("evaluate", "done", 1, 3.0)]
         assert tx.last_turns() == {4: NOW + timedelta(seconds=1)}
-        tx.owe(Errand.DELETE, 1, now=NOW, receipt="old")
-        tx.owe(Errand.DELETE, 1, now=NOW, receipt="new")
-        (owed,) = tx.owed(Errand.DELETE)
+        tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt="old")
+        tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt="new")
+        (owed,) = tx.owed(OutboxKind.DELETE)
         assert owed.receipt == "new"
         assert tx.raise_alert("k", "code", "text", now=NOW)
         assert not tx.raise_alert("k", "code", "text", now=NOW)

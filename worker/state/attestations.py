@@ -1,4 +1,4 @@
-"""Promises: commitments, receipts and reveals."""
+"""Attestations: commitments, receipts and reveals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worker.state import schema
 from worker.state.table import Tables
 
 
-class Promises(Tables):
+class Attestations(Tables):
     """The verbs of commitments, receipts and reveals."""
 
     def commitments(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.worker.harness.harness import NEW, Harness, embeddings
@@ -42,6 +43,18 @@ class Stop:
             AttributeError: If there is none.
         """
         return reduce(getattr, self.name.split("."), importlib.import_module(self.module))
+
+
+def named() -> list[str]:
+    """Return everything that the page names as a module with something in it."""
+    return re.findall(r"`([\w/]+\.py:[\w.]+)`", PAGE.read_text())
+
+
+@pytest.mark.parametrize("place", named())
+def test_every_place_on_the_page_exists(place: str) -> None:
+    """A module or a function that was renamed is renamed on the page too."""
+    module, _, name = place.partition(".py:")
+    assert Stop(module.replace("/", "."), name, in_child=False).function is not None
 
 
 def stops() -> list[Stop]:

@@ -146,8 +146,7 @@ def _sum_up(console: Console, heading: str, outcomes: Sequence[Outcome]) -> None
     """Print a group as one line, and why checks of it were skipped."""
     from rich.text import Text
 
-    from worker.organizer.doctor import Level
-    from worker.organizer.doctor.check import worst
+    from worker.organizer.doctor import Level, worst
 
     mark, style = _mark(worst(outcome.level for outcome in outcomes))
     line = Text(f"{mark} ", style=style).append(f"{heading}: {_counts(outcomes)}", style="default")

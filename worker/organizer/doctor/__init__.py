@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scoring.errors import NeucoError
 from worker.organizer.doctor import board, configuration, cost, evalai, machine, phases, records, tasks
-from worker.organizer.doctor.check import Check, Finding, Level, Outcome, Report, fail, skipped
+from worker.organizer.doctor.check import Check, Finding, Level, Outcome, Report, fail, skipped, worst
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.remote import Wait
 
@@ -104,8 +104,6 @@ __all__ = [
     "Outcome",
     "Report",
     "Wait",
-    "check",
     "examine",
-    "fail",
-    "skipped",
+    "worst",
 ]

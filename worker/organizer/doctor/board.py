@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.rendering import BEGIN, END
 from worker.fairness import commitments
-from worker.organizer.doctor.check import Check, Finding, check, fail, note, skipped, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.web_address import EXAMPLE_REPOSITORY
 
@@ -24,9 +24,10 @@ README, HISTORY = "README.md", "leaderboard/history.jsonl"
 GIT = ("configuration.file", "board.git")
 PUSH = (*GIT, "board.address", "board.push")
 WEBHOOK = ("configuration.file", "alerts.webhook")
+CHECKS = Checks()
 
 
-@check("board.git", "git is installed and new enough", needs=())
+@CHECKS.add("board.git", "git is installed and new enough", needs=())
 def _git(_: Examination) -> Iterator[Finding]:
     cure = "Install it: sudo apt-get install git"
     try:
@@ -42,7 +43,7 @@ def _git(_: Examination) -> Iterator[Finding]:
         yield fail(f"git is version {'.'.join(map(str, version))}; {wanted} or newer is needed.", cure)
 
 
-@check("board.address", "The leaderboard repository's address and credentials can be used")
+@CHECKS.add("board.address", "The leaderboard repository's address and credentials can be used")
 def _address(exam: Examination) -> Iterator[Finding]:
     if exam.configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
         yield fail("leaderboard.repository still has the example's value.", "Enter your own.")
@@ -51,7 +52,7 @@ def _address(exam: Examination) -> Iterator[Finding]:
     exam.publisher  # noqa: B018 - making it reads the credentials and raises what is wrong with them
 
 
-@check("board.host_keys", "The host keys of an ssh server are pinned")
+@CHECKS.add("board.host_keys", "The host keys of an ssh server are pinned")
 def _host_keys(exam: Examination) -> Iterator[Finding]:
     board = exam.configuration.leaderboard
     over_ssh = board.repository.startswith("ssh://") or re.match(r"[\w.-]+@[\w.-]+:", board.repository)
@@ -62,7 +63,7 @@ def _host_keys(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check(
+@CHECKS.add(
     "board.push",
     "The repository would take a push (tried without sending anything)",
     needs=(*GIT, "board.address"),
@@ -73,7 +74,7 @@ def _push(exam: Examination) -> Iterator[Finding]:
     yield from ()
 
 
-@check("board.readme", "The repository's README has room for the board", needs=PUSH, remote=True)
+@CHECKS.add("board.readme", "The repository's README has room for the board", needs=PUSH, remote=True)
 def _readme(exam: Examination) -> Iterator[Finding]:
     text = exam.publisher.existing().get(README)
     if text is None:
@@ -90,7 +91,7 @@ def _readme(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("board.history", "No earlier challenge stands in the repository", needs=PUSH, remote=True)
+@CHECKS.add("board.history", "No earlier challenge stands in the repository", needs=PUSH, remote=True)
 def _history(exam: Examination) -> Iterator[Finding]:
     if HISTORY not in exam.publisher.existing():
         return
@@ -103,7 +104,7 @@ def _history(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check(
+@CHECKS.add(
     "board.commitments",
     "The repository promises nothing that this state does not know",
     needs=PUSH,
@@ -117,7 +118,7 @@ def _commitments(exam: Examination) -> Iterator[Finding]:
     yield from ()
 
 
-@check("alerts.webhook", "Somebody hears when a person is needed")
+@CHECKS.add("alerts.webhook", "Somebody hears when a person is needed")
 def _webhook(exam: Examination) -> Iterator[Finding]:
     if exam.configuration.alerts.webhook is None:
         yield warn(
@@ -130,7 +131,7 @@ def _webhook(exam: Examination) -> Iterator[Finding]:
         yield fail("The alert webhook is no https address.", "Copy it whole; it begins with https://.")
 
 
-@check(
+@CHECKS.add(
     "alerts.reachable",
     "The alert webhook's server takes connections (nothing is posted)",
     needs=WEBHOOK,
@@ -160,16 +161,3 @@ def _webhook_address(exam: Examination) -> SplitResult:
 def _shown(exam: Examination) -> str:
     """Return the repository's address without what may be a password in it."""
     return re.sub(r"(?<=://)[^/@]*@", "", exam.configuration.repository_url)
-
-
-CHECKS: tuple[Check, ...] = (
-    _git,
-    _address,
-    _host_keys,
-    _push,
-    _readme,
-    _history,
-    _commitments,
-    _webhook,
-    _reachable,
-)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from worker.organizer.doctor.examination import Examination
 
+T = TypeVar("T")
 Ask = Callable[["Examination"], "Iterable[Finding]"]
+Things = Callable[["Examination"], Iterable[T]]
+CONFIGURATION = ("configuration.file",)
 
 
 class Level(StrEnum):
@@ -83,15 +87,51 @@ class Check:
         return self.id.partition(".")[0]
 
 
-def check(
-    identifier: str, title: str, *, needs: tuple[str, ...] = ("configuration.file",), remote: bool = False
-) -> Callable[[Ask], Check]:
-    """Turn a function into a check."""
+@dataclass(frozen=True)
+class Flag(Generic[T]):
+    """A row of a table: a check that compares one value of a thing with what is expected.
 
-    def make(ask: Ask) -> Check:
-        return Check(id=identifier, title=title, ask=ask, needs=needs, remote=remote)
+    Attributes:
+        id: As :attr:`Check.id`.
+        title: As :attr:`Check.title`.
+        wrong: Tells whether a thing has another value.
+        say: Makes the finding then, :func:`fail` or :func:`warn`.
+        sentence: What it says, a format of which the thing is the argument.
+        cure: What to do.
+    """
 
-    return make
+    id: str
+    title: str
+    wrong: Callable[[T], bool]
+    say: Callable[[str, str], Finding]
+    sentence: str
+    cure: str
+
+    def ask(self, things: Things[T], exam: Examination) -> Iterator[Finding]:
+        """Compare all things; give a finding for each that is wrong."""
+        return (self.say(self.sentence.format(one), self.cure) for one in things(exam) if self.wrong(one))
+
+
+class Checks(list[Check]):
+    """The checks of a module, in the order in which they are made."""
+
+    def add(
+        self, identifier: str, title: str, *, needs: tuple[str, ...] = CONFIGURATION, remote: bool = False
+    ) -> Callable[[Ask], Ask]:
+        """Return a decorator that adds a function as a check."""
+
+        def take(ask: Ask) -> Ask:
+            self.append(Check(id=identifier, title=title, ask=ask, needs=needs, remote=remote))
+            return ask
+
+        return take
+
+    def add_flags(
+        self, things: Things[T], flags: Iterable[Flag[T]], *, needs: tuple[str, ...], remote: bool
+    ) -> None:
+        """Add a table of checks that compare the same things."""
+        for flag in flags:
+            self.add(flag.id, flag.title, needs=needs, remote=remote)(partial(flag.ask, things))
 
 
 @dataclass(frozen=True, kw_only=True)

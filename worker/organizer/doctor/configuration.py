@@ -14,7 +14,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.secrets import read_challenge_secret
 from worker.organizer.bundle import LEADERBOARD
 from worker.organizer.bundle_check import pages_to_fill_in
-from worker.organizer.doctor.check import Check, Finding, check, fail, note, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.web_address import web_address
 from worker.state import is_host_team
@@ -28,21 +28,22 @@ _GIVES_AWAY = {
     "intervals": "intervals tell how far fold scores scatter, and with several teams something of how many tasks there are",
     "stable_views": "stable views (agreement, ranks under other rules) tell how much the tasks disagree",
 }
+CHECKS = Checks()
 
 
-@check("configuration.file", "The configuration file can be read and every key is right", needs=())
+@CHECKS.add("configuration.file", "The configuration file can be read and every key is right", needs=())
 def _file(exam: Examination) -> Iterator[Finding]:
     phases = ", ".join(exam.configuration.phases)
     yield note(f"“{exam.configuration.challenge.title}” with the phases {phases}.")
 
 
-@check("configuration.placeholders", "The queue is not the example's")
+@CHECKS.add("configuration.placeholders", "The queue is not the example's")
 def _placeholders(exam: Examination) -> Iterator[Finding]:
     if exam.configuration.evalai.queue == EXAMPLE_QUEUE:
         yield fail("evalai.queue still has the example's value.", "Enter your own.")
 
 
-@check("configuration.phases", "Every phase has tasks and ids of its own")
+@CHECKS.add("configuration.phases", "Every phase has tasks and ids of its own")
 def _phases(exam: Examination) -> Iterator[Finding]:
     configuration = exam.configuration
     for (first, one), (second, other) in combinations(configuration.phases.items(), 2):
@@ -58,7 +59,7 @@ def _phases(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("configuration.folds", "Every phase has enough folds for a steady score")
+@CHECKS.add("configuration.folds", "Every phase has enough folds for a steady score")
 def _folds(exam: Examination) -> Iterator[Finding]:
     for codename, phase in exam.configuration.phases.items():
         if phase.folds < FEW_FOLDS:
@@ -68,7 +69,7 @@ def _folds(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("configuration.early_release", "Nothing about the tasks is released before the reveal")
+@CHECKS.add("configuration.early_release", "Nothing about the tasks is released before the reveal")
 def _early_release(exam: Examination) -> Iterator[Finding]:
     for item in exam.configuration.leaderboard.publish:
         yield warn(
@@ -77,7 +78,7 @@ def _early_release(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("configuration.baselines", "Baselines are named by their methods")
+@CHECKS.add("configuration.baselines", "Baselines are named by their methods")
 def _baselines(exam: Examination) -> Iterator[Finding]:
     board = exam.configuration.leaderboard
     for name in board.baselines:
@@ -88,7 +89,7 @@ def _baselines(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("configuration.bundle", "The challenge's pages say where the leaderboard is")
+@CHECKS.add("configuration.bundle", "The challenge's pages say where the leaderboard is")
 def _bundle(exam: Examination) -> Iterator[Finding]:
     archive = exam.base / "bundle.zip"
     if not archive.is_file():
@@ -111,7 +112,7 @@ def _bundle(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("secret.file", "The challenge secret is there")
+@CHECKS.add("secret.file", "The challenge secret is there")
 def _secret(exam: Examination) -> Iterator[Finding]:
     path = _secret_path(exam)
     try:
@@ -121,7 +122,7 @@ def _secret(exam: Examination) -> Iterator[Finding]:
             yield fail(error.sentence, error.cure)
 
 
-@check("secret.mode", "Only its owner can read the challenge secret", needs=SECRET)
+@CHECKS.add("secret.mode", "Only its owner can read the challenge secret", needs=SECRET)
 def _mode(exam: Examination) -> Iterator[Finding]:
     path = _secret_path(exam)
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -130,7 +131,7 @@ def _mode(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("secret.random", "The challenge secret looks random", needs=SECRET)
+@CHECKS.add("secret.random", "The challenge secret looks random", needs=SECRET)
 def _random(exam: Examination) -> Iterator[Finding]:
     text = _secret_path(exam).read_text(encoding="utf-8").strip()
     if len(set(bytes.fromhex(text))) < DISTINCT_BYTES:
@@ -140,7 +141,7 @@ def _random(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("secret.versioned", "No git repository holds the secret or the tasks")
+@CHECKS.add("secret.versioned", "No git repository holds the secret or the tasks")
 def _versioned(exam: Examination) -> Iterator[Finding]:
     configuration = exam.configuration
     places = [
@@ -155,7 +156,7 @@ def _versioned(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check(
+@CHECKS.add(
     "secret.tasks", "Other users of this machine cannot read the hidden tasks", needs=("configuration.file",)
 )
 def _tasks(exam: Examination) -> Iterator[Finding]:
@@ -168,7 +169,7 @@ def _tasks(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("secret.tokens", "Only their owner can read the files that hold tokens")
+@CHECKS.add("secret.tokens", "Only their owner can read the files that hold tokens")
 def _tokens(exam: Examination) -> Iterator[Finding]:
     configuration = exam.configuration
     references = {
@@ -219,20 +220,3 @@ def _open_to_others(folder: Path, base: Path) -> bool:
         file.is_file() and file.stat().st_mode & stat.S_IROTH and file.parent.stat().st_mode & stat.S_IXOTH
         for file in folder.rglob("*")
     )
-
-
-CHECKS: tuple[Check, ...] = (
-    _file,
-    _placeholders,
-    _phases,
-    _folds,
-    _early_release,
-    _baselines,
-    _bundle,
-    _secret,
-    _mode,
-    _random,
-    _versioned,
-    _tasks,
-    _tokens,
-)

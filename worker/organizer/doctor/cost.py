@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worker.organizer.doctor.check import Check, Finding, check, fail, note, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.tasks import LABELS
 from worker.runtime.limits import GIGABYTE, MEGABYTE
@@ -19,6 +19,7 @@ LEAST_FOLDS = 2
 HALF = 0.5
 NEEDS = ("secret.file", "secret.mode", "machine.memory", *LABELS)
 MEASURED = (*NEEDS, "cost.seconds")
+CHECKS = Checks()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Cost:
     memory_bytes: int
 
 
-@check("cost.seconds", "A submission is scored well within its deadline", needs=NEEDS)
+@CHECKS.add("cost.seconds", "A submission is scored well within its deadline", needs=NEEDS)
 def _seconds(exam: Examination) -> Iterator[Finding]:
     deadline = exam.configuration.submission.deadline
     for codename, cost in exam.costs.items():
@@ -61,7 +62,7 @@ def _seconds(exam: Examination) -> Iterator[Finding]:
             yield note(f"{sentence}.")
 
 
-@check("cost.answer_grid", "The time of an answer does not tell how much was scored", needs=MEASURED)
+@CHECKS.add("cost.answer_grid", "The time of an answer does not tell how much was scored", needs=MEASURED)
 def _answer_grid(exam: Examination) -> Iterator[Finding]:
     grid = exam.configuration.submission.answer_grid
     for codename, cost in exam.costs.items():
@@ -79,7 +80,7 @@ def _answer_grid(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("cost.size", "A plain CSV of honest embeddings is within the size limit", needs=MEASURED)
+@CHECKS.add("cost.size", "A plain CSV of honest embeddings is within the size limit", needs=MEASURED)
 def _size(exam: Examination) -> Iterator[Finding]:
     limit = exam.configuration.submission.max_megabytes
     for codename, cost in exam.costs.items():
@@ -93,7 +94,7 @@ def _size(exam: Examination) -> Iterator[Finding]:
             yield note(f"Phase {codename}: a plain CSV has about {size:.1f} MB.")
 
 
-@check(
+@CHECKS.add(
     "cost.disk", "The disk holds the submissions of the whole challenge", needs=(*MEASURED, "machine.disk")
 )
 def _disk(exam: Examination) -> Iterator[Finding]:
@@ -115,7 +116,7 @@ def _disk(exam: Examination) -> Iterator[Finding]:
         yield note(f"Above the reserve there is room for about {fit:,} submissions as plain CSV.")
 
 
-@check("cost.memory", "A submission is scored well within its memory limit", needs=MEASURED)
+@CHECKS.add("cost.memory", "A submission is scored well within its memory limit", needs=MEASURED)
 def _memory(exam: Examination) -> Iterator[Finding]:
     limit = exam.configuration.submission.memory_gigabytes * GIGABYTE
     for codename, cost in exam.costs.items():
@@ -181,6 +182,3 @@ def measure(exam: Examination, codename: str) -> Cost:
 def _next_grid(seconds: float) -> int:
     """Return a round grid with room above the estimate."""
     return max(30, int(-(-seconds * 1.5 // 30) * 30))
-
-
-CHECKS: tuple[Check, ...] = (_seconds, _answer_grid, _size, _disk, _memory)

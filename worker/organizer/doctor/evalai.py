@@ -7,9 +7,9 @@ from datetime import UTC, timedelta
 from urllib.parse import urlsplit
 
 from scoring.errors import NeucoError, OrganizerError
-from worker.evalai import NotFound, NotPermitted, TokenRefused
+from worker.evalai import Challenge, NotFound, NotPermitted, TokenRefused
 from worker.fetching.download import check_address
-from worker.organizer.doctor.check import Check, Finding, check, fail, note, skipped, warn
+from worker.organizer.doctor.check import Checks, Finding, Flag, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
 
 SOON = timedelta(days=30)
@@ -18,9 +18,10 @@ SKEW_WARN_S, SKEW_FAIL_S = 10.0, 120.0
 TOKEN = ("configuration.file", "evalai.token")
 SERVER = (*TOKEN, "evalai.server")
 HOST = (*SERVER, "evalai.accepted", "evalai.host", "evalai.queue")
+CHECKS = Checks()
 
 
-@check("evalai.token", "The EvalAI token is there and has the form of one")
+@CHECKS.add("evalai.token", "The EvalAI token is there and has the form of one")
 def _token(exam: Examination) -> Iterator[Finding]:
     kind = (
         "a JSON web token"
@@ -30,7 +31,7 @@ def _token(exam: Examination) -> Iterator[Finding]:
     yield note(f"The token is {kind}.")
 
 
-@check("evalai.expiry", "The EvalAI token outlives the challenge", needs=TOKEN)
+@CHECKS.add("evalai.expiry", "The EvalAI token outlives the challenge", needs=TOKEN)
 def _expiry(exam: Examination) -> Iterator[Finding]:
     expiry, now = exam.remote.expiry, exam.clock()
     if expiry is None:
@@ -48,7 +49,7 @@ def _expiry(exam: Examination) -> Iterator[Finding]:
         yield note(f"It ends on {expiry:%Y-%m-%d}.")
 
 
-@check("evalai.server", "EvalAI answers", needs=TOKEN, remote=True)
+@CHECKS.add("evalai.server", "EvalAI answers", needs=TOKEN, remote=True)
 def _server(exam: Examination) -> Iterator[Finding]:
     greeting = exam.remote.greeting
     known = isinstance(greeting, TokenRefused | NotPermitted | NotFound) or exam.remote.queue_breaks
@@ -56,13 +57,13 @@ def _server(exam: Examination) -> Iterator[Finding]:
         yield fail(greeting.sentence, greeting.cure)
 
 
-@check("evalai.accepted", "EvalAI accepts the token", needs=SERVER, remote=True)
+@CHECKS.add("evalai.accepted", "EvalAI accepts the token", needs=SERVER, remote=True)
 def _accepted(exam: Examination) -> Iterator[Finding]:
     if isinstance(exam.remote.greeting, TokenRefused):
         yield fail(exam.remote.greeting.sentence, exam.remote.greeting.cure)
 
 
-@check(
+@CHECKS.add(
     "evalai.host",
     "The token belongs to a host of the challenge",
     needs=(*SERVER, "evalai.accepted"),
@@ -73,7 +74,7 @@ def _host(exam: Examination) -> Iterator[Finding]:
         yield fail(exam.remote.greeting.sentence, exam.remote.greeting.cure)
 
 
-@check(
+@CHECKS.add(
     "evalai.queue",
     "EvalAI has the configured queue",
     needs=(*SERVER, "evalai.accepted", "evalai.host"),
@@ -93,7 +94,7 @@ def _queue(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("evalai.challenge", "The queue belongs to the configured challenge", needs=HOST, remote=True)
+@CHECKS.add("evalai.challenge", "The queue belongs to the configured challenge", needs=HOST, remote=True)
 def _challenge(exam: Examination) -> Iterator[Finding]:
     found, wanted = exam.remote.challenge.pk, exam.configuration.evalai.challenge
     if found != wanted:
@@ -105,44 +106,45 @@ def _challenge(exam: Examination) -> Iterator[Finding]:
         yield note(f"Challenge {found}: “{exam.remote.challenge.title}”.")
 
 
-@check("evalai.remote_evaluation", "EvalAI leaves the evaluation to the worker", needs=HOST, remote=True)
-def _remote_evaluation(exam: Examination) -> Iterator[Finding]:
-    if not exam.remote.challenge.remote_evaluation:
-        yield fail(
-            "The challenge is not set to remote evaluation: EvalAI would evaluate submissions itself.",
-            "Upload the bundle with remote_evaluation: True, or ask EvalAI's admins to set it.",
-        )
+FLAGS: tuple[Flag[Challenge], ...] = (
+    Flag(
+        "evalai.remote_evaluation",
+        "EvalAI leaves the evaluation to the worker",
+        lambda challenge: not challenge.remote_evaluation,
+        fail,
+        "The challenge is not set to remote evaluation: EvalAI would evaluate submissions itself.",
+        "Upload the bundle with remote_evaluation: True, or ask EvalAI's admins to set it.",
+    ),
+    Flag(
+        "evalai.docker",
+        "Participants submit files",
+        lambda challenge: challenge.is_docker_based,
+        fail,
+        "The challenge is docker-based (is_docker_based): participants would submit images, which the worker cannot score.",
+        "Upload the bundle with is_docker_based: False, or ask EvalAI's administrators to unset it.",
+    ),
+    Flag(
+        "evalai.published",
+        "Participants can find the challenge",
+        lambda challenge: not challenge.published,
+        warn,
+        "The challenge is not published: only its hosts can see it.",
+        "Publish it on EvalAI when everything is rehearsed.",
+    ),
+    Flag(
+        "evalai.fifo",
+        "The queue gives messages in any order",
+        lambda challenge: challenge.use_fifo,
+        warn,
+        "The challenge has a FIFO queue (use_fifo_sqs): a team's next message comes only after its last one was deleted,"
+        " so a team's burst takes longer to arrive.",
+        "The worker finds every submission in EvalAI's listing all the same; ask EvalAI's administrators for a standard queue.",
+    ),
+)
+CHECKS.add_flags(lambda exam: [exam.remote.challenge], FLAGS, needs=HOST, remote=True)
 
 
-@check("evalai.docker", "Participants submit files", needs=HOST, remote=True)
-def _docker(exam: Examination) -> Iterator[Finding]:
-    if exam.remote.challenge.is_docker_based:
-        yield fail(
-            "The challenge is docker-based (is_docker_based): participants would submit images, which the worker cannot score.",
-            "Upload the bundle with is_docker_based: False, or ask EvalAI's administrators to unset it.",
-        )
-
-
-@check("evalai.published", "Participants can find the challenge", needs=HOST, remote=True)
-def _published(exam: Examination) -> Iterator[Finding]:
-    if not exam.remote.challenge.published:
-        yield warn(
-            "The challenge is not published: only its hosts can see it.",
-            "Publish it on EvalAI when everything is rehearsed.",
-        )
-
-
-@check("evalai.fifo", "The queue gives messages in any order", needs=HOST, remote=True)
-def _fifo(exam: Examination) -> Iterator[Finding]:
-    if exam.remote.challenge.use_fifo:
-        yield warn(
-            "The challenge has a FIFO queue (use_fifo_sqs): a team's next message comes only after its last one was deleted,"
-            " so a team's burst takes longer to arrive.",
-            "The worker finds every submission in EvalAI's listing all the same; ask EvalAI's administrators for a standard queue.",
-        )
-
-
-@check("evalai.dates", "The challenge has not ended", needs=HOST, remote=True)
+@CHECKS.add("evalai.dates", "The challenge has not ended", needs=HOST, remote=True)
 def _dates(exam: Examination) -> Iterator[Finding]:
     challenge, now = exam.remote.challenge, exam.clock()
     if challenge.end_date is not None and challenge.end_date <= now:
@@ -160,7 +162,7 @@ def _dates(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("evalai.clock", "This machine's clock agrees with EvalAI's", needs=SERVER, remote=True)
+@CHECKS.add("evalai.clock", "This machine's clock agrees with EvalAI's", needs=SERVER, remote=True)
 def _clock(exam: Examination) -> Iterator[Finding]:
     skew_s = exam.remote.skew_s
     if skew_s is None:
@@ -173,7 +175,7 @@ def _clock(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("evalai.files", "Files may come from where EvalAI stores them", needs=HOST, remote=True)
+@CHECKS.add("evalai.files", "Files may come from where EvalAI stores them", needs=HOST, remote=True)
 def _files(exam: Examination) -> Iterator[Finding]:
     url = exam.remote.script_url
     evalai = exam.configuration.evalai
@@ -190,7 +192,7 @@ def _files(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("evalai.budget", "The worker stays within EvalAI's limit of calls")
+@CHECKS.add("evalai.budget", "The worker stays within EvalAI's limit of calls")
 def _budget(exam: Examination) -> Iterator[Finding]:
     asked = exam.configuration.evalai.requests_per_minute
     if asked > ALLOWED_PER_MINUTE:
@@ -198,22 +200,3 @@ def _budget(exam: Examination) -> Iterator[Finding]:
             f"evalai.requests_per_minute is {asked}; EvalAI allows an account {ALLOWED_PER_MINUTE} and then refuses calls for a minute.",
             "Set it to 50.",
         )
-
-
-CHECKS: tuple[Check, ...] = (
-    _token,
-    _expiry,
-    _server,
-    _accepted,
-    _host,
-    _queue,
-    _challenge,
-    _remote_evaluation,
-    _docker,
-    _published,
-    _fifo,
-    _dates,
-    _clock,
-    _files,
-    _budget,
-)

@@ -12,15 +12,16 @@ from contextlib import closing
 from pathlib import Path
 
 from worker.organizer import unit
-from worker.organizer.doctor.check import Check, Finding, check, fail, note, skipped, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
 from worker.runtime.limits import GIGABYTE, check_memory
 from worker.state.store import damaged, failure
 
 STATE = ("configuration.file", "machine.state")
+CHECKS = Checks()
 
 
-@check("machine.state", "The state directory is ours alone and can be written to")
+@CHECKS.add("machine.state", "The state directory is ours alone and can be written to")
 def _state(exam: Examination) -> Iterator[Finding]:
     folder = exam.configuration.state_dir
     there = existing(folder)
@@ -36,7 +37,7 @@ def _state(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("machine.database", "The state's database can be opened", needs=STATE)
+@CHECKS.add("machine.database", "The state's database can be opened", needs=STATE)
 def _database(exam: Examination) -> Iterator[Finding]:
     if not exam.configuration.state.startswith("sqlite:///"):
         yield skipped("The database is a server; the worker says at its start whether it can be reached.")
@@ -57,7 +58,7 @@ def _database(exam: Examination) -> Iterator[Finding]:
     yield fail(problem.sentence, problem.cure)
 
 
-@check("machine.disk", "There is room on the disk", needs=STATE)
+@CHECKS.add("machine.disk", "There is room on the disk", needs=STATE)
 def _disk(exam: Examination) -> Iterator[Finding]:
     limits = exam.configuration.submission
     free = shutil.disk_usage(existing(exam.configuration.state_dir)).free / GIGABYTE
@@ -71,7 +72,7 @@ def _disk(exam: Examination) -> Iterator[Finding]:
         yield note(f"{free:.1f} GB are free.")
 
 
-@check(
+@CHECKS.add(
     "machine.memory",
     "An evaluation may use the memory that it is allowed",
     needs=("configuration.file", "ids.file"),
@@ -96,7 +97,7 @@ def _memory(exam: Examination) -> Iterator[Finding]:
         yield note(f"{total:.1f} GB of memory, of which {what} may take {allowed * at_once:g} GB.")
 
 
-@check("machine.service", "The service may reach every place that the configuration names")
+@CHECKS.add("machine.service", "The service may reach every place that the configuration names")
 def _service(exam: Examination) -> Iterator[Finding]:
     instance = unit.instance_of(exam.path)
     views = [unit.view(template, instance) for template in instance.units()] if instance is not None else []
@@ -113,7 +114,7 @@ def _service(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("machine.threads", "No more threads are asked for than there are processors")
+@CHECKS.add("machine.threads", "No more threads are asked for than there are processors")
 def _threads(exam: Examination) -> Iterator[Finding]:
     threads, cores = exam.configuration.scoring.threads, len(os.sched_getaffinity(0))
     if threads != "auto" and threads > cores:
@@ -125,7 +126,7 @@ def _threads(exam: Examination) -> Iterator[Finding]:
         yield note(f"{cores} processors.")
 
 
-@check("machine.cache", "Compiled code can be kept")
+@CHECKS.add("machine.cache", "Compiled code can be kept")
 def _cache(_: Examination) -> Iterator[Finding]:
     from scoring.jit import cache_candidates, cache_directory
 
@@ -137,7 +138,7 @@ def _cache(_: Examination) -> Iterator[Finding]:
         )
 
 
-@check("machine.metrics", "Figures for monitoring have a place")
+@CHECKS.add("machine.metrics", "Figures for monitoring have a place")
 def _metrics(exam: Examination) -> Iterator[Finding]:
     metrics = exam.configuration.metrics
     if metrics.listen is not None:
@@ -166,6 +167,3 @@ def existing(path: Path) -> Path:
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
-
-
-CHECKS: tuple[Check, ...] = (_state, _database, _disk, _memory, _service, _threads, _cache, _metrics)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from worker.organizer.doctor.check import Check, Finding, check, fail, warn
+from worker.evalai import Phase
+from worker.organizer.doctor.check import Checks, Finding, Flag, fail, warn
 from worker.organizer.doctor.evalai import HOST
 from worker.organizer.doctor.examination import Examination
 
@@ -13,9 +14,10 @@ PUBLIC = 3
 BY_LATEST = {"last": True, "best": False}  # other selections EvalAI cannot show
 PHASES = (*HOST, "evalai.phases")
 SPLITS = (*PHASES, "evalai.splits")
+CHECKS = Checks()
 
 
-@check("evalai.phases", "EvalAI has every configured phase", needs=HOST, remote=True)
+@CHECKS.add("evalai.phases", "EvalAI has every configured phase", needs=HOST, remote=True)
 def _phases(exam: Examination) -> Iterator[Finding]:
     known = exam.remote.phases
     for codename in exam.configuration.phases:
@@ -26,7 +28,7 @@ def _phases(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("evalai.other_phases", "Every phase on EvalAI is configured", needs=PHASES, remote=True)
+@CHECKS.add("evalai.other_phases", "Every phase on EvalAI is configured", needs=PHASES, remote=True)
 def _other_phases(exam: Examination) -> Iterator[Finding]:
     for codename in sorted(set(exam.remote.phases) - set(exam.configuration.phases)):
         yield warn(
@@ -35,7 +37,7 @@ def _other_phases(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("evalai.ended", "No phase has ended", needs=(*PHASES, "evalai.dates"), remote=True)
+@CHECKS.add("evalai.ended", "No phase has ended", needs=(*PHASES, "evalai.dates"), remote=True)
 def _ended(exam: Examination) -> Iterator[Finding]:
     for codename in exam.configuration.phases:
         end = exam.remote.phases[codename].end_date
@@ -46,59 +48,57 @@ def _ended(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("evalai.public", "Participants see every phase", needs=PHASES, remote=True)
-def _public(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if not exam.remote.phases[codename].is_public:
-            yield warn(
-                f"Phase {codename} is not public (is_public): EvalAI takes submissions to it from hosts only.",
-                "Make the phase public on EvalAI before it begins.",
-            )
-
-
-@check("evalai.open", "No phase is paused on EvalAI", needs=PHASES, remote=True)
-def _open(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if exam.remote.phases[codename].is_submission_paused:
-            yield warn(
-                f"Phase {codename} takes no submissions: it is paused on EvalAI.",
-                "Resume it on EvalAI before the launch.",
-            )
-
-
-@check("evalai.logs", "Participants can read what is wrong with their files", needs=PHASES, remote=True)
-def _logs(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if exam.remote.phases[codename].disable_logs:
-            yield warn(
-                f"Phase {codename} has disable_logs set: participants may not see their score's details or what is wrong with a file.",
-                "Unset it on EvalAI; the worker's answers hold nothing that a participant may not know.",
-            )
-
-
-@check(
-    "evalai.visibility", "Submissions are public unless their team says otherwise", needs=PHASES, remote=True
+FLAGS: tuple[Flag[Phase], ...] = (
+    Flag(
+        "evalai.public",
+        "Participants see every phase",
+        lambda phase: not phase.is_public,
+        warn,
+        "Phase {0.codename} is not public (is_public): EvalAI takes submissions to it from hosts only.",
+        "Make the phase public on EvalAI before it begins.",
+    ),
+    Flag(
+        "evalai.open",
+        "No phase is paused on EvalAI",
+        lambda phase: phase.is_submission_paused,
+        warn,
+        "Phase {0.codename} takes no submissions: it is paused on EvalAI.",
+        "Resume it on EvalAI before the launch.",
+    ),
+    Flag(
+        "evalai.logs",
+        "Participants can read what is wrong with their files",
+        lambda phase: phase.disable_logs,
+        warn,
+        "Phase {0.codename} has disable_logs set: participants may not see their score's details or what is wrong with a file.",
+        "Unset it on EvalAI; the worker's answers hold nothing that a participant may not know.",
+    ),
+    Flag(
+        "evalai.visibility",
+        "Submissions are public unless their team says otherwise",
+        lambda phase: not phase.is_submission_public,
+        warn,
+        "Submissions to phase {0.codename} are private by default, and only public ones count for the board.",
+        "Set is_submission_public on EvalAI, or tell the participants.",
+    ),
+    Flag(
+        "evalai.partial",
+        "No phase asks for partial evaluation",
+        lambda phase: phase.partial_evaluation,
+        warn,
+        "Phase {0.codename} has partial evaluation enabled, which the worker does not use.",
+        "Unset is_partial_submission_evaluation_enabled on EvalAI.",
+    ),
 )
-def _visibility(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if not exam.remote.phases[codename].is_submission_public:
-            yield warn(
-                f"Submissions to phase {codename} are private by default, and only public ones count for the board.",
-                "Set is_submission_public on EvalAI, or tell the participants.",
-            )
+CHECKS.add_flags(
+    lambda exam: [exam.remote.phases[name] for name in exam.configuration.phases],
+    FLAGS,
+    needs=PHASES,
+    remote=True,
+)
 
 
-@check("evalai.partial", "No phase asks for partial evaluation", needs=PHASES, remote=True)
-def _partial(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        if exam.remote.phases[codename].partial_evaluation:
-            yield warn(
-                f"Phase {codename} has partial evaluation enabled, which the worker does not use.",
-                "Unset is_partial_submission_evaluation_enabled on EvalAI.",
-            )
-
-
-@check("evalai.splits", "Every phase has the configured dataset split", needs=PHASES, remote=True)
+@CHECKS.add("evalai.splits", "Every phase has the configured dataset split", needs=PHASES, remote=True)
 def _splits(exam: Examination) -> Iterator[Finding]:
     for codename, phase in exam.configuration.phases.items():
         pk = exam.remote.phases[codename].pk
@@ -110,7 +110,7 @@ def _splits(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check(
+@CHECKS.add(
     "evalai.metric", "EvalAI's leaderboards have exactly the metric that is posted", needs=SPLITS, remote=True
 )
 def _metric(exam: Examination) -> Iterator[Finding]:
@@ -123,7 +123,7 @@ def _metric(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("evalai.leaderboard", "Participants see EvalAI's own leaderboard", needs=SPLITS, remote=True)
+@CHECKS.add("evalai.leaderboard", "Participants see EvalAI's own leaderboard", needs=SPLITS, remote=True)
 def _leaderboard(exam: Examination) -> Iterator[Finding]:
     for codename, phase in exam.configuration.phases.items():
         there = exam.remote.phases[codename]
@@ -135,7 +135,7 @@ def _leaderboard(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check(
+@CHECKS.add(
     "evalai.latest", "EvalAI shows the same submission of each team as the board", needs=SPLITS, remote=True
 )
 def _latest(exam: Examination) -> Iterator[Finding]:
@@ -155,7 +155,9 @@ def _latest(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@check("evalai.execution_time", "EvalAI does not show how long submissions took", needs=SPLITS, remote=True)
+@CHECKS.add(
+    "evalai.execution_time", "EvalAI does not show how long submissions took", needs=SPLITS, remote=True
+)
 def _execution_time(exam: Examination) -> Iterator[Finding]:
     for codename, phase in exam.configuration.phases.items():
         if exam.remote.splits[exam.remote.phases[codename].pk, phase.split].show_execution_time:
@@ -163,20 +165,3 @@ def _execution_time(exam: Examination) -> Iterator[Finding]:
                 f"EvalAI's leaderboard of phase {codename} shows execution times (show_execution_time), which depend on the hidden tasks.",
                 "Ask EvalAI's administrators to unset it, or upload the bundle again with show_execution_time: False.",
             )
-
-
-CHECKS: tuple[Check, ...] = (
-    _phases,
-    _other_phases,
-    _ended,
-    _public,
-    _open,
-    _logs,
-    _visibility,
-    _partial,
-    _splits,
-    _metric,
-    _leaderboard,
-    _latest,
-    _execution_time,
-)

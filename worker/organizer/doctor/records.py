@@ -8,13 +8,16 @@ from scoring.errors import NeucoError
 from worker.challenge.differences import differences
 from worker.challenge.files import read_secret
 from worker.challenge.setups import open_phase
-from worker.organizer.doctor.check import Check, Finding, check, fail, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, warn
 from worker.organizer.doctor.examination import Examination
 
 RECORDS = ("configuration.file", "secret.file", "machine.state", "machine.database")
+CHECKS = Checks()
 
 
-@check("records.same", "Phases are scored as their files and the configuration describe them", needs=RECORDS)
+@CHECKS.add(
+    "records.same", "Phases are scored as their files and the configuration describe them", needs=RECORDS
+)
 def _same(exam: Examination) -> Iterator[Finding]:
     secret = read_secret(exam.configuration)
     with exam.state() as tx:
@@ -28,6 +31,3 @@ def _same(exam: Examination) -> Iterator[Finding]:
                 continue
             for found in differences(tx, exam.configuration, codename, secret):
                 yield warn(found.sentence, found.cure)
-
-
-CHECKS: tuple[Check, ...] = (_same,)

@@ -18,7 +18,7 @@ from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
-from worker.organizer.doctor.check import Check, Finding, check, fail, note, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.labels import LabelFile, Row
 
@@ -43,9 +43,10 @@ SUSPICIOUS, CERTAIN, BEYOND_CHANCE = 0.3, 0.98, 6.0  # rank correlation with an 
 MOST_PREFIXES, LEAST_PER_PREFIX = 12, 5
 SHORTEST_NAME = 3
 SQUEEZED = 1000.0  # range of the labels in units of the middle half
+CHECKS = Checks()
 
 
-@check("ids.file", "Every phase has a list of distinct public ids")
+@CHECKS.add("ids.file", "Every phase has a list of distinct public ids")
 def _ids(exam: Examination) -> Iterator[Finding]:
     for codename, phase in exam.configuration.phases.items():
         try:
@@ -56,7 +57,7 @@ def _ids(exam: Examination) -> Iterator[Finding]:
             yield note(f"Phase {codename}: {len(ids):,} public ids.")
 
 
-@check("ids.sorted", "The id lists are sorted, so that their order tells nothing", needs=IDS)
+@CHECKS.add("ids.sorted", "The id lists are sorted, so that their order tells nothing", needs=IDS)
 def _sorted(exam: Examination) -> Iterator[Finding]:
     for codename, ids in exam.ids.items():
         if list(ids) != sorted(ids, key=str.encode):
@@ -67,7 +68,80 @@ def _sorted(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("ids.neutral", "The ids name no task and do not fall into one group per task", needs=FILES)
+@CHECKS.add("labels.files", "The tasks folders hold readable label files and nothing else", needs=IDS)
+def _files(exam: Examination) -> Iterator[Finding]:
+    for file in exam.label_files():
+        if file.fault is not None and file.fault.code not in _OWN_CHECK:
+            # This sentence may quote the file's first line, which holds a label when the header is missing.
+            sentence = (
+                f"{file.path} does not begin with a header of one column id and one column label."
+                if file.fault.code == "tasks.missing_columns"
+                else file.fault.sentence
+            )
+            yield fail(sentence, file.fault.cure)
+
+
+@CHECKS.add("labels.numbers", "Every label is a finite number", needs=FILES)
+def _numbers(exam: Examination) -> Iterator[Finding]:
+    for file in _faulty(exam, "tasks.bad_label"):
+        lines = _lines(file, lambda row: not row.id or bool(np.isnan(row.label)))
+        yield fail(
+            f"{file.path} has rows that are not an id and a finite number{lines}.",
+            "Mend or remove these rows; samples without a label are left out of the file.",
+        )
+
+
+@CHECKS.add("labels.public", "Every labelled id is in the public list", needs=FILES)
+def _public(exam: Examination) -> Iterator[Finding]:
+    for file in _faulty(exam, "tasks.unknown_ids"):
+        yield _told(file)
+
+
+@CHECKS.add("labels.once", "No task labels an id twice", needs=FILES)
+def _once(exam: Examination) -> Iterator[Finding]:
+    for file in _faulty(exam, "tasks.duplicate_ids"):
+        yield _told(file)
+
+
+@CHECKS.add("labels.varied", "No task is constant", needs=FILES)
+def _varied(exam: Examination) -> Iterator[Finding]:
+    for file in _faulty(exam, "tasks.constant_labels"):
+        yield fail(f"All labels in {file.path} are equal.", "Give other labels or remove the task.")
+
+
+@CHECKS.add("labels.binary", "Classification tasks have two classes, 0 and 1", needs=FILES)
+def _binary(exam: Examination) -> Iterator[Finding]:
+    for file in _faulty(exam, "tasks.not_binary"):
+        pair = (-1.0, 1.0) if any(row.label == -1.0 for row in file.rows) else (0.0, 1.0)
+        lines = _lines(file, lambda row, pair=pair: row.label not in pair)  # type: ignore[misc]
+        yield fail(
+            f"{file.path} is a classification task with labels other than 0 and 1 (or -1 and 1){lines}.",
+            "Use two classes, or name the file <task>__regr.csv if it is a regression.",
+        )
+
+
+@CHECKS.add("labels.classes", "Classification tasks have samples of both classes", needs=FILES)
+def _classes(exam: Examination) -> Iterator[Finding]:
+    for file in _faulty(exam, "tasks.one_class"):
+        yield fail(
+            f"{file.path} has samples of one class only.", "Give samples of both classes or remove the task."
+        )
+
+
+@CHECKS.add("labels.enough", "Every task has enough samples to test on", needs=FILES)
+def _enough(exam: Examination) -> Iterator[Finding]:
+    for file in _faulty(exam, "tasks.too_few_rows"):
+        yield _told(file)
+    share = exam.configuration.scoring.test_size
+    for file in exam.label_files():
+        if file.task is not None and (tested := held_out(len(file.task.ids), share)) < FEW_TESTED:
+            yield warn(
+                f"{file.path}: each fold tests on {tested} samples only; its scores will scatter.",
+                "Label more samples, or raise scoring.test_size.",
+            )
+
+
+@CHECKS.add("ids.neutral", "The ids name no task and do not fall into one group per task", needs=FILES)
 def _neutral(exam: Examination) -> Iterator[Finding]:
     for codename, ids in exam.ids.items():
         tasks = exam.tasks(codename)
@@ -91,7 +165,7 @@ def _neutral(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("ids.labelled", "Every public id is labelled by some task", needs=LABELS)
+@CHECKS.add("ids.labelled", "Every public id is labelled by some task", needs=LABELS)
 def _labelled(exam: Examination) -> Iterator[Finding]:
     for codename, ids in exam.ids.items():
         used = {identifier for task in exam.tasks(codename).values() for identifier in task.ids}
@@ -108,80 +182,7 @@ def _labelled(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("labels.files", "The tasks folders hold readable label files and nothing else", needs=IDS)
-def _files(exam: Examination) -> Iterator[Finding]:
-    for file in exam.label_files():
-        if file.fault is not None and file.fault.code not in _OWN_CHECK:
-            # This sentence may quote the file's first line, which holds a label when the header is missing.
-            sentence = (
-                f"{file.path} does not begin with a header of one column id and one column label."
-                if file.fault.code == "tasks.missing_columns"
-                else file.fault.sentence
-            )
-            yield fail(sentence, file.fault.cure)
-
-
-@check("labels.numbers", "Every label is a finite number", needs=FILES)
-def _numbers(exam: Examination) -> Iterator[Finding]:
-    for file in _faulty(exam, "tasks.bad_label"):
-        lines = _lines(file, lambda row: not row.id or bool(np.isnan(row.label)))
-        yield fail(
-            f"{file.path} has rows that are not an id and a finite number{lines}.",
-            "Mend or remove these rows; samples without a label are left out of the file.",
-        )
-
-
-@check("labels.public", "Every labelled id is in the public list", needs=FILES)
-def _public(exam: Examination) -> Iterator[Finding]:
-    for file in _faulty(exam, "tasks.unknown_ids"):
-        yield _told(file)
-
-
-@check("labels.once", "No task labels an id twice", needs=FILES)
-def _once(exam: Examination) -> Iterator[Finding]:
-    for file in _faulty(exam, "tasks.duplicate_ids"):
-        yield _told(file)
-
-
-@check("labels.varied", "No task is constant", needs=FILES)
-def _varied(exam: Examination) -> Iterator[Finding]:
-    for file in _faulty(exam, "tasks.constant_labels"):
-        yield fail(f"All labels in {file.path} are equal.", "Give other labels or remove the task.")
-
-
-@check("labels.binary", "Classification tasks have two classes, 0 and 1", needs=FILES)
-def _binary(exam: Examination) -> Iterator[Finding]:
-    for file in _faulty(exam, "tasks.not_binary"):
-        pair = (-1.0, 1.0) if any(row.label == -1.0 for row in file.rows) else (0.0, 1.0)
-        lines = _lines(file, lambda row, pair=pair: row.label not in pair)  # type: ignore[misc]
-        yield fail(
-            f"{file.path} is a classification task with labels other than 0 and 1 (or -1 and 1){lines}.",
-            "Use two classes, or name the file <task>__regr.csv if it is a regression.",
-        )
-
-
-@check("labels.classes", "Classification tasks have samples of both classes", needs=FILES)
-def _classes(exam: Examination) -> Iterator[Finding]:
-    for file in _faulty(exam, "tasks.one_class"):
-        yield fail(
-            f"{file.path} has samples of one class only.", "Give samples of both classes or remove the task."
-        )
-
-
-@check("labels.enough", "Every task has enough samples to test on", needs=FILES)
-def _enough(exam: Examination) -> Iterator[Finding]:
-    for file in _faulty(exam, "tasks.too_few_rows"):
-        yield _told(file)
-    share = exam.configuration.scoring.test_size
-    for file in exam.label_files():
-        if file.task is not None and (tested := held_out(len(file.task.ids), share)) < FEW_TESTED:
-            yield warn(
-                f"{file.path}: each fold tests on {tested} samples only; its scores will scatter.",
-                "Label more samples, or raise scoring.test_size.",
-            )
-
-
-@check("labels.positives", "Nearly every fold has a positive sample to test on", needs=LABELS)
+@CHECKS.add("labels.positives", "Nearly every fold has a positive sample to test on", needs=LABELS)
 def _positives(exam: Examination) -> Iterator[Finding]:
     share = exam.configuration.scoring.test_size
     for codename, phase in exam.configuration.phases.items():
@@ -199,7 +200,7 @@ def _positives(exam: Examination) -> Iterator[Finding]:
                 )
 
 
-@check("labels.distinct", "No two tasks of a phase are the same", needs=LABELS)
+@CHECKS.add("labels.distinct", "No two tasks of a phase are the same", needs=LABELS)
 def _distinct(exam: Examination) -> Iterator[Finding]:
     for codename in exam.labels:
         for one, other in combinations(exam.tasks(codename).values(), 2):
@@ -210,7 +211,7 @@ def _distinct(exam: Examination) -> Iterator[Finding]:
                 )
 
 
-@check("labels.fresh", "No phase repeats the labels of another", needs=LABELS)
+@CHECKS.add("labels.fresh", "No phase repeats the labels of another", needs=LABELS)
 def _fresh(exam: Examination) -> Iterator[Finding]:
     for first, second in combinations(exam.labels, 2):
         if exam.configuration.path(exam.configuration.phases[first].tasks) == exam.configuration.path(
@@ -227,7 +228,7 @@ def _fresh(exam: Examination) -> Iterator[Finding]:
                     )
 
 
-@check("labels.order", "No label follows from the order of the ids", needs=LABELS)
+@CHECKS.add("labels.order", "No label follows from the order of the ids", needs=LABELS)
 def _order(exam: Examination) -> Iterator[Finding]:
     for codename in exam.labels:
         for task in exam.tasks(codename).values():
@@ -244,7 +245,7 @@ def _order(exam: Examination) -> Iterator[Finding]:
                 )
 
 
-@check("labels.row_number", "No label is the number of its row", needs=LABELS)
+@CHECKS.add("labels.row_number", "No label is the number of its row", needs=LABELS)
 def _row_number(exam: Examination) -> Iterator[Finding]:
     for file in exam.label_files():
         labels = np.array([row.label for row in file.rows])
@@ -256,7 +257,7 @@ def _row_number(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("labels.spread", "No outlier squeezes the labels of a regression", needs=LABELS)
+@CHECKS.add("labels.spread", "No outlier squeezes the labels of a regression", needs=LABELS)
 def _spread(exam: Examination) -> Iterator[Finding]:
     if not exam.configuration.scoring.normalize_labels:
         return
@@ -271,7 +272,7 @@ def _spread(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@check("labels.several", "Every phase has several tasks", needs=LABELS)
+@CHECKS.add("labels.several", "Every phase has several tasks", needs=LABELS)
 def _several(exam: Examination) -> Iterator[Finding]:
     for codename in exam.labels:
         if len(exam.tasks(codename)) == 1:
@@ -359,26 +360,3 @@ def _grouped(ids: tuple[str, ...], tasks: dict[str, Task]) -> bool:
 def _prefix(identifier: str) -> str:
     found = re.match(r"[^\W\d_]*", identifier)
     return found.group() if found else ""
-
-
-CHECKS: tuple[Check, ...] = (
-    _ids,
-    _sorted,
-    _files,
-    _numbers,
-    _public,
-    _once,
-    _varied,
-    _binary,
-    _classes,
-    _enough,
-    _neutral,
-    _labelled,
-    _positives,
-    _distinct,
-    _fresh,
-    _order,
-    _row_number,
-    _spread,
-    _several,
-)

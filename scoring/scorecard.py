@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +45,7 @@ class Scorecard:
 
     content_hash: str
     protocol_hash: str
-    protocol: dict[str, Any]
+    protocol: Mapping[str, object]
     derivation: int
     tasks: tuple[TaskScore, ...]
     q_mean: float
@@ -54,10 +55,10 @@ class Scorecard:
     machine: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     peak_memory_bytes: int = 0
-    complexity: dict[str, Any] = field(default_factory=dict)  # see scoring.complexity.Complexity
+    complexity: Mapping[str, float | None] = field(default_factory=dict)  # see scoring.complexity.Complexity
     schema: int = SCHEMA_VERSION
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return a JSON-ready document; failed folds are ``null``, never NaN."""
         return {
             "schema": self.schema,
@@ -65,7 +66,7 @@ class Scorecard:
             "protocol_hash": self.protocol_hash,
             "protocol": self.protocol,
             "derivation": self.derivation,
-            "tasks": [_task_to_json(task) for task in self.tasks],
+            "tasks": [vars(task) | {"folds": folds_to_json(task.folds)} for task in self.tasks],
             "q_mean": self.q_mean,
             "notes": list(self.notes),
             "remarks": list(self.remarks),
@@ -77,7 +78,7 @@ class Scorecard:
         }
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Scorecard:
+    def from_json(cls, document: Mapping[str, Any]) -> Scorecard:
         """Read what :meth:`to_json` wrote.
 
         Raises:
@@ -87,19 +88,13 @@ class Scorecard:
             raise ValueError(f"scorecard schema {document['schema']} is not {SCHEMA_VERSION}")
         fields = {key: value for key, value in document.items() if key not in ("tasks", "notes", "remarks")}
         return cls(
-            tasks=tuple(_task_from_json(task) for task in document["tasks"]),
+            tasks=tuple(
+                TaskScore(**task | {"folds": folds_from_json(task["folds"])}) for task in document["tasks"]
+            ),
             notes=tuple(document["notes"]),
             remarks=tuple(document["remarks"]),
             **fields,
         )
-
-
-def _task_to_json(task: TaskScore) -> dict[str, Any]:
-    return {**task.__dict__, "folds": folds_to_json(task.folds)}
-
-
-def _task_from_json(document: dict[str, Any]) -> TaskScore:
-    return TaskScore(**{**document, "folds": folds_from_json(document["folds"])})
 
 
 def folds_to_json(folds: tuple[float, ...]) -> list[float | None]:

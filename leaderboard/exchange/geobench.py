@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 RESULTS = "results_and_parameters.csv"
 INFO = "additional_info.json"
@@ -72,12 +71,10 @@ class Submission:
 
     Attributes:
         results: Lines in the order of the file.
-        info: ``additional_info.json``.
         names: Backbone to display name, of new models.
     """
 
     results: tuple[Result, ...]
-    info: Mapping[str, Any]
     names: Mapping[str, str]
 
 
@@ -91,12 +88,10 @@ def read_submission(folder: Path) -> tuple[Submission | None, tuple[str, ...]]:
     if not folder.is_dir():
         return None, (f"There is no folder `{folder.name}`.",)
     results = _results(folder / RESULTS, faults)
-    info = _info(folder / INFO, faults, {result.backbone for result in results})
+    names = _names(folder / INFO, faults, {result.backbone for result in results})
     if faults:
         return None, tuple(faults)
-    models = info.get(MODELS, [])
-    names = {model["unique_backbone_key"]: model["model_display_name"] for model in models}
-    return Submission(results=tuple(results), info=info, names=names), ()
+    return Submission(results=tuple(results), names=names), ()
 
 
 def comment(faults: Sequence[str], summary: str = "") -> str:
@@ -213,7 +208,8 @@ def _judge_metrics(results: Iterable[Result]) -> list[str]:
     ]
 
 
-def _info(path: Path, faults: list[str], backbones: set[str]) -> dict[str, Any]:
+def _names(path: Path, faults: list[str], backbones: set[str]) -> dict[str, str]:
+    """Judge ``additional_info.json`` and return the display names of its new models."""
     text = _text(path, faults)
     if text is None:
         return {}
@@ -237,7 +233,8 @@ def _info(path: Path, faults: list[str], backbones: set[str]) -> dict[str, Any]:
     models = document.get(MODELS, [])
     if not isinstance(models, list) or not all(isinstance(model, dict) for model in models):
         faults.append(f"`{MODELS}` in `{INFO}` is not a list of models.")
-        return document
+        return {}
+    names = {}
     for number, model in enumerate(models, 1):
         absent = [key for key in MODEL_KEYS if not isinstance(model.get(key), str) or not model[key].strip()]
         if absent:
@@ -249,7 +246,9 @@ def _info(path: Path, faults: list[str], backbones: set[str]) -> dict[str, Any]:
             faults.append(
                 f"Model {number} in `{MODELS}` names the backbone {key}, which is not in `{RESULTS}`."
             )
-    return document
+        else:
+            names[model["unique_backbone_key"]] = model["model_display_name"]
+    return names
 
 
 def _text(path: Path, faults: list[str]) -> str | None:

@@ -9,11 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leaderboard.exchange.geobench import COLUMNS, INFO, INFO_KEYS, MODELS, RESULTS
 from leaderboard.snapshot import PhaseSnapshot
 from scoring.errors import OrganizerError
+
+if TYPE_CHECKING:
+    from scoring.neuco_bench.results import RunSummary, TaskResult
 
 METRICS = {
     "regr": "R2_Score",
@@ -50,9 +53,9 @@ def rows_of_runs(output_dir: Path, phase: str) -> tuple[Row, ...]:
     """
     rows = []
     for path in sorted((output_dir / phase).glob("*/results_summary.json")):
-        summary = json.loads(path.read_text("utf-8"))
+        summary: RunSummary = json.loads(path.read_text("utf-8"))
         for task in summary["task_q_scores"]:
-            result = json.loads((path.parent / task / f"{task}_result.json").read_text("utf-8"))
+            result: TaskResult = json.loads((path.parent / task / f"{task}_result.json").read_text("utf-8"))
             if "q_t" not in result:
                 raise OrganizerError(
                     f"The run {path.parent.name} does not hold its fold scores.",
@@ -119,7 +122,7 @@ def write_export(folder: Path, rows: Sequence[Row]) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULTS).write_text(results_csv(rows), "utf-8")
-    info: dict[str, Any] = {key: "N/A" for key in INFO_KEYS}  # noqa: C420 - a literal of one value reads better so
+    info: dict[str, object] = {key: "N/A" for key in INFO_KEYS}  # noqa: C420 - a literal of one value reads better so
     info["Number of HPO trials"] = "1"
     info["Additional information about submission"] = STATEMENT
     info[MODELS] = [

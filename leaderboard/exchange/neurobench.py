@@ -5,14 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from scoring.errors import OrganizerError
+
+if TYPE_CHECKING:
+    from scoring.neuco_bench.results import RunSummary, TaskResult
 
 FRAMEWORK = "neuco-worker"
 
 
-def neurobench_documents(source: Path) -> tuple[dict[str, Any], ...]:
+class NeuroBenchDocument(TypedDict):
+    """The results of a model in a task."""
+
+    task: str
+    model: str
+    metrics: dict[str, dict[str, object]]
+    framework: str
+
+
+def neurobench_documents(source: Path) -> tuple[NeuroBenchDocument, ...]:
     """Return one document per task of a standalone run's folder or of a challenge's scorecard file.
 
     Raises:
@@ -30,11 +42,11 @@ def neurobench_documents(source: Path) -> tuple[dict[str, Any], ...]:
         ) from error
 
 
-def _run(folder: Path) -> tuple[dict[str, Any], ...]:
-    summary = json.loads((folder / "results_summary.json").read_text("utf-8"))
+def _run(folder: Path) -> tuple[NeuroBenchDocument, ...]:
+    summary: RunSummary = json.loads((folder / "results_summary.json").read_text("utf-8"))
     found = []
     for task in summary["task_q_scores"]:
-        result = json.loads((folder / task / f"{task}_result.json").read_text("utf-8"))
+        result: TaskResult = json.loads((folder / task / f"{task}_result.json").read_text("utf-8"))
         correctness = {name: values["mean"] for name, values in result["metrics"].items()}
         found.append(
             document(
@@ -52,7 +64,7 @@ def _run(folder: Path) -> tuple[dict[str, Any], ...]:
     return tuple(found)
 
 
-def _scorecard(card: Mapping[str, Any], model: str) -> tuple[dict[str, Any], ...]:
+def _scorecard(card: Mapping[str, Any], model: str) -> tuple[NeuroBenchDocument, ...]:
     found = []
     for task in card["tasks"]:
         name = "r2" if task["type"] == "regr" else "f1"
@@ -62,8 +74,8 @@ def _scorecard(card: Mapping[str, Any], model: str) -> tuple[dict[str, Any], ...
 
 
 def document(
-    task: str, model: str, correctness: Mapping[str, float | None], complexity: Mapping[str, Any]
-) -> dict[str, Any]:
+    task: str, model: str, correctness: Mapping[str, float | None], complexity: Mapping[str, float | None]
+) -> NeuroBenchDocument:
     """Return one document. Embeddings do not spike: they are one time step without spikes; energy is not measured, so it is null.
 
     A synaptic operation is a multiply-accumulate whose embedding value is not zero.

@@ -10,12 +10,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leaderboard.exchange.table import Table, rank_table
 from leaderboard.ranking import Ranking
 from leaderboard.rendering import csv_cell, csv_text
 from scoring.errors import OrganizerError
+
+if TYPE_CHECKING:
+    from scoring.neuco_bench.results import RunSummary
 
 SUMMARY = "results_summary.json"
 
@@ -52,7 +55,7 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
             cure="Give the --output_dir and --phase that the runs were made with.",
             code="runs.no_phase",
         )
-    documents: dict[str, dict[str, Any]] = {}
+    documents: dict[str, RunSummary] = {}
     left_out: list[tuple[str, str]] = []
     for path in sorted(folder.glob(f"*/{SUMMARY}")):
         try:
@@ -63,28 +66,26 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
         except (OSError, ValueError, KeyError, TypeError):
             left_out.append((path.parent.name, f"{SUMMARY} cannot be read"))
     tasks = sorted({task for document in documents.values() for task in document["task_q_scores"]})
-    complete = {}
+    complete, rows = {}, []
     for name, document in documents.items():
-        missing = [task for task in tasks if _finite(document["task_q_scores"].get(task)) is None]
+        scores = _scores(document["task_q_scores"])
+        missing = [task for task in tasks if task not in scores]
         if missing:
             left_out.append((name, f"has no score in {', '.join(missing)}"))
         else:
             complete[name] = document
+            rows.append(tuple(scores[task] for task in tasks))
     if not complete or not tasks:
         raise OrganizerError(
             f"{folder} holds no complete run.",
             cure="; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "Score something first.",
             code="runs.none_complete",
         )
-    table = Table(
-        entries=tuple(complete),
-        tasks=tuple(tasks),
-        scores=tuple(tuple(float(run["task_q_scores"][task]) for task in tasks) for run in complete.values()),
-    )
+    table = Table(entries=tuple(complete), tasks=tuple(tasks), scores=tuple(rows))
     return PhaseRuns(
         table=table,
         ranking=rank_table(table),
-        scores=tuple(_scores(run) for run in complete.values()),
+        scores=tuple(_scores(run.get("task_acc_scores")) for run in complete.values()),
         overall=tuple(
             (_finite(run.get("overall_q_score")), _finite(run.get("overall_acc_score")))
             for run in complete.values()
@@ -113,10 +114,9 @@ def leaderboard_csv(runs: PhaseRuns) -> str:
     return csv_text([*header, "overall_q_score", "overall_acc_score"], lines)
 
 
-def _scores(run: Mapping[str, Any]) -> dict[str, float]:
-    known = run.get("task_acc_scores")
-    scores = known if isinstance(known, dict) else {}
-    return {task: value for task, given in scores.items() if (value := _finite(given)) is not None}
+def _scores(given: object) -> dict[str, float]:
+    scores = given if isinstance(given, dict) else {}
+    return {task: score for task, value in scores.items() if (score := _finite(value)) is not None}
 
 
 def _finite(value: object) -> float | None:

@@ -217,7 +217,7 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _standing_to_json(standing: Standing) -> dict[str, Any]:
+def _standing_to_json(standing: Standing) -> dict[str, object]:
     return {
         **{name: getattr(standing, name) for name in _FIELDS},
         "last_submitted_at": standing.last_submitted_at.isoformat(),

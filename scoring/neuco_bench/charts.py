@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 SCALE = 2.0  # of the pixels; 144 dots per inch
 WIDTH, HEIGHT = 420, 320
 POINTS = 1500  # of a series drawn at most; more are one blot
+T = TypeVar("T")
 
 Spec = dict[str, Any]
+
+
+class SeriesPoint(TypedDict):
+    """The score of a series at a size of the embedding."""
+
+    series: str
+    size: int
+    score: float
 
 
 def draw(spec: Spec, path: Path) -> None:
@@ -42,12 +51,13 @@ def lines(title: str, curves: Sequence[Sequence[float]], *, x: str, y: str) -> S
 
 def parity(title: str, series: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Spec:
     """Return predicted against true values, with the line on which they would be equal."""
+    shown = {part: thinned(list(zip(*values, strict=True))) for part, values in series.items()}
     values = [
         {"part": part, "x": true, "y": predicted}
-        for part, (truth, predictions) in series.items()
-        for true, predicted in thinned(list(zip(truth, predictions, strict=True)))
+        for part, pairs in shown.items()
+        for true, predicted in pairs
     ]
-    truths = [value["x"] for value in values]
+    truths = [true for pairs in shown.values() for true, _ in pairs]
     line = [{"x": end, "y": end} for end in (min(truths), max(truths))]
     return {
         **_frame(title, values),
@@ -155,11 +165,11 @@ def roc(title: str, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]
     }
 
 
-def sizes(title: str, points: Sequence[Mapping[str, Any]], *, y: str) -> Spec:
+def sizes(title: str, points: Sequence[SeriesPoint], *, y: str) -> Spec:
     """Return scores against the size of the embedding on a logarithmic axis, one line per series (paper Fig. 5a, 14)."""
     ticks = sorted({point["size"] for point in points})
     return {
-        **_frame(title, [dict(point) for point in points]),
+        **_frame(title, list(points)),
         "mark": {"type": "line", "point": True},
         "encoding": {
             "x": {
@@ -176,13 +186,13 @@ def sizes(title: str, points: Sequence[Mapping[str, Any]], *, y: str) -> Spec:
     }
 
 
-def thinned(values: list[Any]) -> list[Any]:
+def thinned(values: list[T]) -> list[T]:
     """Return at most ``POINTS`` values, evenly taken."""
     step = -(-len(values) // POINTS)
     return values[::step] if step > 1 else values
 
 
-def _frame(title: str, values: list[Any]) -> Spec:
+def _frame(title: str, values: Sequence[Mapping[str, object]]) -> Spec:
     return {"title": title, "width": WIDTH, "height": HEIGHT, "data": {"values": values}}
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -17,6 +17,59 @@ from scoring.neuco_bench.run import RunReport, TaskReport
 from scoring.tasks import ceiled, group_scores
 
 SUMMARY = "results_summary.json"
+
+
+class RunSummary(TypedDict):
+    """What ``results_summary.json`` holds: NeuCo-Bench's six keys first, then ours; the last three where tasks are packages."""
+
+    experiment: str
+    overall_q_score: float | None
+    overall_acc_score: float | None
+    task_q_scores: Mapping[str, float | None]
+    task_acc_scores: Mapping[str, float | None]
+    config: dict[str, Any]
+    probe_type: str
+    seed: int
+    embedding_dim: int
+    warnings: list[str]
+    seconds: float
+    versions: dict[str, str]
+    machine: dict[str, str]
+    task_ceilings: NotRequired[dict[str, float | None]]
+    task_ceiled_scores: NotRequired[dict[str, float | None]]
+    groups: NotRequired[list[dict[str, object]]]
+
+
+class MetricSummary(TypedDict):
+    """A metric over the folds; the folds themselves where the configuration asks for them."""
+
+    mean: float | None
+    std: float | None
+    folds: NotRequired[list[float]]
+
+
+class OptionalResults(TypedDict, total=False):
+    """Each fold's score where the configuration asks for it, and what only classifications have."""
+
+    q_t: list[float | None]
+    classes: list[str]
+    confusion_matrix: list[list[int]]
+
+
+class TaskResult(OptionalResults):
+    """What ``<task>_result.json`` holds: NeuCo-Bench's keys first, its spelling of ``hyperparamters`` included, then ours."""
+
+    q_stat: float | None
+    mean_score: float | None
+    std_dev: float | None
+    hyperparamters: dict[str, Any]
+    task_type: str
+    samples: int
+    folds: int
+    failed_folds: int
+    metrics: dict[str, MetricSummary]
+    complexity: dict[str, float | None]
+    seconds: float
 
 
 def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime) -> Path:
@@ -64,16 +117,17 @@ def write_results(folder: Path, report: RunReport, settings: StandaloneSettings,
     write_json(folder / SUMMARY, summary_document(report, settings, experiment=experiment))
 
 
-def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> dict[str, Any]:
-    """Return what ``results_summary.json`` holds: NeuCo-Bench's six keys first, then ours."""
+def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> RunSummary:
+    """Return a run's summary, its numbers as they are."""
     from scoring.provenance import machine, versions
 
-    return {
+    scores = {task.data.name: task.quality.mean for task in report.tasks}
+    summary: RunSummary = {
         "experiment": experiment,
         "overall_q_score": report.overall_q,
         "overall_acc_score": report.overall_score,
         "task_q_scores": {task.data.name: task.quality.q for task in report.tasks},
-        "task_acc_scores": {task.data.name: task.quality.mean for task in report.tasks},
+        "task_acc_scores": scores,
         "config": dict(settings.raw),
         "probe_type": settings.probe_type,
         "seed": report.seed,
@@ -82,36 +136,28 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
         "seconds": sum(task.seconds for task in report.tasks),
         "versions": versions("local" if settings.probe_type == "linear" else "plain"),
         "machine": machine(),
-        **_ceiled(report),
     }
-
-
-def _ceiled(report: RunReport) -> dict[str, Any]:
-    """Return what task packages add: ceiled scores, and scores by group."""
-    if not report.places:
-        return {}
-    scores = {task.data.name: task.quality.mean for task in report.tasks}
-    ceilings = {place.identifier: place.ceiling for place in report.places}
-    return {
-        "task_ceilings": {task: ceilings.get(task) for task in scores},
-        "task_ceiled_scores": {task: ceiled(score, ceilings.get(task)) for task, score in scores.items()},
-        "groups": [
+    if report.places:
+        ceilings = {place.identifier: place.ceiling for place in report.places}
+        summary["task_ceilings"] = {task: ceilings.get(task) for task in scores}
+        summary["task_ceiled_scores"] = {
+            task: ceiled(score, ceilings.get(task)) for task, score in scores.items()
+        }
+        summary["groups"] = [
             {**vars(group), "tasks": list(group.tasks)} for group in group_scores(scores, report.places)
-        ],
-    }
+        ]
+    return summary
 
 
-def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_results: bool) -> dict[str, Any]:
-    """Return what ``<task>_result.json`` holds: NeuCo-Bench's keys first, its spelling of ``hyperparamters`` included, then ours."""
-    document: dict[str, Any] = {
+def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_results: bool) -> TaskResult:
+    """Return a task's result, its numbers as they are."""
+    scores: OptionalResults = {"q_t": [fold.score for fold in task.training.folds]} if fold_results else {}
+    document: TaskResult = {
         "q_stat": task.quality.q,
         "mean_score": task.quality.mean,
         "std_dev": task.quality.std,
         "hyperparamters": dict(task.training.hyperparameters),
-    }
-    if fold_results:
-        document["q_t"] = [fold.score for fold in task.training.folds]
-    document |= {
+        **scores,
         "task_type": task.data.kind.value,
         "samples": len(task.data.rows),
         "folds": settings.k_folds,
@@ -127,7 +173,7 @@ def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_result
     return document
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
+def write_json(path: Path, document: Mapping[str, object]) -> None:
     """Write a document, with ``null`` for numbers that are not finite."""
     path.write_text(
         json.dumps(finite(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n", "utf-8"
@@ -145,10 +191,12 @@ def finite(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
-def _summed_up(values: tuple[float, ...], fold_results: bool) -> dict[str, Any]:
+def _summed_up(values: tuple[float, ...], fold_results: bool) -> MetricSummary:
     known = np.array([value for value in values if math.isfinite(value)])
-    document: dict[str, Any] = {
+    summary: MetricSummary = {
         "mean": float(known.mean()) if len(known) else None,
         "std": float(known.std()) if len(known) else None,
     }
-    return {**document, "folds": list(values)} if fold_results else document
+    if fold_results:
+        summary["folds"] = list(values)
+    return summary

@@ -7,10 +7,10 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from scoring.complexity import FLOAT32_BYTES
-from scoring.neuco_bench.charts import draw, sizes
+from scoring.neuco_bench.charts import SeriesPoint, draw, sizes
 from scoring.neuco_bench.results import write_json
 from scoring.neuco_bench.run import RunReport
 
@@ -48,7 +48,20 @@ class SizePoint:
         )
 
 
-def point_document(point: SizePoint, sample_values: int) -> dict[str, Any]:
+class SizeDocument(TypedDict):
+    """One size as ``size_study.json`` has it."""
+
+    embedding_dim: int
+    bytes_per_sample: int
+    compression_ratio: float
+    overall_q_score: float
+    overall_acc_score: float
+    task_q_scores: dict[str, float]
+    task_acc_scores: dict[str, float]
+    run: str
+
+
+def point_document(point: SizePoint, sample_values: int) -> SizeDocument:
     """Return one size as JSON; the compression ratio counts values, as the paper's "about 7,000" does."""
     return {
         "embedding_dim": point.dim,
@@ -88,7 +101,7 @@ def write_study(folder: Path, method: str, points: Sequence[SizePoint], *, sampl
         )
 
 
-def _series(rows: Sequence[tuple[SizePoint, Mapping[str, float], float]]) -> list[dict[str, Any]]:
+def _series(rows: Sequence[tuple[SizePoint, Mapping[str, float], float]]) -> list[SeriesPoint]:
     return [
         {"series": name, "size": point.dim, "score": value}
         for point, by_task, overall in rows
@@ -97,16 +110,20 @@ def _series(rows: Sequence[tuple[SizePoint, Mapping[str, float], float]]) -> lis
     ]
 
 
-def _csv(documents: Sequence[Mapping[str, Any]]) -> str:
+def _csv(documents: Sequence[SizeDocument]) -> str:
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
-    plain = ("embedding_dim", "bytes_per_sample", "compression_ratio", "overall_q_score", "overall_acc_score")
     tasks = list(documents[0]["task_q_scores"])
+    plain = ("embedding_dim", "bytes_per_sample", "compression_ratio", "overall_q_score", "overall_acc_score")
     writer.writerow([*plain, *(f"q::{task}" for task in tasks), *(f"acc::{task}" for task in tasks)])
     for document in documents:
         writer.writerow(
             [
-                *(document[key] for key in plain),
+                document["embedding_dim"],
+                document["bytes_per_sample"],
+                document["compression_ratio"],
+                document["overall_q_score"],
+                document["overall_acc_score"],
                 *(document["task_q_scores"][task] for task in tasks),
                 *(document["task_acc_scores"][task] for task in tasks),
             ]

@@ -7,7 +7,6 @@ the random stream of all later tasks.)
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +42,7 @@ def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) 
         write_json(target / "metadata.json", _metadata(task.data, report, settings))
 
 
-def _metadata(data: ProbeInput, report: RunReport, settings: StandaloneSettings) -> dict[str, Any]:
+def _metadata(data: ProbeInput, report: RunReport, settings: StandaloneSettings) -> dict[str, object]:
     return {
         "task": data.name,
         "task_type": data.kind.value,

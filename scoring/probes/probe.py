@@ -93,7 +93,7 @@ class Training:
     """
 
     folds: Sequence[FoldResult]
-    hyperparameters: Mapping[str, Any]
+    hyperparameters: Mapping[str, object]
     axis: str = "Epoch"
 
 
@@ -174,7 +174,7 @@ def parted(split: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int3
     return split[tested:], split[:tested]
 
 
-def taken(params: Mapping[str, Any], probe: str, known: Sequence[str]) -> dict[str, Any]:
+def taken(params: Mapping[str, Any], probe: str, known: Sequence[str]) -> dict[str, object]:
     """Return the parameters, after a look at their names.
 
     Raises:

@@ -57,7 +57,10 @@ class SvmProbe:
         import sklearn  # noqa: F401 - now rather than after the first task
 
         params = taken(settings.params, self.name, PARAMETERS)
-        options = taken(params.get("opt_params") or {}, "svm (opt_params)", OPTIONS)
+        options = params.get("opt_params") or {}
+        if not isinstance(options, Mapping):
+            raise _wrong("opt_params", options, "keys with values, such as n_iter: 50")
+        options = taken(options, "svm (opt_params)", OPTIONS)
         self._settings = settings
         self._degrees = _choices(params, "kernel_degree_list", [1], whole=True)
         self._epsilons = _choices(params, "epsilon_list", None)
@@ -114,11 +117,11 @@ class SvmProbe:
     def multiply_accumulates(self, dim: int, outputs: int) -> None:
         """Return None, as :meth:`parameters`."""
 
-    def _draw(self, kind: TaskKind) -> list[dict[str, Any]]:
+    def _draw(self, kind: TaskKind) -> list[dict[str, float]]:
         generator = np.random.RandomState(self._random_state)
         tried = []
         for _ in range(self._iterations):
-            setting: dict[str, Any] = {"C": _log_uniform(generator, self._c or (1e-6, 10.0))}
+            setting: dict[str, float] = {"C": _log_uniform(generator, self._c or (1e-6, 10.0))}
             setting["degree"] = int(generator.choice(self._degrees or [1]))
             if self._gamma is not None:
                 setting["gamma"] = _log_uniform(generator, self._gamma)
@@ -136,7 +139,7 @@ def _fold(
     data: ProbeInput,
     rows: NDArray[np.float64],
     split: NDArray[np.int32],
-    tried: list[dict[str, Any]],
+    tried: list[dict[str, float]],
     stop: NDArray[np.uint8],
     *,
     details: bool,
@@ -158,7 +161,7 @@ def _fold(
 
 
 def _fitted(
-    data: ProbeInput, rows: NDArray[np.float64], targets: NDArray[Any], setting: Mapping[str, Any]
+    data: ProbeInput, rows: NDArray[np.float64], targets: NDArray[Any], setting: Mapping[str, float]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Fit and return what predicts: numbers for a regression, else values that are positive for a class."""
     from sklearn.svm import SVC, SVR
@@ -201,7 +204,7 @@ def _loss(data: ProbeInput, outputs: NDArray[np.float64], targets: NDArray[Any])
     return float(np.mean((outputs > 0) != (targets > 0.5)))
 
 
-def _best(tried: list[dict[str, Any]], folds: Sequence[FoldResult]) -> dict[str, Any]:
+def _best(tried: list[dict[str, float]], folds: Sequence[FoldResult]) -> dict[str, float]:
     """Return the setting with the highest mean score over the folds."""
     scores = np.nan_to_num(np.array([fold.history for fold in folds]), nan=-np.inf).mean(axis=0)
     return tried[int(scores.argmax())]

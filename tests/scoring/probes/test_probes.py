@@ -277,6 +277,9 @@ def test_parameters_are_counted() -> None:
         ("svm", {"kernel_gamma_start_end": [0.1, 1]}),  # degree 1 is the default
         ("svm", {"C_start_end": [1, 0.1]}),
         ("svm", {"opt_params": {"cv": 3}}),
+        ("svm", {"opt_params": 3}),
+        ("svm", {"C_start_end": [0.1, 10**400]}),
+        ("linear", {"learning_rate": 10**400}),
         ("mlp", {"hidden_layers": 3}),
         ("mlp", {"hidden_widths": [0]}),
     ],

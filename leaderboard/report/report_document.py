@@ -1,0 +1,234 @@
+"""The private report as one JSON document: what is said of a phase, its rows typed where they are read again."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import TypedDict
+
+import numpy as np
+
+from leaderboard.figures import Private, to_document
+from leaderboard.ranking import Assessment
+from leaderboard.report.awards import awards
+from leaderboard.report.diagnostics import Duplicate, activity, diagnose_tasks, find_duplicates
+from leaderboard.report.replays import tally
+from leaderboard.snapshot import Board, Entry, PhaseSnapshot
+from scoring.tasks import TaskPlace, ceiled, group_scores
+
+SCHEMA = 1
+
+
+class Spread(TypedDict):
+    """The finite fold scores of a cell: extremes, quartiles, moments, and how many folds there are and failed."""
+
+    min: float
+    q1: float
+    median: float
+    q3: float
+    max: float
+    mean: float
+    std: float
+    folds: int
+    failed: int
+
+
+class ReportDocument(TypedDict):
+    """A report as JSON; what lies deeper is described where it is made."""
+
+    schema: int
+    phase: str
+    title: str
+    made_at: str
+    rules: dict[str, object]
+    awards: str
+    standings: list[dict[str, object]]
+    tasks: list[dict[str, object]]
+    ceilings: dict[str, float]
+    ceiled: dict[str, list[dict[str, float | None]]]
+    figures: dict[str, object]
+    folds: dict[str, list[Spread]]
+    groups: list[dict[str, object]]
+    history: dict[str, object]
+    duplicates: list[dict[str, object]]
+    activity: list[dict[str, object]]
+    cost: dict[str, object]
+
+
+def report_document(
+    phase: PhaseSnapshot,
+    boards: Sequence[Board],
+    places: Sequence[TaskPlace],
+    assessment: Assessment | None,
+    private: Private,
+    *,
+    made_at: datetime,
+) -> ReportDocument:
+    """Return the report on a phase; without an assessment there are no standings, tasks and figures in it.
+
+    Args:
+        phase: The phase now.
+        boards: Its history.
+        places: Of the phase's tasks in the tree of groups, with the ceilings of their mean scores.
+        assessment: Of the phase now.
+        private: Its figures.
+        made_at: Time of making, aware.
+    """
+    ceilings = {place.identifier: place.ceiling for place in places if place.ceiling is not None}
+    document: ReportDocument = {
+        "schema": SCHEMA,
+        "phase": phase.codename,
+        "title": phase.title,
+        "made_at": made_at.isoformat(),
+        "rules": _rules(phase),
+        "awards": awards(boards[-1], decimals=phase.rules.decimals) if boards else "",
+        "standings": [],
+        "tasks": [],
+        "ceilings": {task: 100.0 * best for task, best in sorted(ceilings.items())},  # Q without spread
+        "ceiled": {},
+        "figures": {},
+        "folds": {},
+        "groups": [],
+        "history": _history(boards),
+        "duplicates": [_duplicate(phase, duplicate) for duplicate in find_duplicates(phase.entries)],
+        "activity": [asdict(team) | {"probing": team.probing} for team in activity(phase)],
+        "cost": _cost(phase.entries),
+    }
+    if assessment is not None:
+        cells = {
+            task: [_spread(contender.entry.scores[task]) for contender in assessment.contenders]
+            for task in assessment.tasks
+        }
+        document["standings"] = _standings(assessment)
+        document["tasks"] = [
+            asdict(task) | {"separates_nobody": task.separates_nobody}
+            for task in diagnose_tasks(phase, assessment)
+        ]
+        document["figures"] = to_document(private)
+        document["folds"] = cells
+        document["groups"] = _groups(cells, places)
+        document["ceiled"] = _ceiled(cells, ceilings)
+    return document
+
+
+def _standings(assessment: Assessment) -> list[dict[str, object]]:
+    return [
+        {
+            "submission": contender.entry.submission,
+            "team_key": contender.entry.team_key,
+            "team": contender.name,
+            "baseline": contender.entry.baseline,
+            "numbered": contender.numbered,
+            "rank": assessment.ranking.ranks[index],
+            "rank_by_mean": assessment.ranking.ranks_by_mean[index],
+            "q_mean": assessment.ranking.means[index],
+            "group": assessment.groups[index],
+            "submissions": contender.submissions,
+        }
+        for index, contender in enumerate(assessment.contenders)
+    ]
+
+
+def _groups(cells: Mapping[str, Sequence[Spread]], places: Sequence[TaskPlace]) -> list[dict[str, object]]:
+    """Sum mean scores up by group of tasks, as they are and as shares of their ceilings, one list over the teams in board order each."""
+    if not places:
+        return []
+    scores = [
+        {task: cell["mean"] for task, cell in zip(cells, team, strict=True)}
+        for team in zip(*cells.values(), strict=True)
+    ]
+    trees = [group_scores(each, places) for each in scores]
+    return [
+        {
+            "group": groups[0].group,
+            "depth": groups[0].depth,
+            "tasks": list(groups[0].tasks),
+            "scores": [group.score for group in groups],
+            "ceiled": [group.ceiled for group in groups],
+        }
+        for groups in zip(*trees, strict=True)
+    ]
+
+
+def _ceiled(
+    cells: Mapping[str, Sequence[Spread]], ceilings: Mapping[str, float]
+) -> dict[str, list[dict[str, float | None]]]:
+    """Return the mean scores of the tasks that have a ceiling, as they are and as shares of it."""
+    return {
+        task: [
+            {"score": cell["mean"], "ceiled": ceiled(cell["mean"], ceilings[task])} for cell in cells[task]
+        ]
+        for task in sorted(cells)
+        if task in ceilings
+    }
+
+
+def _spread(folds: Sequence[float]) -> Spread:
+    finite = np.array([score for score in folds if math.isfinite(score)])
+    low, first, median, third, high = np.quantile(finite, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
+    return {
+        "min": low,
+        "q1": first,
+        "median": median,
+        "q3": third,
+        "max": high,
+        "mean": float(finite.mean()),
+        "std": float(finite.std()),
+        "folds": len(folds),
+        "failed": len(folds) - len(finite),
+    }
+
+
+def _rules(phase: PhaseSnapshot) -> dict[str, object]:
+    rules = phase.rules
+    return asdict(rules) | {
+        "selection": rules.selection.value,
+        "hidden_teams": sorted(rules.hidden_teams),
+        "chosen": {str(team): submission for team, submission in sorted(rules.chosen.items())},
+    }
+
+
+def _history(boards: Sequence[Board]) -> dict[str, object]:
+    return {
+        "tally": asdict(tally(boards)),
+        "weights": [
+            {
+                "sequence": board.sequence,
+                "made_at": board.made_at.isoformat(),
+                "weights": board.private.weights,
+            }
+            for board in boards
+        ],
+    }
+
+
+def _cost(entries: Sequence[Entry]) -> dict[str, object]:
+    return {
+        "submissions": len(entries),
+        "seconds": math.fsum(entry.seconds for entry in entries),
+        "median_seconds": statistics.median([entry.seconds for entry in entries]) if entries else 0.0,
+        "each": [
+            {
+                "submission": entry.submission,
+                "team": entry.team,
+                "submitted_at": entry.submitted_at.isoformat(),
+                "public": entry.public,
+                "seconds": entry.seconds,
+            }
+            for entry in sorted(entries, key=lambda entry: entry.submission)
+        ],
+    }
+
+
+def _duplicate(phase: PhaseSnapshot, duplicate: Duplicate) -> dict[str, object]:
+    names = {entry.submission: entry.team for entry in phase.entries}
+    return {
+        "content_hash": duplicate.content_hash,
+        "submissions": [
+            {"submission": submission, "team_key": team, "team": names[submission]}
+            for submission, team in duplicate.submissions
+        ],
+    }

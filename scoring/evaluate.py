@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -66,14 +66,8 @@ def score_embeddings(
     groups = list(_row_sets(tasks))
     remarks: list[str] = []
     units = _units(embeddings, scale, groups, protocol, phase_key, remarks=remarks)
-    scores: list[TaskScore] = []
-    begun = time.perf_counter()
     found = engine.score_all(units, progress=progress, cancelled=cancelled)
-    for group, folds in zip(groups, found, strict=True):
-        ended = time.perf_counter()
-        seconds, begun = (ended - begun) / len(group), ended
-        scores.extend(_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(group))
-    scores.sort(key=lambda score: score.task)
+    scores = sorted(_task_scores(groups, found, protocol), key=lambda score: score.task)
     _check_failed_folds(scores, protocol)
     return Scorecard(
         content_hash=embeddings.content_hash,
@@ -158,6 +152,17 @@ def _unit(
         training_seeds=training_seeds,
         recipe=protocol.recipe,
     )
+
+
+def _task_scores(
+    groups: Sequence[list[Task]], found: Iterable[NDArray[np.float64]], protocol: Protocol
+) -> Iterator[TaskScore]:
+    """Sum up each group as soon as it is scored; its tasks share the time since the group before."""
+    begun = time.perf_counter()
+    for group, folds in zip(groups, found, strict=True):
+        ended = time.perf_counter()
+        seconds, begun = (ended - begun) / len(group), ended
+        yield from (_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(group))
 
 
 def _task_score(task: Task, folds: NDArray[np.float64], protocol: Protocol, seconds: float) -> TaskScore:

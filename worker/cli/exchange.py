@@ -63,35 +63,16 @@ def import_geobench(
     from leaderboard.exchange import (
         board_files,
         comment,
-        make_normalizer,
         ranking_document,
         ranking_markdown,
         read_normalizer,
-        read_submission,
         standings,
         without_range,
     )
 
-    results: list[Result] = []
-    names: dict[str, str] = {}
-    faults: list[str] = []
-    for folder in folders:
-        submission, found = read_submission(folder)
-        faults.extend(found if len(folders) == 1 else [f"`{folder.name}`: {fault}" for fault in found])
-        if submission is not None:
-            results.extend(submission.results)
-            names.update(submission.names)
+    results, names, faults = _read_submissions(folders)
     if freeze is not None and not faults:
-        if freeze.exists():
-            raise OrganizerError(
-                f"{freeze} exists; a frozen normaliser is not replaced.",
-                cure="Use it with --normalizer, or choose another name.",
-                code="geobench.frozen",
-            )
-        made = make_normalizer(results)
-        freeze.write_text(
-            json.dumps({name: list(ends) for name, ends in made.items()}, indent=2) + "\n", "utf-8"
-        )
+        _freeze(freeze, results)
         normalizer = normalizer or freeze
     ranges = None if normalizer is None else read_normalizer(normalizer)
     if ranges is not None:
@@ -115,6 +96,35 @@ def import_geobench(
                 code="geobench.normalizer",
             )
         _write(output, board_files(results, ranges, names, title=title, at=datetime.now(UTC)))
+
+
+def _read_submissions(folders: list[Path]) -> tuple[list[Result], dict[str, str], list[str]]:
+    """Return the results of all folders, the display names of new models, and every fault."""
+    from leaderboard.exchange import read_submission
+
+    results: list[Result] = []
+    names: dict[str, str] = {}
+    faults: list[str] = []
+    for folder in folders:
+        submission, found = read_submission(folder)
+        faults.extend(found if len(folders) == 1 else [f"`{folder.name}`: {fault}" for fault in found])
+        if submission is not None:
+            results.extend(submission.results)
+            names.update(submission.names)
+    return results, names, faults
+
+
+def _freeze(path: Path, results: list[Result]) -> None:
+    from leaderboard.exchange import make_normalizer
+
+    if path.exists():
+        raise OrganizerError(
+            f"{path} exists; a frozen normaliser is not replaced.",
+            cure="Use it with --normalizer, or choose another name.",
+            code="geobench.frozen",
+        )
+    made = make_normalizer(results)
+    path.write_text(json.dumps({name: list(ends) for name, ends in made.items()}, indent=2) + "\n", "utf-8")
 
 
 @export_results.command("geobench")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +17,7 @@ from worker.cli.summarize import show_leaderboard
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from leaderboard.exchange import PhaseRuns
     from scoring.neuco_bench.configuration import StandaloneSettings
@@ -26,72 +28,76 @@ if TYPE_CHECKING:
 SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
 
 # Flags are spelled as NeuCo-Bench spells them; with hyphens they work too.
+SubmissionFile = Annotated[
+    Path,
+    typer.Option(
+        "--submission_file",
+        "--submission-file",
+        help="Embeddings: CSV (also .gz, .zip) with the column id and one per dimension, Parquet, or NPZ.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+AnnotationPath = Annotated[
+    Path,
+    typer.Option(
+        "--annotation_path",
+        "--annotation-path",
+        help="Folder of label files <task>__<type>.csv (columns id,label) or task packages.",
+    ),
+]
+OutputDir = Annotated[Path, typer.Option("--output_dir", "--output-dir", help="Folder for the results.")]
+Config = Annotated[
+    Path, typer.Option(help="YAML file: k_folds, probe_type, probe_params, task_filter and so on.")
+]
+MethodName = Annotated[
+    str | None,
+    typer.Option(
+        "--method_name",
+        "--method-name",
+        help="Your method's name; by default that of the submission file.",
+    ),
+]
+PhaseName = Annotated[str, typer.Option(help="Name of the group of runs that are ranked together.")]
+ExcludeFile = Annotated[
+    Path | None,
+    typer.Option("--exclude_file", "--exclude-file", help="Text file of ids to leave out, one per line."),
+]
+Seed = Annotated[
+    int,
+    typer.Option(help="Of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1),
+]
+Dims = Annotated[
+    str | None,
+    typer.Option(help="Sizes of embedding to compare, such as 64,128,256: the first dimensions of each."),
+]
+SampleValues = Annotated[
+    int,
+    typer.Option(
+        "--sample_values",
+        "--sample-values",
+        help="Numbers in one sample before compression, for the compression ratio; by default an SSL4EO-S12 data cube.",
+        min=1,
+    ),
+]
+Threads = Annotated[int | None, typer.Option(help="Folds trained at once; by default one per core.", min=1)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print results_summary.json as one document.")]
 
 
 def score(
     *,
-    submission_file: Annotated[
-        Path,
-        typer.Option(
-            "--submission_file",
-            "--submission-file",
-            help="Embeddings: CSV (also .gz, .zip) with the column id and one per dimension, Parquet, or NPZ.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ],
-    annotation_path: Annotated[
-        Path,
-        typer.Option(
-            "--annotation_path",
-            "--annotation-path",
-            help="Folder of label files <task>__<type>.csv (columns id,label) or task packages.",
-        ),
-    ],
-    output_dir: Annotated[
-        Path, typer.Option("--output_dir", "--output-dir", help="Folder for the results.")
-    ] = Path("results"),
-    config: Annotated[
-        Path, typer.Option(help="YAML file: k_folds, probe_type, probe_params, task_filter and so on.")
-    ] = Path("config.yaml"),
-    method_name: Annotated[
-        str | None,
-        typer.Option(
-            "--method_name",
-            "--method-name",
-            help="Your method's name; by default that of the submission file.",
-        ),
-    ] = None,
-    phase: Annotated[str, typer.Option(help="Name of the group of runs that are ranked together.")] = "all",
-    exclude_file: Annotated[
-        Path | None,
-        typer.Option("--exclude_file", "--exclude-file", help="Text file of ids to leave out, one per line."),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            help="Of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1
-        ),
-    ] = 42,
-    dims: Annotated[
-        str | None,
-        typer.Option(help="Sizes of embedding to compare, such as 64,128,256: the first dimensions of each."),
-    ] = None,
-    sample_values: Annotated[
-        int,
-        typer.Option(
-            "--sample_values",
-            "--sample-values",
-            help="Numbers in one sample before compression, for the compression ratio; by default an SSL4EO-S12 data cube.",
-            min=1,
-        ),
-    ] = SAMPLE_VALUES,
-    threads: Annotated[
-        int | None, typer.Option(help="Folds trained at once; by default one per core.", min=1)
-    ] = None,
-    json_output: Annotated[
-        bool, typer.Option("--json", help="Print results_summary.json as one document.")
-    ] = False,
+    submission_file: SubmissionFile,
+    annotation_path: AnnotationPath,
+    output_dir: OutputDir = Path("results"),
+    config: Config = Path("config.yaml"),
+    method_name: MethodName = None,
+    phase: PhaseName = "all",
+    exclude_file: ExcludeFile = None,
+    seed: Seed = 42,
+    dims: Dims = None,
+    sample_values: SampleValues = SAMPLE_VALUES,
+    threads: Threads = None,
+    json_output: JsonOption = False,
 ) -> None:
     """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, folders, keys and numbers.
 
@@ -103,99 +109,115 @@ def score(
     from rich.console import Console
 
     from scoring.neuco_bench.configuration import read_settings
-    from scoring.neuco_bench.results import finite, make_run_folder
-    from scoring.neuco_bench.run import Inputs, narrowed, read_material
-    from scoring.neuco_bench.sizes import SizePoint, point_document, write_study
+    from scoring.neuco_bench.run import Inputs, read_material
 
-    console = Console(stderr=True, highlight=False)
-    settings = read_settings(config)
-    inputs = Inputs(submission=submission_file, annotations=annotation_path, excluded=exclude_file)
+    bench = _Bench(
+        console=Console(stderr=True, highlight=False),
+        settings=read_settings(config),
+        output_dir=output_dir,
+        phase=phase,
+        stem=submission_file.stem,
+        seed=seed,
+        threads=threads,
+        now=datetime.now().astimezone(),
+    )
     sizes = None if dims is None else _sizes(dims)
-    material = read_material(inputs, settings)
-    _warn(console, material.warnings)
+    inputs = Inputs(submission=submission_file, annotations=annotation_path, excluded=exclude_file)
+    material = read_material(inputs, bench.settings)
+    _warn(bench.console, material.warnings)
     method = method_name or submission_file.stem
-    now = datetime.now().astimezone()
-
-    def run(part: Material, name: str) -> tuple[RunReport, Path]:
-        folder = make_run_folder(output_dir, phase=phase, method=name, now=now)
-        return _run(
-            console, part, settings, folder, seed=seed, threads=threads, stem=submission_file.stem
-        ), folder
-
-    documents = []
     if sizes is None:
-        report, folder = run(material, method)
-        documents.append(_document(report, settings, folder))
+        report, folder = bench.run(material, method)
+        document, table = bench.document(report, folder), _results(report)
     else:
-        study = make_run_folder(output_dir, phase=phase, method=f"{method}_sizes", now=now)
-        points = []
-        for part in [narrowed(material, size) for size in sizes]:
-            console.print(f"{part.embeddings.matrix.shape[1]:,} dimensions")
-            report, folder = run(part, f"{method}_{part.embeddings.matrix.shape[1]}d")
-            documents.append(_document(report, settings, folder))
-            points.append(SizePoint.from_report(report, folder.name))
-        write_study(study, method, points, sample_values=sample_values)
-    ranked = _ranked(output_dir, phase) if settings.update_leaderboard else None
+        folder, document, table = _study(bench, material, method, sizes, sample_values)
+    ranked = _ranked(output_dir, phase) if bench.settings.update_leaderboard else None
     if json_output:
-        if sizes is None:
-            document = documents[0]
-        else:
-            found = [finite(point_document(point, sample_values)) for point in points]
-            document = {"folder": str(study), "sizes": found, "runs": documents}
         print(json.dumps(document, indent=2))
         return
-    if sizes is None:
-        _show(report, folder)
-    else:
-        _show_study(points, study, sample_values)
+    shown = Console(highlight=False)
+    shown.print(table)
+    shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
     if ranked is not None:
         show_leaderboard(*ranked)
 
 
-def _run(
-    console: Console,
-    material: Material,
-    settings: StandaloneSettings,
-    folder: Path,
-    *,
-    seed: int,
-    threads: int | None,
-    stem: str,
-) -> RunReport:
-    """Score, and write results and plots into the run's folder."""
-    from scoring.neuco_bench.plots import draw_plots
-    from scoring.neuco_bench.results import write_results
-    from scoring.neuco_bench.run import score_run
-    from scoring.neuco_bench.stored import store_probes
+@dataclass(frozen=True, kw_only=True)
+class _Bench:
+    """What all runs of one command share."""
 
-    try:
-        with _progress(console) as watcher:
-            report = score_run(material, settings, seed=seed, threads=threads, watcher=watcher)
-    except BaseException:
-        folder.rmdir()  # nothing was written yet, and an empty run is none
-        raise
-    _warn(console, report.warnings[len(material.warnings) :])
-    write_results(folder, report, settings, experiment=folder.name)
-    if settings.store_probes:
-        store_probes(folder, report, settings)
-    if settings.enable_plots:
-        with console.status("Drawing plots …") as status:
-            for task in report.tasks:
-                status.update(f"Drawing plots of {task.data.name} …")
-                draw_plots(folder, task, stem=stem)
-    return report
+    console: Console
+    settings: StandaloneSettings
+    output_dir: Path
+    phase: str
+    stem: str
+    seed: int
+    threads: int | None
+    now: datetime
+
+    def folder(self, method: str) -> Path:
+        """Make a folder for a run or a study."""
+        from scoring.neuco_bench.results import make_run_folder
+
+        return make_run_folder(self.output_dir, phase=self.phase, method=method, now=self.now)
+
+    def run(self, material: Material, method: str) -> tuple[RunReport, Path]:
+        """Score, and write results and plots into a folder of the run's own."""
+        from scoring.neuco_bench.plots import draw_plots
+        from scoring.neuco_bench.results import write_results
+        from scoring.neuco_bench.run import score_run
+        from scoring.neuco_bench.stored import store_probes
+
+        folder, settings = self.folder(method), self.settings
+        try:
+            with _progress(self.console) as watcher:
+                report = score_run(material, settings, seed=self.seed, threads=self.threads, watcher=watcher)
+        except BaseException:
+            folder.rmdir()  # nothing was written yet, and an empty run is none
+            raise
+        _warn(self.console, report.warnings[len(material.warnings) :])
+        write_results(folder, report, settings, experiment=folder.name)
+        if settings.store_probes:
+            store_probes(folder, report, settings)
+        if settings.enable_plots:
+            with self.console.status("Drawing plots …") as status:
+                for task in report.tasks:
+                    status.update(f"Drawing plots of {task.data.name} …")
+                    draw_plots(folder, task, stem=self.stem)
+        return report, folder
+
+    def document(self, report: RunReport, folder: Path) -> dict[str, object]:
+        """Return a run's summary as JSON, with the place of its results."""
+        from scoring.neuco_bench.results import finite, summary_document
+
+        document: dict[str, object] = finite(summary_document(report, self.settings, experiment=folder.name))
+        return document | {"folder": str(folder)}
+
+
+def _study(
+    bench: _Bench, material: Material, method: str, sizes: Sequence[int], sample_values: int
+) -> tuple[Path, dict[str, object], Table]:
+    """Score the first dimensions of the embeddings, one size after the other, and return folder, document and table of the study."""
+    from scoring.neuco_bench.results import finite
+    from scoring.neuco_bench.run import narrowed
+    from scoring.neuco_bench.sizes import SizePoint, point_document, write_study
+
+    study = bench.folder(f"{method}_sizes")
+    documents, points = [], []
+    for part in [narrowed(material, size) for size in sizes]:
+        bench.console.print(f"{part.embeddings.matrix.shape[1]:,} dimensions")
+        report, folder = bench.run(part, f"{method}_{part.embeddings.matrix.shape[1]}d")
+        documents.append(bench.document(report, folder))
+        points.append(SizePoint.from_report(report, folder.name))
+    write_study(study, method, points, sample_values=sample_values)
+    found = [finite(point_document(point, sample_values)) for point in points]
+    document: dict[str, object] = {"folder": str(study), "sizes": found, "runs": documents}
+    return study, document, _comparison(points, sample_values)
 
 
 def _warn(console: Console, warnings: Sequence[str]) -> None:
     for warning in warnings:
         console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
-
-
-def _document(report: RunReport, settings: StandaloneSettings, folder: Path) -> dict[str, Any]:
-    from scoring.neuco_bench.results import finite, summary_document
-
-    document: dict[str, Any] = finite(summary_document(report, settings, experiment=folder.name))
-    return document | {"folder": str(folder)}
 
 
 def _ranked(output_dir: Path, phase: str) -> tuple[PhaseRuns, Path]:
@@ -252,8 +274,7 @@ def _progress(console: Console) -> Iterator[Watcher]:
         yield Bars()
 
 
-def _show(report: RunReport, folder: Path) -> None:
-    from rich.console import Console
+def _results(report: RunReport) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -271,13 +292,10 @@ def _show(report: RunReport, folder: Path) -> None:
         )
     table.add_section()
     table.add_row("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", "")
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"Results: {folder}", markup=False, soft_wrap=True)
+    return table
 
 
-def _show_study(points: Sequence[SizePoint], folder: Path, sample_values: int) -> None:
-    from rich.console import Console
+def _comparison(points: Sequence[SizePoint], sample_values: int) -> Table:
     from rich.table import Table
 
     table = Table(title="Size study", title_justify="left")
@@ -291,6 +309,4 @@ def _show_study(points: Sequence[SizePoint], folder: Path, sample_values: int) -
             f"{point.overall_q:.3f}",
             f"{point.overall_score:.4f}",
         )
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"Results: {folder}", markup=False, soft_wrap=True)
+    return table

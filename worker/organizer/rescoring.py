@@ -11,44 +11,22 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
-from scoring.scorecard import Scorecard
+from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
 from worker.evaluation import answers
-from worker.evaluation.act import child_limits
-from worker.evaluation.evaluate_child import order_for
-from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q, save_card
+from worker.evaluation.filling import FillRow, IncompleteRow, RowOverLimit
+from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.fairness import commitments
 from worker.organizer.refetching import fetch_again
 from worker.organizer.session import OrganizerSession
 from worker.publishing.snapshots import stands
-from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
-from worker.state import COUNTED, OutboxKind, Outcome, State, SubmissionRow, Transaction
+from worker.state import COUNTED, OutboxKind, State, SubmissionRow, Transaction
 
 EVERY_S = 0.5  # between two looks at a child's limits
-
-
-@dataclass(frozen=True, kw_only=True)
-class Missing:
-    """One content whose row is not complete.
-
-    Attributes:
-        content_hash: Of the embeddings.
-        submissions: Those that have this content.
-        tasks: Tasks without a cell.
-        file_hash: Stored file, None if it is no longer there.
-    """
-
-    content_hash: str
-    submissions: tuple[SubmissionRow, ...]
-    tasks: tuple[str, ...]
-    file_hash: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +49,7 @@ class Plan:
     recorded: bool
     added: tuple[str, ...]
     dropped: tuple[str, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[IncompleteRow, ...]
     rows: int
     seconds: float | None
 
@@ -118,7 +96,7 @@ def _rows(tx: Transaction, setup: PhaseSetup) -> dict[str, list[SubmissionRow]]:
 
 def _missing(
     session: OrganizerSession, tx: Transaction, setup: PhaseSetup, rows: dict[str, list[SubmissionRow]]
-) -> tuple[Missing, ...]:
+) -> tuple[IncompleteRow, ...]:
     found = []
     for content_hash, submissions in rows.items():
         tasks = missing_tasks(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
@@ -129,7 +107,7 @@ def _missing(
         if file_hash is None and not any(stands(row) for row in submissions):
             continue  # nobody misses what is off the board
         found.append(
-            Missing(
+            IncompleteRow(
                 content_hash=content_hash,
                 submissions=tuple(submissions),
                 tasks=tuple(tasks),
@@ -139,7 +117,7 @@ def _missing(
     return tuple(found)
 
 
-def _lost(missing: tuple[Missing, ...]) -> tuple[SubmissionRow, ...]:
+def _lost(missing: tuple[IncompleteRow, ...]) -> tuple[SubmissionRow, ...]:
     """Return the submissions whose file is gone: without it their rows cannot be completed."""
     return tuple(submission for row in missing if row.file_hash is None for submission in row.submissions)
 
@@ -147,10 +125,10 @@ def _lost(missing: tuple[Missing, ...]) -> tuple[SubmissionRow, ...]:
 def _fetch_lost(
     session: OrganizerSession,
     setup: PhaseSetup,
-    missing: tuple[Missing, ...],
+    missing: tuple[IncompleteRow, ...],
     *,
     tell: Callable[[str], object],
-) -> tuple[Missing, ...]:
+) -> tuple[IncompleteRow, ...]:
     """Have the files that are gone fetched again; return what is missing then.
 
     Raises:
@@ -221,7 +199,7 @@ def carry_out(
     return changed
 
 
-def _unscorable(row: Missing, error: ParticipantError) -> OrganizerError:
+def _unscorable(row: IncompleteRow, error: ParticipantError) -> OrganizerError:
     listed = ", ".join(str(submission.pk) for submission in row.submissions[:5])
     return OrganizerError(
         f"Submission {listed} cannot be scored on the new tasks: {error.sentence}",
@@ -230,7 +208,7 @@ def _unscorable(row: Missing, error: ParticipantError) -> OrganizerError:
     )
 
 
-def fill(session: OrganizerSession, setup: PhaseSetup, row: Missing) -> None:
+def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> None:
     """Score one content's missing cells in a child of its own, within the limits of `submission`.
 
     Raises:
@@ -246,7 +224,15 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: Missing) -> None:
         )
     wake = threading.Event()
     runner = ChildRunner(session.store, wake=wake.set)
-    act = FillRow(session, setup, row, file)
+    act = FillRow(
+        session.configuration,
+        setup,
+        row,
+        file,
+        folder=session.files.temporary(f"{RESCORING}{row.content_hash[:16]}"),
+        worker=f"rescore by {session.actor}",
+        scored_at=session.now,
+    )
     try:
         runner.start(act, session.clock())
         while runner.acts:
@@ -257,86 +243,6 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: Missing) -> None:
         runner.stop(session.clock())
     if act.error is not None:
         raise act.error
-
-
-class FillRow(ChildAct):
-    """Score the missing cells of a content.
-
-    Args:
-        session: The challenge.
-        setup: The phase.
-        row: What is missing.
-        file: A stored file with this content.
-    """
-
-    name = "rescore"
-    module = "worker.evaluation.evaluate_child"
-
-    def __init__(self, session: OrganizerSession, setup: PhaseSetup, row: Missing, file: Path) -> None:
-        self._session = session
-        self._setup = setup
-        self._row = row
-        self._file = file
-        self.error: NeucoError | None = None
-
-    def intent(self, tx: Transaction, now: datetime) -> None:
-        """Record nothing: an interrupted rescore looks again at what is missing."""
-
-    @property
-    def folder(self) -> Path:
-        """Named after the content."""
-        return self._session.files.temporary(f"{RESCORING}{self._row.content_hash[:16]}")
-
-    @property
-    def limits(self) -> Limits:
-        """Those of a submission."""
-        return child_limits(self._session.configuration)
-
-    def order(self) -> dict[str, Any]:
-        """Say which file to score on which tasks."""
-        configuration, tasks = self._session.configuration, self._row.tasks
-        return order_for(self._setup, configuration, self._file, folder=self.folder, tasks=tasks)
-
-    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
-        """Keep the cells."""
-        if result["scorecard"] is not None:
-            card = Scorecard.from_json(result["scorecard"])
-            worker = f"rescore by {self._session.actor}"
-            save_card(tx, self._setup, self._row.content_hash, card, worker=worker, now=self._session.now)
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Record nothing."""
-
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Have it raised."""
-        self.error = error
-        if isinstance(error, OverLimit):
-            self.error = RowOverLimit(self._row, error.limit)
-        elif isinstance(error, Died):
-            self.error = InfrastructureError(
-                f"The process that rescored ended {error.reason}.", cure="Run it again.", code="rescore.died"
-            )
-
-
-class RowOverLimit(InfrastructureError):
-    """Scoring a row again took more than a submission may.
-
-    Args:
-        row: What was scored.
-        limit: Which limit it hit.
-    """
-
-    def __init__(self, row: Missing, limit: Outcome) -> None:
-        much = (
-            "longer than submission.deadline"
-            if limit is Outcome.DEADLINE
-            else "more memory than submission.memory_gigabytes"
-        )
-        super().__init__(
-            f"Rescoring submission {row.submissions[0].pk} took {much}.",
-            cure="Raise the limit if this machine has the room, or disqualify the submission, and run it again: it goes on from there.",
-            code=f"rescore.{limit}",
-        )
 
 
 def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> int:

@@ -1,0 +1,134 @@
+"""Filling a row of the matrix that lacks cells: a stored file is scored on further tasks, for all submissions with its content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import InfrastructureError, NeucoError
+from scoring.scorecard import Scorecard
+from worker.challenge.configuration import Configuration
+from worker.challenge.setups import PhaseSetup
+from worker.evaluation.act import child_limits
+from worker.evaluation.evaluate_child import order_for
+from worker.evaluation.matrix import save_card
+from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
+from worker.state import Outcome, SubmissionRow, Transaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncompleteRow:
+    """A content without a cell for each task.
+
+    Attributes:
+        content_hash: Of the embeddings.
+        submissions: Those that have this content.
+        tasks: Tasks without a cell.
+        file_hash: Stored file, None if it is no longer there.
+    """
+
+    content_hash: str
+    submissions: tuple[SubmissionRow, ...]
+    tasks: tuple[str, ...]
+    file_hash: str | None
+
+
+class FillRow(ChildAct):
+    """Score the missing cells of a content.
+
+    Args:
+        configuration: Limits and engine.
+        setup: The phase.
+        row: The content, with the tasks to score.
+        file: A stored file with this content.
+        folder: The child's temporary folder.
+        worker: Who scores, for the cells' provenance.
+        scored_at: The time of the cells.
+
+    Attributes:
+        error: What went wrong, if anything did.
+    """
+
+    name = "rescore"
+    module = "worker.evaluation.evaluate_child"
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        setup: PhaseSetup,
+        row: IncompleteRow,
+        file: Path,
+        *,
+        folder: Path,
+        worker: str,
+        scored_at: datetime,
+    ) -> None:
+        self._configuration = configuration
+        self._setup = setup
+        self._row = row
+        self._file = file
+        self._folder = folder
+        self._worker = worker
+        self._scored_at = scored_at
+        self.error: NeucoError | None = None
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Record nothing: an interrupted rescore looks again at what is missing."""
+
+    @property
+    def folder(self) -> Path:
+        """As given."""
+        return self._folder
+
+    @property
+    def limits(self) -> Limits:
+        """Those of a submission."""
+        return child_limits(self._configuration)
+
+    def order(self) -> dict[str, Any]:
+        """Say which file to score on which tasks."""
+        tasks = self._row.tasks
+        return order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=tasks)
+
+    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+        """Keep the cells."""
+        if result["scorecard"] is not None:
+            card = Scorecard.from_json(result["scorecard"])
+            content_hash = self._row.content_hash
+            save_card(tx, self._setup, content_hash, card, worker=self._worker, now=self._scored_at)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Record nothing."""
+
+    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
+        """Have it raised."""
+        self.error = error
+        if isinstance(error, OverLimit):
+            self.error = RowOverLimit(self._row, error.limit)
+        elif isinstance(error, Died):
+            self.error = InfrastructureError(
+                f"The process that rescored ended {error.reason}.", cure="Run it again.", code="rescore.died"
+            )
+
+
+class RowOverLimit(InfrastructureError):
+    """Scoring a row again took more than a submission may.
+
+    Args:
+        row: What was scored.
+        limit: Which limit it hit.
+    """
+
+    def __init__(self, row: IncompleteRow, limit: Outcome) -> None:
+        much = (
+            "longer than submission.deadline"
+            if limit is Outcome.DEADLINE
+            else "more memory than submission.memory_gigabytes"
+        )
+        super().__init__(
+            f"Rescoring submission {row.submissions[0].pk} took {much}.",
+            cure="Raise the limit if this machine has the room, or disqualify the submission, and run it again: it goes on from there.",
+            code=f"rescore.{limit}",
+        )

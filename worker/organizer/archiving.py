@@ -69,34 +69,13 @@ def write_backup(session: OrganizerSession, config: Path, archive: Path, *, repl
     temporary = archive.with_name(archive.name + ".part")
     try:
         with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:
-            copy = Path(folder) / "worker.db"
-            with (
-                contextlib.closing(sqlite3.connect(database)) as source,
-                contextlib.closing(sqlite3.connect(copy)) as target,
-            ):
-                source.backup(target)
-                (found,) = target.execute("PRAGMA quick_check(1)").fetchone()
-                if found != "ok":
-                    raise damaged(database, " ".join(found.split()))
+            copy = _copied_database(database, Path(folder))
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with (
                 os.fdopen(handle, "wb") as file,
                 tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar,
             ):
-                manifest = Path(folder) / MANIFEST
-                manifest.write_text(json.dumps({"format": FORMAT, "made_at": session.now.isoformat()}))
-                tar.add(manifest, MANIFEST)
-                rewritten = Path(folder) / CONFIGURATION
-                rewritten.write_text(_rewritten(configuration, config), encoding="utf-8")
-                tar.add(rewritten, CONFIGURATION)
-                tar.add(copy, "state/worker.db")
-                tar.add(configuration.path(configuration.challenge.secret), "challenge.secret")
-                for name in configuration.phases:
-                    _add_files(tar, session, name)
-                if (hosts := _known_hosts(configuration)) is not None:
-                    tar.add(hosts, KNOWN_HOSTS)
-                for path in session.files.stored():
-                    tar.add(path, f"state/files/{path.parent.name}/{path.name}")
+                _fill(tar, session, config, copy)
         temporary.replace(archive)
     except sqlite3.Error as error:
         raise failure(error, database, str(error)) from error
@@ -109,6 +88,39 @@ def write_backup(session: OrganizerSession, config: Path, archive: Path, *, repl
     finally:
         temporary.unlink(missing_ok=True)
     return archive.stat().st_size
+
+
+def _copied_database(database: Path, folder: Path) -> Path:
+    """Copy the database into a folder, checked, and return the copy."""
+    copy = folder / "worker.db"
+    with (
+        contextlib.closing(sqlite3.connect(database)) as source,
+        contextlib.closing(sqlite3.connect(copy)) as target,
+    ):
+        source.backup(target)
+        (found,) = target.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise damaged(database, " ".join(found.split()))
+    return copy
+
+
+def _fill(tar: tarfile.TarFile, session: OrganizerSession, config: Path, database: Path) -> None:
+    """Add everything to an archive; texts are written next to the copied database first."""
+    configuration = session.configuration
+    manifest = database.with_name(MANIFEST)
+    manifest.write_text(json.dumps({"format": FORMAT, "made_at": session.now.isoformat()}))
+    tar.add(manifest, MANIFEST)
+    rewritten = database.with_name(CONFIGURATION)
+    rewritten.write_text(_rewritten(configuration, config), encoding="utf-8")
+    tar.add(rewritten, CONFIGURATION)
+    tar.add(database, "state/worker.db")
+    tar.add(configuration.path(configuration.challenge.secret), "challenge.secret")
+    for name in configuration.phases:
+        _add_files(tar, session, name)
+    if (hosts := _known_hosts(configuration)) is not None:
+        tar.add(hosts, KNOWN_HOSTS)
+    for path in session.files.stored():
+        tar.add(path, f"state/files/{path.parent.name}/{path.name}")
 
 
 def _add_files(tar: tarfile.TarFile, session: OrganizerSession, codename: str) -> None:

@@ -13,5 +13,6 @@ __all__ = [
     "keys",
     "records",
     "secrets",
+    "sections",
     "setups",
 ]

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
-from worker.challenge.configuration import Phase
 from worker.challenge.context import Context
+from worker.challenge.sections import Phase
 from worker.evalai import Client, Rejected, TokenRefused
 from worker.evaluation.answers import Answer, release_at
 from worker.intake import facts

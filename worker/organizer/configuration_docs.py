@@ -18,13 +18,14 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from worker.challenge.configuration import Configuration, Phase
+from worker.challenge.configuration import Configuration
+from worker.challenge.sections import Phase
 
 PLACE = Path(__file__).resolve().parents[2] / "config" / "README.md"
 INTRODUCTION = """\
 # Configuration
 
-<!-- Written by `python -m worker.organizer.configuration_docs` from the schema in worker/challenge/configuration.py; change it there. -->
+<!-- Written by `python -m worker.organizer.configuration_docs` from the schema in worker/challenge/sections.py; change it there. -->
 
 One YAML file per challenge. [`challenge.yaml`](challenge.yaml) is a complete example with comments; `neuco-worker init` writes one for you.
 

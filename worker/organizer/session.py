@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scoring.errors import OrganizerError
-from worker.challenge.configuration import Configuration, Phase, load
+from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phase, read_secret
+from worker.challenge.sections import Phase
 from worker.challenge.setups import PhaseSetup
 from worker.runtime.files import FileStore
 from worker.state import LeaderLock, Store, SubmissionRow, Transaction

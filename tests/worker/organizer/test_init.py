@@ -17,8 +17,9 @@ from pydantic import BaseModel
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.tasks import load_tasks
-from worker.challenge.configuration import Configuration, Phase, load
+from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
+from worker.challenge.sections import Phase
 from worker.cli.init import init
 from worker.organizer import scaffold
 from worker.organizer.resources import shipped

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scoring.inputs.identifiers import read_ids
-from worker.challenge.configuration import Configuration, Phase, load
+from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
+from worker.challenge.sections import Phase
 from worker.organizer.demo.place import Place
 from worker.organizer.demo.runner import board, last_words, q_mean, watch, worker
 from worker.organizer.rehearsal.entries import Entry, Features, covering, make_entries

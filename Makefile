@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench soak fuzz clean
+.PHONY: help install demo test lint bench soak fuzz package image clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -14,9 +14,16 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13; do \
 # Where PyTorch's CPU build is: a plain install on Linux would pull several gigabytes of CUDA packages. TORCH_INDEX= takes the plain one.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# PyTorch from TORCH_INDEX, by a given pip.
+install_torch = if [ -n "$(TORCH_INDEX)" ]; then \
+	$(1) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
+	|| echo "$(TORCH_INDEX) gives no torch; taking it from the usual index."; fi
 # Compiled kernels of the tests, shared by all their processes and kept between runs.
 TEST_CACHE := $(CURDIR)/.cache/numba
 PACKAGES := worker scoring leaderboard
+# Where `make package` installs the wheel that it has built, and what `make image` calls the image.
+INSTALLED := build/installed
+IMAGE ?= neuco-worker
 
 help:  ## Show this help.
 	@echo "neuco-worker: hidden-task embedding challenges on EvalAI"
@@ -51,6 +58,22 @@ fuzz: $(VENV)/.installed-test  ## Feed hostile bytes to every reader, guided by 
 	@$(PIP) install --quiet --constraint constraints.txt atheris
 	@$(BIN)/python -m tests.fuzz
 
+package: $(VENV)/.installed  ## Build sdist and wheel, check them, and run the demo from the wheel in an environment of its own.
+	@$(PIP) install --quiet --constraint constraints.txt --group release
+	@rm -rf dist $(INSTALLED)
+	@$(BIN)/python -m build --no-isolation
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python -m venv $(INSTALLED)
+	@$(INSTALLED)/bin/python -m pip install --quiet --upgrade --constraint constraints.txt pip
+	@$(call install_torch,$(INSTALLED)/bin/python -m pip)
+	@$(INSTALLED)/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	@cd $(INSTALLED) && bin/neuco-worker --help && bin/neuco-worker demo
+
+image:  ## Build the container image, and run the demo in it (needs Docker).
+	@docker build --tag $(IMAGE) .
+	@docker run --rm --read-only --tmpfs /tmp --cap-drop ALL $(IMAGE) --help
+	@docker run --rm --read-only --tmpfs /tmp --cap-drop ALL $(IMAGE) demo
+
 clean:  ## Remove .venv, caches and the demo's folder.
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-challenge
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -58,9 +81,7 @@ clean:  ## Remove .venv, caches and the demo's folder.
 $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
 	@echo "Installing the pinned versions into $(VENV) (the first time: a minute or two) ..."
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip
-	@if [ -n "$(TORCH_INDEX)" ]; then \
-		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
-		|| echo "$(TORCH_INDEX) gives no torch; taking it from the usual index."; fi
+	@$(call install_torch,$(PIP))
 	@$(PIP) install --quiet --constraint constraints.txt hatchling hatch-fancy-pypi-readme editables
 	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
 	@$(BIN)/neuco-worker warm

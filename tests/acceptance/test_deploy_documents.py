@@ -213,7 +213,8 @@ def test_both_commands_promise_the_same_time_everywhere() -> None:
 
 def test_links_of_the_documents_lead_somewhere() -> None:
     """Relative links and their anchors exist."""
-    for name in ("deploy/README.md", "deploy/RUNBOOK.md", "worker/README.md", "config/README.md"):
+    folders = ("deploy/README.md", "deploy/RUNBOOK.md", "worker/README.md", "config/README.md")
+    for name in (*folders, "README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         page = ROOT / name
         for target in re.findall(r"\]\(([^)#:]*(?:#[\w-]+)?)\)", page.read_text()):
             path, _, anchor = target.partition("#")

@@ -1,0 +1,222 @@
+"""What the project says of itself outside of its code agrees with the code: workflow, hooks, forms, citation, changelog, contributing."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from datetime import date
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.acceptance.installation import PROJECT, ROOT
+
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = set(re.findall(r"^([a-z]+):.*?##", MAKEFILE, re.MULTILINE))
+WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text())
+FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
+VERSION: str = PROJECT["project"]["version"]
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "tests/README.md",
+    ".github/pull_request_template.md",
+    ".github/workflows/checks.yml",
+    ".pre-commit-config.yaml",
+)
+KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def scripts(job: str) -> list[str]:
+    """List the commands of a job."""
+    return [step["run"] for step in WORKFLOW["jobs"][job]["steps"] if "run" in step]
+
+
+def pythons(job: str) -> list[str]:
+    """List the Python versions that a job runs with."""
+    given = [step["with"].get("python-version") for step in WORKFLOW["jobs"][job]["steps"] if "with" in step]
+    (version,) = [version for version in given if version is not None]
+    return WORKFLOW["jobs"][job]["strategy"]["matrix"]["python"] if version.startswith("$") else [version]
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [
+        ("github-workflows", ".github/workflows/checks.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/bug.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/result.yml"),
+        ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("citation-file-format", "CITATION.cff"),
+    ],
+)
+def test_the_schema_of_its_format_accepts_a_file(schema: str, name: str) -> None:
+    """GitHub and tools for citations say nothing of a file that they cannot read; they leave it out."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", name]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_workflow_runs_what_everybody_runs() -> None:
+    """Every change is linted and tested as by hand; a tag is packed and put into an image besides, once all that has passed."""
+    assert {name: scripts(name)[-1] for name in WORKFLOW["jobs"]} == {
+        "lint": "make lint",
+        "test": "make test",
+        "demo": "make demo PYTHON=python",
+        "package": "make package",
+        "image": "make image",
+    }
+    assert set(WORKFLOW[True]) == {"push", "pull_request"}  # YAML reads the key on as true
+    assert set(WORKFLOW[True]["push"]) == {"branches", "tags"}
+    released = {name for name, job in WORKFLOW["jobs"].items() if job.get("if") == "github.ref_type == 'tag'"}
+    assert released == {"package", "image"}
+    for name in released:
+        assert set(WORKFLOW["jobs"][name]["needs"]) == set(WORKFLOW["jobs"]) - released
+
+
+def test_a_tag_is_built_only_if_it_names_the_version() -> None:
+    """A tag v1.2.3 on version 1.2.2 is refused before anything is built."""
+    compare, build = scripts("package")
+    assert build == "make package"
+    for tag, status in ((f"v{VERSION}", 0), (f"v{VERSION}0", 1), ("v", 1)):
+        command = ["env", f"GITHUB_REF_NAME={tag}", "bash", "-e", "-c", compare]
+        done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL, timeout=300)
+        assert done.returncode == status, tag
+
+
+def test_the_workflow_grants_nothing() -> None:
+    """It may only read, uses actions of one commit, and takes no expression into a script, where it would be code from outside."""
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    for job in WORKFLOW["jobs"].values():
+        assert "permissions" not in job
+        assert job["timeout-minutes"] <= 90
+        for step in job["steps"]:
+            assert "${{" not in step.get("run", "")
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step.get("uses", "actions/none@" + "0" * 40))
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"] == {"persist-credentials": False}
+
+
+def test_python_versions_agree() -> None:
+    """The demo runs on each version that the package promises; everything else on the oldest, which the pinned versions are for."""
+    named = re.findall(
+        r"^Programming .* :: (3\.\d+)$", "\n".join(PROJECT["project"]["classifiers"]), re.MULTILINE
+    )
+    oldest = named[0]
+    assert pythons("demo") == named
+    assert [pythons(name) for name in ("lint", "test", "package")] == [[oldest]] * 3
+    assert PROJECT["project"]["requires-python"] == f">={oldest}"
+    assert PROJECT["tool"]["mypy"]["python_version"] == oldest
+    assert PROJECT["tool"]["ruff"]["target-version"] == f"py{oldest.replace('.', '')}"
+    bases = re.findall(r"^FROM python:([\d.]+)-", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert set(bases) == {oldest}
+    (tried,) = re.findall(r"for python in (.*?);", MAKEFILE)
+    assert {f"python{version}" for version in named} < set(tried.split())
+
+
+def test_the_hook_before_a_commit_is_make_lint() -> None:
+    """What git checks cannot differ from what `make lint` checks."""
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    (hook,) = repository["hooks"]
+    assert repository["repo"] == "local"
+    assert hook["entry"] == "make lint"
+    assert hook["language"] == "system"
+    assert hook["always_run"]
+    assert not hook["pass_filenames"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_targets_that_a_page_names_exist(name: str) -> None:
+    """Anyone who types what a page says finds the target."""
+    named = set(re.findall(r"(?:[`$] ?|entry: |run: )make ([a-z]+)", (ROOT / name).read_text()))
+    assert named
+    assert named <= TARGETS
+
+
+def test_the_changelog_is_kept() -> None:
+    """Headings, kinds and dates are those of the format; the newest version is the project's, after what is not released yet."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    released = headings[1:] if headings[0] == "[Unreleased]" else headings
+    parts = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - (\d{4}-\d\d-\d\d)", heading) for heading in released]
+    assert all(parts)
+    versions = [tuple(int(part) for part in match.groups()[:3]) for match in parts if match]
+    days = [date.fromisoformat(match[4]) for match in parts if match]
+    assert versions == sorted(set(versions), reverse=True)
+    assert days == sorted(days, reverse=True)
+    assert ".".join(map(str, versions[0])) == VERSION
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        kinds = re.split(r"^### ", section, flags=re.MULTILINE)[1:]
+        assert kinds or section.startswith("[Unreleased]")
+        assert {kind.split("\n", 1)[0] for kind in kinds} <= KINDS
+        assert all(re.search(r"^- ", kind, re.MULTILINE) for kind in kinds), section.split("\n", 1)[0]
+
+
+def test_the_citation_is_of_this_version() -> None:
+    """A citation names the package, its version, licence and authors as the package does; and the paper."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = PROJECT["project"]
+    assert citation["type"] == "software"
+    assert citation["title"] == project["name"]
+    assert str(citation["version"]) == VERSION
+    assert citation["license"] == project["license"]
+    assert citation["abstract"] == project["description"]
+    assert citation["authors"] == project["authors"]
+    assert citation["keywords"] == project["keywords"]
+    (paper,) = citation["references"]
+    assert paper["title"].startswith("NeuCo-Bench")
+
+
+@pytest.mark.parametrize("name", ["bug.yml", "result.yml"])
+def test_forms_ask_for_what_is_needed_and_warn(name: str) -> None:
+    """Every form says first that it is public, has fields of its own names, and links only pages that there are."""
+    form = yaml.safe_load((FORMS / name).read_text())
+    first, *fields = form["body"]
+    assert first["type"] == "markdown"
+    assert "**This page is public.**" in first["attributes"]["value"]
+    assert any(field.get("validations", {}).get("required") for field in fields)
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert len({field["attributes"]["label"] for field in fields}) == len(fields)
+    links = re.findall(r"\]\(\.\./blob/HEAD/([^)]+)\)", first["attributes"]["value"])
+    assert "SECURITY.md" in links
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def test_a_weakness_is_not_reported_in_an_issue() -> None:
+    """The page that offers the forms points to SECURITY.md, which says how to report one."""
+    weakness, *_ = yaml.safe_load((FORMS / "config.yml").read_text())["contact_links"]
+    assert "SECURITY.md" in weakness["about"]
+    assert "private vulnerability reporting" in (ROOT / "SECURITY.md").read_text()
+
+
+def test_contributing_names_every_room() -> None:
+    """Somebody who brings a change finds a row for each room; those of the worker from top to bottom, the sandbox beside them."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| .* \| `([a-z_/]+)/` \|$", text, re.MULTILINE)
+    packages = ("scoring", "leaderboard", "worker")
+    rooms = [path.parent for package in packages for path in (ROOT / package).glob("*/__init__.py")]
+    assert sorted(row for row in rows if "/" in row) == sorted(str(room.relative_to(ROOT)) for room in rooms)
+    assert [row for row in rows if not (ROOT / row).is_dir()] == []
+    listed = re.findall(r"^    ([a-z]+)/ ", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    ordered = [row.partition("/")[2] for row in rows if row.startswith("worker/")]
+    assert ordered == [room for room in listed if room not in packages] + ["sandbox"]
+
+
+@pytest.mark.parametrize(
+    ("package", "above"), [("scoring", {"leaderboard", "worker"}), ("leaderboard", {"worker"})]
+)
+def test_packages_import_downward(package: str, above: set[str]) -> None:
+    """The core can be used without what is built on it."""
+    upward = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]
+        )
+        if name.split(".")[0] in above
+    ]
+    assert upward == []

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +124,11 @@ def read_parquet(data: bytes) -> None:
 
 READERS: tuple[Callable[[Any], Any], ...] = (
     evalai_records.read_message,
-    evalai_records.read_submission,
-    evalai_records.read_challenge,
-    evalai_records.read_phase,
-    evalai_records.read_phase_split,
-    evalai_records.read_dataset_split,
+    partial(evalai_records.read, evalai_records.Submission, what="submission"),
+    partial(evalai_records.read, evalai_records.Challenge, what="challenge"),
+    partial(evalai_records.read, evalai_records.Phase, what="phase"),
+    partial(evalai_records.read, evalai_records.PhaseSplit, what="phase split"),
+    partial(evalai_records.read, evalai_records.DatasetSplit, what="dataset split"),
 )
 
 

@@ -16,37 +16,23 @@ from urllib.parse import quote, urlencode
 import requests
 
 from scoring.errors import OrganizerError
-from worker.evalai.errors import (
-    NotFound,
-    Unintelligible,
-)
+from worker.evalai.errors import NotFound, Unintelligible
 from worker.evalai.records import (
     Account,
     Challenge,
     DatasetSplit,
-    Fields,
+    HostTeam,
     Message,
+    Page,
     Phase,
     PhaseSplit,
     Submission,
     clean,
     finite,
-    read_account,
-    read_author,
-    read_challenge,
-    read_dataset_split,
-    read_members,
+    read,
     read_message,
-    read_phase,
-    read_phase_split,
-    read_submission,
 )
-from worker.evalai.transport import (
-    CONNECT_TIMEOUT_S,
-    READ_TIMEOUT_S,
-    OnCall,
-    Transport,
-)
+from worker.evalai.transport import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, OnCall, Transport
 
 
 class Client:
@@ -136,7 +122,7 @@ class Client:
     def submission(self, pk: int) -> Submission:
         """Read one submission. GET /api/jobs/submission/<pk>, without a slash at the end."""
         path = f"/api/jobs/submission/{int(pk)}"
-        return read_submission(self._call("GET", "submission", path, f"read submission {pk}"))
+        return read(Submission, self._call("GET", "submission", path, f"read submission {pk}"), "submission")
 
     def submissions(
         self, *, status: str | None = None, submitted_after: datetime | None = None
@@ -153,10 +139,10 @@ class Client:
         path = f"/api/jobs/challenge/{self._challenge}/submission/"
         path += f"?{urlencode(query)}" if query else ""
         listed = _items(self._call("GET", "submissions", path, "list the submissions"))
-        read = []
+        submissions = []
         while listed:  # the whole challenge, time and again: not twice in memory
-            read.append(read_submission(listed.pop()))
-        return sorted(read, key=lambda s: (s.submitted_at, s.pk))
+            submissions.append(read(Submission, listed.pop(), "submission"))
+        return sorted(submissions, key=lambda s: (s.submitted_at, s.pk))
 
     def challenge(self) -> Challenge:
         """Read the challenge behind the queue; checks token, queue and primary key in one call at start.
@@ -164,16 +150,17 @@ class Client:
         GET /api/challenges/challenge/queues/<queue>/.
         """
         path = f"/api/challenges/challenge/queues/{self._queue}/"
-        return read_challenge(self._call("GET", "challenge", path, "read the challenge of the queue"))
+        answer = self._call("GET", "challenge", path, "read the challenge of the queue")
+        return read(Challenge, answer, "challenge")
 
     def account(self) -> Account:
         """Read whose token ours is. GET /api/auth/user/."""
-        return read_account(self._call("GET", "account", "/api/auth/user/", "read our account"))
+        return read(Account, self._call("GET", "account", "/api/auth/user/", "read our account"), "account")
 
     def host_names(self, team_pk: int) -> frozenset[str]:
         """Read the names of the challenge's hosts. GET /api/hosts/challenge_host_team/<pk>, without a slash at the end."""
         path = f"/api/hosts/challenge_host_team/{int(team_pk)}"
-        return read_members(self._call("GET", "host_names", path, "read the host team"))
+        return read(HostTeam, self._call("GET", "host_names", path, "read the host team"), "host team").names
 
     def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, str]:
         """Read who sent the submissions to a phase, newest first, in pages of 150: submission to user name; past the last page none.
@@ -188,26 +175,28 @@ class Client:
         query = {"page": str(page)} | ({} if team is None else {"participant_team__team_name": team})
         path = f"/api/challenges/{self._challenge}/challenge_phase/{int(phase_pk)}/submissions?{urlencode(query)}"
         try:
-            listed = Fields(self._call("GET", "authors", path, "list a phase's submissions"), "page")
+            listed = read(Page, self._call("GET", "authors", path, "list a phase's submissions"), "page")
         except NotFound:
             return {}
-        return dict(read_author(item) for item in _items(listed.raw("results")))
+        return {author.submission_pk: author.user for author in listed.results}
 
     def phases(self) -> list[Phase]:
         """List the challenge's phases. GET /api/challenges/<c>/phases/."""
         path = f"/api/challenges/{self._challenge}/phases/"
-        return [read_phase(item) for item in _items(self._call("GET", "phases", path, "list the phases"))]
+        listed = _items(self._call("GET", "phases", path, "list the phases"))
+        return [read(Phase, item, "phase") for item in listed]
 
     def phase_splits(self) -> list[PhaseSplit]:
         """List the phases' splits with their metric labels. GET /api/challenges/<c>/challenge_phase_split, without a slash."""
         path = f"/api/challenges/{self._challenge}/challenge_phase_split"
         listed = _items(self._call("GET", "phase_splits", path, "list the phase splits"))
-        return [read_phase_split(item) for item in listed]
+        return [read(PhaseSplit, item, "phase split") for item in listed]
 
     def dataset_split(self, pk: int) -> DatasetSplit:
         """Read a dataset split, for its codename. GET /api/challenges/challenge/create/dataset_split/<id>/."""
         path = f"/api/challenges/challenge/create/dataset_split/{int(pk)}/"
-        return read_dataset_split(self._call("GET", "dataset_split", path, f"read dataset split {pk}"))
+        answer = self._call("GET", "dataset_split", path, f"read dataset split {pk}")
+        return read(DatasetSplit, answer, "dataset split")
 
     def learn_labels(self) -> Mapping[tuple[int, str], frozenset[str]]:
         """Read the labels per (phase pk, split codename); from then on ``finish`` wants exactly these.
@@ -229,7 +218,7 @@ class Client:
         body = {"submission": int(pk), "submission_status": "running"}
         answer = self._update("PATCH", "set_running", f"set submission {pk} to running", body)
         try:
-            return read_submission(answer)
+            return read(Submission, answer, "submission")
         except Unintelligible as problem:
             problem.applied_unknown = True
             raise
@@ -242,19 +231,16 @@ class Client:
         stdout: str,
         result: Mapping[str, float],
         split: str,
-        metadata: Mapping[str, Any] | None = None,
-        labels: Collection[str] | None = None,
     ) -> None:
         """Post the result of a submission: one entry of finite numbers, shown to the participant.
 
-        PUT /api/jobs/challenge/<c>/update_submission/. Repeating it is harmless. ``labels`` are the metrics that the result must have,
-        no more and no less; by default those of ``learn_labels``.
+        PUT /api/jobs/challenge/<c>/update_submission/. Repeating it is harmless. Once ``learn_labels`` was called, the result
+        must have exactly the labels of its split.
 
         Raises:
             OrganizerError: The result is one that EvalAI would take and break on (``evalai.result_invalid``).
         """
-        wanted = frozenset(labels) if labels is not None else self._labels.get((phase_pk, split))
-        accuracies = checked_result(result, wanted)
+        accuracies = checked_result(result, self._labels.get((phase_pk, split)))
         entry = {"split": split, "show_to_participant": True, "accuracies": accuracies}
         body = {
             "challenge_phase": int(phase_pk),
@@ -263,7 +249,7 @@ class Client:
             "stdout": clean(stdout),
             "stderr": "",
             "result": json.dumps([entry], allow_nan=False),
-            "metadata": "" if metadata is None else json.dumps(metadata, allow_nan=False),
+            "metadata": "",
         }
         self._update("PUT", "finish", f"post the result of submission {pk}", body)
 

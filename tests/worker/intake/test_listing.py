@@ -25,19 +25,13 @@ FACTS = Submission(
     created_by=31,
     status="submitted",
     submitted_at=NOW,
-    started_at=None,
-    completed_at=None,
     rerun_resumed_at=None,
-    execution_time_s=None,
     input_file=f"{ADDRESS}?signature=1",
     method_name="method",
     is_public=True,
     is_flagged=False,
     is_baseline=False,
     ignored=False,
-    result_file=None,
-    stdout_file=None,
-    stderr_file=None,
 )
 
 

@@ -11,7 +11,6 @@ from scoring.kernel.rows import (
     aligned,
     gather,
     moments,
-    padded,
     reference_moments,
 )
 
@@ -23,7 +22,6 @@ __all__ = [
     "aligned",
     "gather",
     "moments",
-    "padded",
     "reference_moments",
     "simd",
     "train",

@@ -6,7 +6,6 @@ else: a challenge refuses such files.
 
 __all__ = [
     "ceilings",
-    "charts",
     "configuration",
     "expectations",
     "labels",

@@ -114,7 +114,7 @@ def check_package(
 def check_file(path: Path, public_ids: Sequence[str] | None = None, *, folds: int = 40) -> PackageCheck:
     """Check a plain label file: data and splits are all that it promises."""
     name, _, kind = path.stem.rpartition("__")
-    plain = TaskPackage(folder=path.parent, identifier=name or path.stem, version=1, type=kind, labels=path)
+    plain = TaskPackage(identifier=name or path.stem, version=1, type=kind, labels=path)
     checked = check_package(plain, public_ids, folds=folds)
     kept = tuple(finding for finding in checked.findings if finding.check in {"data", "splits"})
     return PackageCheck(identifier=checked.identifier, findings=kept, fingerprint=checked.fingerprint)

@@ -1,6 +1,6 @@
 """Hidden tasks: label files, packages that make one citable, and the groups they belong to."""
 
-from scoring.tasks.hierarchy import GroupScore, TaskPlace, ceiled, group_scores
+from scoring.tasks.hierarchy import TaskPlace, ceiled, group_scores
 from scoring.tasks.packages import BASELINE_KEYS, KEYS, TaskPackage, find_packages, is_package, read_package
 from scoring.tasks.tasks import (
     MINIMUM_ROWS,
@@ -19,7 +19,6 @@ __all__ = [
     "KEYS",
     "MINIMUM_ROWS",
     "NAME",
-    "GroupScore",
     "Task",
     "TaskPackage",
     "TaskPlace",

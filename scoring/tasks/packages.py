@@ -57,7 +57,6 @@ class TaskPackage:
     """What ``task.yaml`` says.
 
     Attributes:
-        folder: The package.
         identifier: Name of the task; the folder may be called otherwise.
         version: Increased whenever scores change.
         type: ``regr`` or ``cls``; in the standalone benchmark also ``multiclass`` and ``multilabel``.
@@ -73,7 +72,6 @@ class TaskPackage:
         baseline: What the package expects of its baseline, or None.
     """
 
-    folder: Path
     identifier: str
     version: int
     type: str
@@ -89,7 +87,7 @@ class TaskPackage:
     baseline: Baseline | None = None
 
 
-KEYS = tuple(field.name for field in fields(TaskPackage) if field.name != "folder")
+KEYS = tuple(field.name for field in fields(TaskPackage))
 BASELINE_KEYS = tuple(field.name for field in fields(Baseline))
 
 
@@ -114,7 +112,6 @@ def read_package(folder: Path) -> TaskPackage:
     if parent and not GROUP.match(parent):
         raise _wrong(folder, "parent", parent, "a group, or groups with slashes between them")
     return TaskPackage(
-        folder=folder,
         identifier=identifier,
         version=_whole(document, "version", folder),
         type=kind,

@@ -181,7 +181,7 @@ def _entry(source: Path) -> dict[str, Any]:
         package = read_package(source)
     else:
         name, _, kind = source.stem.rpartition("__")
-        package = TaskPackage(folder=source.parent, identifier=name, version=1, type=kind, labels=source)
+        package = TaskPackage(identifier=name, version=1, type=kind, labels=source)
     labels, _ = read_labels(package.labels, package.identifier, package.type)
     classes = {"regr": 0, "cls": 2}.get(labels.kind.value, len(labels.classes))
     baseline = package.baseline

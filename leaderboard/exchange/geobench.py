@@ -9,12 +9,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+
+from leaderboard.exchange.table import finite_number
 
 RESULTS = "results_and_parameters.csv"
 INFO = "additional_info.json"
@@ -148,7 +149,7 @@ def _result(row: Mapping[str, str | None], place: str, found: dict[str, list[str
         if not values[column]:
             found[f"`{column}` is empty"].append(place)
     for column in NUMBERS:
-        number = _number(values[column])
+        number = finite_number(values[column])
         if number is None:
             found[f"`{column}` is not a number"].append(f"{place} ({_quoted(values[column])})")
         elif column in WHOLE and not number.is_integer():
@@ -160,7 +161,7 @@ def _result(row: Mapping[str, str | None], place: str, found: dict[str, list[str
     if not _known_metric(values["Metric"], values["dataset"]):
         known = ", ".join(f"`{metric}`" for metric in METRICS)
         found[f"`Metric` is none of {known}"].append(f"{place} ({_quoted(values['Metric'])})")
-    value = _number(values["test metric"])
+    value = finite_number(values["test metric"])
     if value is not None and values["Metric"] in METRICS and not 0 <= value <= 1:
         found["`test metric` is not between 0 and 1 (is it in percent?)"].append(
             f"{place} ({_quoted(values['test metric'])})"
@@ -259,14 +260,6 @@ def _text(path: Path, faults: list[str]) -> str | None:
     except (OSError, UnicodeDecodeError):
         faults.append(f"`{path.name}` cannot be read as UTF-8 text.")
     return None
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = math.nan if "_" in text else float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _some(places: Sequence[str]) -> str:

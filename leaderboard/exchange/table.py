@@ -108,12 +108,18 @@ def table_document(table: Table, ranking: Ranking) -> dict[str, object]:
     }
 
 
-def _score(text: str, entry: str, task: str) -> float:
+def finite_number(text: str) -> float | None:
+    """Return the number that is written; None for what is not one or not finite, and for 1_000, which only Python means as one."""
     try:
-        value = math.nan if "_" in text else float(text)  # Python reads 1_000, tables do not mean it
+        value = math.nan if "_" in text else float(text)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _score(text: str, entry: str, task: str) -> float:
+    value = finite_number(text)
+    if value is None:
         found = _shown(text.strip()) if text.strip() else "nothing"
         raise _fault(
             f"Entry {_shown(entry)} has {found} in task {_shown(task)}, which is no finite number.",

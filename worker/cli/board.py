@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from scoring.errors import OrganizerError
-from worker.cli.run import ConfigOption
+from worker.cli.options import ConfigOption, JsonOption
 
 board = typer.Typer(name="board", help="Publish, rebuild, report and close the boards.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ def replay(
     *,
     config: ConfigOption,
     phase: PhaseOption,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Rebuild a phase's whole history from the database, one public submission after the other; prints CSV.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
-from worker.cli.run import ConfigOption
+from worker.cli.options import ConfigOption
 
 if TYPE_CHECKING:
     from worker.state import Transaction

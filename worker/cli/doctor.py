@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from worker.cli.run import ConfigOption
+from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ def doctor(
     show_all: Annotated[
         bool, typer.Option("--all", help="Show every check with what it found, also where all is well.")
     ] = False,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Check everything that can be checked before launch, and say how to fix what is wrong.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
-from worker.cli.run import ConfigOption
+from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from worker.state import Transaction
@@ -138,7 +138,7 @@ def verify(
     engine: Annotated[
         str, typer.Option("--with", help="`default`, or `pytorch`: the plain training loop.")
     ] = "default",
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Check from the public repository alone that a challenge was fair. Anybody can.
 

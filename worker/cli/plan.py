@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from worker.cli.options import JsonOption
+
 if TYPE_CHECKING:
     from worker.organizer.planning import Plan
 
@@ -33,7 +35,7 @@ def plan(
         int, typer.Option(min=6, max=60, help="Our share of EvalAI's 60 calls a minute.")
     ] = 50,
     megabits: Annotated[float, typer.Option(min=1, help="Download speed in Mbit/s.")] = 200,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Say what a challenge needs: machines, hours, disk, EvalAI calls, and the wait before the deadline.
 

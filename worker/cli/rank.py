@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from leaderboard.exchange import Table
@@ -23,7 +24,7 @@ def rank(
             help="CSV file: first column = entry, other columns = tasks, higher is better; - reads standard input."
         ),
     ],
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
     ghost_task: Annotated[
         float,
         typer.Option(help="Spread of a ghost task that stabilises the weights (paper Eq. 8); 0 is off."),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from worker.cli.run import ConfigOption
+from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +32,7 @@ def rehearse(
     folds: Annotated[
         int | None, typer.Option(help="Train at most so many folds, to be done sooner.", min=1)
     ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Rehearse the challenge: your tasks and settings and the real worker, against a sandbox; EvalAI and GitHub hear nothing of it.
 

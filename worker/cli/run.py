@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-ConfigOption = Annotated[
-    Path, typer.Option("--config", "-c", help="Configuration file of the challenge.", show_default=False)
-]
+from worker.cli.options import ConfigOption
 
 
 def run(*, config: ConfigOption) -> None:

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.cli.run import ConfigOption
+from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from worker.challenge.configuration import Configuration
@@ -26,7 +24,7 @@ SOON = timedelta(days=30)
 def status(
     *,
     config: ConfigOption,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Show the queue, states, last poll, last push and token expiry; what needs attention comes first.
 

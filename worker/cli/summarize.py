@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from worker.cli.options import JsonOption
+
 if TYPE_CHECKING:
     from leaderboard.exchange import PhaseRuns
 
@@ -19,7 +21,7 @@ def summarize(
         Path, typer.Option("--output_dir", "--output-dir", help="Folder that the runs were written to.")
     ] = Path("results"),
     phase: Annotated[str, typer.Option(help="Group of runs to rank.")] = "all",
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Rank the complete runs of a phase by weighted per-task ranks, and write the leaderboard as CSV.
 

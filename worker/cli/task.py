@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scoring.errors import OrganizerError
+from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from scoring.neuco_bench.expectations import PackageCheck
@@ -18,7 +19,6 @@ task = typer.Typer(name="task", help="Make, check and list task packages.", no_a
 
 TYPES = ("regr", "cls", "multiclass", "multilabel")
 METRICS = {"regr": "r2", "cls": "f1", "multiclass": "macro_f1", "multilabel": "macro_f1"}
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 TEMPLATE = """\
 identifier: {identifier}        # name of the task; letters, digits, '_', '-' and '.'
 version: 1              # increase it whenever scores change; then only this task is scored anew

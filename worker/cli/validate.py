@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from scoring.errors import ParticipantError
+from worker.cli.options import JsonOption
 
 
 def validate(
@@ -26,7 +27,7 @@ def validate(
     max_megabytes: Annotated[
         float, typer.Option(help="Largest file that the challenge accepts.", min=0.001)
     ] = 1024.0,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Check a submission as the worker will: same verdict, same words, nothing sent anywhere.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
-import typer
+from worker.cli.options import JsonOption
 
 
 def warm(
     *,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Compile the scoring code and keep it, so that no submission waits for it.
 

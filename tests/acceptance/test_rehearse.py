@@ -22,7 +22,7 @@ from tests.worker.harness.harness import ROOT, clean_environment
 from tests.worker.organizer.doctor_faults import PHASES, label_rows, public_ids, write_healthy
 from worker.organizer.demo.files import csv_of
 from worker.organizer.rehearsal.entries import covering, pooled_means, read_features
-from worker.organizer.rehearsal.verdict import PhaseReport, Played, Rehearsal
+from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
 DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3
 
@@ -186,7 +186,7 @@ def test_pooled_means_use_every_number_once(rows: int, width: int, dim: int) -> 
         assert np.array_equal(pooled, np.concatenate([data] * dim, axis=1)[:, :dim])
 
 
-GOOD = Played(
+GOOD = RehearsedSubmission(
     phase="dev",
     team="A",
     method="random embeddings",
@@ -206,7 +206,7 @@ REFUSED = replace(
 PRIVATE = replace(GOOD, team="C", method="a private file", public=False)
 
 
-def report(*played: Played, board: tuple[str, ...] = ("A",), **changes: Any) -> PhaseReport:
+def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), **changes: Any) -> PhaseReport:
     """Make a phase's report; by default a good one."""
     entries = tuple({"team": team, "rank": 1, "q_mean": 1.0} for team in board)
     base = PhaseReport(
@@ -214,7 +214,7 @@ def report(*played: Played, board: tuple[str, ...] = ("A",), **changes: Any) -> 
         folds=2,
         configured_folds=4,
         shows_all=True,
-        played=played or (GOOD, REFUSED, PRIVATE),
+        submissions=submissions or (GOOD, REFUSED, PRIVATE),
         entries=entries,
     )
     return replace(base, **changes)
@@ -255,7 +255,7 @@ def test_a_pooled_mean_no_better_than_noise_is_remarked() -> None:
 def test_the_narrower_limit_decides_how_much_is_carried() -> None:
     """An hour carries what both the machine and EvalAI's limit of calls allow."""
     base = Rehearsal(
-        phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, troubles=(), seconds=1.0
+        phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
     )
     (phase,) = base.phases
     assert phase.per_hour == 900

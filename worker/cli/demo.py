@@ -1,4 +1,4 @@
-"""``neuco-worker demo``: the whole story on one machine."""
+"""``neuco-worker demo``: a whole challenge on one machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from worker.organizer.demo.place import Place
-    from worker.organizer.demo.story import Ending
+    from worker.organizer.demo.demo import DemoResult
+    from worker.organizer.demo.folder import ChallengeFolder
     from worker.sandbox import Sandbox
 
 SECRET_BYTES = 32
@@ -54,9 +54,9 @@ def demo(
     """
     from rich.console import Console
 
-    from worker.organizer.demo.place import FOLDS
+    from worker.organizer.demo.demo import run_demo
+    from worker.organizer.demo.folder import FOLDS
     from worker.organizer.demo.screen import Screen
-    from worker.organizer.demo.story import play
 
     signal.signal(
         signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
@@ -64,24 +64,24 @@ def demo(
     console = Console(highlight=False)
     folder = (directory or Path(tempfile.mkdtemp(prefix="neuco-demo-"))).resolve()
     console.print(f"A hidden-task challenge in {folder}", soft_wrap=True, markup=False)
-    ending = play(
+    result = run_demo(
         folder,
         Screen(console),
         secret=None if secret is None else _secret(secret),
         folds=FOLDS if folds is None else dict.fromkeys(FOLDS, folds),
         phases=phase or FOLDS,
         entries=entries,
-        linger=_linger if keep else None,
+        before_end=_wait_for_interrupt if keep else None,
     )
-    for board in ending.boards.values():
+    for board in result.boards.values():
         console.print()
         console.print(_board(board))
-    for team, message in ending.failures.items():
+    for team, message in result.failures.items():
         console.print(f"\nWhat EvalAI tells {team} about the failed submissions:", markup=False)
         console.print(indent(message, "  "), markup=False, soft_wrap=True)
-    console.print(f"\nFrom the first submission to the last board: {ending.seconds:.0f} seconds.\n")
-    console.print(_paths(ending), markup=False, soft_wrap=True)
-    console.print(_next(ending.place), markup=False, soft_wrap=True)
+    console.print(f"\nFrom the first submission to the last board: {result.seconds:.0f} seconds.\n")
+    console.print(_paths(result), markup=False, soft_wrap=True)
+    console.print(_next(result.challenge), markup=False, soft_wrap=True)
 
 
 def _secret(text: str) -> bytes:
@@ -117,34 +117,37 @@ def _board(board: Mapping[str, Any]) -> Table:
     return table
 
 
-def _paths(ending: Ending) -> str:
-    place = ending.place
+def _paths(result: DemoResult) -> str:
+    challenge = result.challenge
     lines = [
-        ("Git repository", place.repository),
-        ("README", place.checkout / "README.md"),
-        *((f"JSON, {phase}", place.checkout / "leaderboard" / f"{phase}.json") for phase in ending.boards),
-        ("Web page", place.checkout / "index.html"),
-        ("Submissions", place.participants),
-        ("Configuration", place.configuration),
-        ("Worker's log", place.log),
+        ("Git repository", challenge.repository),
+        ("README", challenge.checkout / "README.md"),
+        *(
+            (f"JSON, {phase}", challenge.checkout / "leaderboard" / f"{phase}.json")
+            for phase in result.boards
+        ),
+        ("Web page", challenge.checkout / "index.html"),
+        ("Submissions", challenge.participants),
+        ("Configuration", challenge.configuration),
+        ("Worker's log", challenge.log),
     ]
     return "\n".join(f"{name + ':':<16} {path}" for name, path in lines)
 
 
-def _next(place: Place) -> str:
+def _next(challenge: ChallengeFolder) -> str:
     """Say how the hidden tasks are published, and how anybody then checks that all was fair; ready to be copied into the shell."""
     command = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
     return (
         "\nBoth phases are closed. Publish what was hidden (the web page then shows it), and check from the repository alone that all was"
         " fair:\n"
-        f"  {command} challenge reveal --yes --config {place.configuration}\n"
-        f"  {command} challenge verify {place.repository}"
+        f"  {command} challenge reveal --yes --config {challenge.configuration}\n"
+        f"  {command} challenge verify {challenge.repository}"
     )
 
 
-def _linger(evalai: Sandbox, place: Place) -> None:
+def _wait_for_interrupt(evalai: Sandbox, challenge: ChallengeFolder) -> None:
     """Say where EvalAI listens and wait for Ctrl-C."""
-    typer.echo(f"\nEvalAI sandbox: {evalai.url} (token of the host in {place.folder / 'evalai.token'})")
+    typer.echo(f"\nEvalAI sandbox: {evalai.url} (token of the host in {challenge.path / 'evalai.token'})")
     typer.echo("It runs until Ctrl-C.")
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()

@@ -61,7 +61,9 @@ def doctor(
         report = examine(config, clock=now, offline=offline, wait=_wait)
         typer.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
-        report = _watched(lambda told: examine(config, clock=now, offline=offline, told=told, wait=_wait))
+        report = _watched(
+            lambda on_outcome: examine(config, clock=now, offline=offline, on_outcome=on_outcome, wait=_wait)
+        )
         _show(report, show_all=show_all)
     if report.level is Level.FAIL:
         raise typer.Exit(1)

@@ -44,15 +44,15 @@ def rehearse(
     """
     from rich.console import Console
 
-    from worker.organizer.rehearsal import rehearse as play
+    from worker.organizer.rehearsal import rehearse as run_rehearsal
     from worker.organizer.rehearsal.entries import read_features
 
     aside = Console(stderr=True, highlight=False, soft_wrap=True)
-    rehearsal = play(
+    rehearsal = run_rehearsal(
         config,
         folds=folds,
         features=read_features(data) if data else None,
-        told=lambda sentence: aside.print(sentence, markup=False, style="dim"),
+        tell=lambda sentence: aside.print(sentence, markup=False, style="dim"),
     )
     if json_output:
         typer.echo(json.dumps(rehearsal.to_json(), indent=2, ensure_ascii=False))
@@ -99,7 +99,7 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
     submissions = Table(box=None, padding=(0, 2))
     for name in ("Submission", "Visibility", "Came out as", "Mean Q", "Seconds"):
         submissions.add_column(name, justify="right" if name in {"Mean Q", "Seconds"} else "left")
-    for one in phase.played:
+    for one in phase.submissions:
         submissions.add_row(
             Text(one.method),
             "public" if one.public else "private",
@@ -115,7 +115,7 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         rank = entry["rank"]
         board.add_row("–" if rank is None else str(rank), Text(str(entry["team"])), f"{entry['q_mean']:g}")
     console.print(board)
-    for one in phase.played:
+    for one in phase.submissions:
         if one.message:
             console.print(f"  {one.method} was refused in these words:", markup=False)
             console.print(indent(one.message, "    "), markup=False)

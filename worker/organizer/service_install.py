@@ -26,7 +26,7 @@ CREDENTIALS = {
 """Which key's secret is which credential of the unit."""
 
 
-def adopt(source: Path, folder: Path, database: Path) -> None:
+def install(source: Path, folder: Path, database: Path) -> None:
     """Rewrite the configuration that was copied from ``source`` to ``folder``, and copy the secrets that it pointed to.
 
     Args:
@@ -105,9 +105,9 @@ def _put(text: str, key: tuple[str, ...], value: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run as a program of its own: the folders and the database, as :func:`adopt` takes them."""
+    """Run as a program of its own: the folders and the database, as :func:`install` takes them."""
     try:
-        adopt(*(Path(argument).resolve() for argument in arguments))
+        install(*(Path(argument).resolve() for argument in arguments))
     except NeucoError as error:
         sys.stderr.write(f"neuco-worker: {error.message}\n")
         return error.exit_code

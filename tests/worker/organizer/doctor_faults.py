@@ -82,7 +82,7 @@ def write_labels(path: Path, rows: Iterable[tuple[str, object]]) -> None:
 
 
 @dataclass
-class Clinic:
+class FaultyChallenge:
     """A copy of the healthy challenge, to be spoilt and examined; use it as a context manager.
 
     Attributes:
@@ -201,7 +201,7 @@ class Clinic:
             path.chmod(mode)
 
     def opened(self, listening: socket.socket) -> socket.socket:
-        """Keep a socket open as long as the clinic is."""
+        """Keep a socket open until the challenge is closed."""
         return self._open.enter_context(listening)
 
     def examine(self, *only: str, offline: bool = False) -> Report:
@@ -226,7 +226,7 @@ class Clinic:
         self.hands.advance(seconds)
 
 
-Plant = Callable[[Clinic], None]
+Plant = Callable[[FaultyChallenge], None]
 
 
 @dataclass(frozen=True)
@@ -239,14 +239,14 @@ class Fault:
 
 def changing(changes: Mapping[str, Any]) -> Plant:
     """Return what changes the configuration."""
-    return lambda clinic: clinic.change(changes)
+    return lambda challenge: challenge.change(changes)
 
 
 def relabelled(
     change: Callable[[Rows], Iterable[tuple[str, object]]], name: str = "alpha__regr.csv"
 ) -> Plant:
     """Return what rewrites one of dev's label files."""
-    return lambda clinic: clinic.labels("dev", name, change(label_rows("dev")[name]))
+    return lambda challenge: challenge.labels("dev", name, change(label_rows("dev")[name]))
 
 
 def failing(plant: Plant) -> Fault:
@@ -262,8 +262,8 @@ def warning(plant: Plant) -> Fault:
 def overwriting(name: str, text: str) -> Plant:
     """Return what overwrites a file."""
 
-    def plant(clinic: Clinic) -> None:
-        (clinic.folder / name).write_text(text)
+    def plant(challenge: FaultyChallenge) -> None:
+        (challenge.folder / name).write_text(text)
 
     return plant
 
@@ -279,20 +279,20 @@ def _numbered(rows: Rows) -> Rows:
     return [(name, str(number)) for number, name in enumerate(names)]
 
 
-def _commit_everything(clinic: Clinic) -> None:
+def _commit_everything(challenge: FaultyChallenge) -> None:
     for command in (["init", "-q"], ["add", "challenge.secret"]):
-        subprocess.run(["git", *command], cwd=clinic.folder, check=True, env=clean_environment())
+        subprocess.run(["git", *command], cwd=challenge.folder, check=True, env=clean_environment())
 
 
-def _name_the_task(clinic: Clinic) -> None:
-    for file in [*clinic.folder.glob("*.txt"), *clinic.folder.glob("tasks/*/*.csv")]:
+def _name_the_task(challenge: FaultyChallenge) -> None:
+    for file in [*challenge.folder.glob("*.txt"), *challenge.folder.glob("tasks/*/*.csv")]:
         file.write_text(file.read_text().replace("img_", "alpha_"))
 
 
-def _two_kinds_of_names(clinic: Clinic) -> None:
+def _two_kinds_of_names(challenge: FaultyChallenge) -> None:
     """Give the samples that only some tasks use names of their own."""
     rest = set(public_ids("dev")) - {name for name, _ in label_rows("dev")["gamma__regr.csv"]}
-    for file in [clinic.folder / "dev.txt", *clinic.folder.glob("tasks/dev/*.csv")]:
+    for file in [challenge.folder / "dev.txt", *challenge.folder.glob("tasks/dev/*.csv")]:
         lines = file.read_text().splitlines()
         changed = [f"field_{line[4:]}" if line.partition(",")[0] in rest else line for line in lines]
         file.write_text("\n".join(sorted(changed) if file.suffix == ".txt" else changed) + "\n")
@@ -308,76 +308,76 @@ def _participants(evalai: Sandbox) -> str:
     return evalai.token("alice")
 
 
-def _taken_port(clinic: Clinic) -> None:
-    listening = clinic.opened(socket.create_server(("127.0.0.1", 0)))
-    clinic.change({"metrics": {"listen": f"127.0.0.1:{listening.getsockname()[1]}"}})
+def _taken_port(challenge: FaultyChallenge) -> None:
+    listening = challenge.opened(socket.create_server(("127.0.0.1", 0)))
+    challenge.change({"metrics": {"listen": f"127.0.0.1:{listening.getsockname()[1]}"}})
 
 
-def _bundle(clinic: Clinic, page: str) -> None:
-    with zipfile.ZipFile(clinic.folder / "bundle.zip", "w") as archive:
+def _bundle(challenge: FaultyChallenge, page: str) -> None:
+    with zipfile.ZipFile(challenge.folder / "bundle.zip", "w") as archive:
         archive.writestr("evaluation_details.html", page)
 
 
-def _same_in_both_phases(clinic: Clinic) -> None:
-    shutil.copy(clinic.folder / "dev.txt", clinic.folder / "eval.txt")
+def _same_in_both_phases(challenge: FaultyChallenge) -> None:
+    shutil.copy(challenge.folder / "dev.txt", challenge.folder / "eval.txt")
     for name, rows in label_rows("dev").items():
         other = [(i, str(float(v) * 2 + 1) if "regr" in name else v) for i, v in rows]
-        clinic.labels("eval", name, other)
+        challenge.labels("eval", name, other)
 
 
-def _old_git(clinic: Clinic) -> None:
-    script = clinic.folder / "bin" / "git"
+def _old_git(challenge: FaultyChallenge) -> None:
+    script = challenge.folder / "bin" / "git"
     script.parent.mkdir()
     script.write_text("#!/bin/sh\necho git version 2.20.1\n")
     script.chmod(0o700)
-    clinic.monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    challenge.monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
 
 
-def _one_task(clinic: Clinic) -> None:
+def _one_task(challenge: FaultyChallenge) -> None:
     for name in ("beta__cls.csv", "gamma__regr.csv"):
-        (clinic.folder / "tasks" / "dev" / name).unlink()
+        (challenge.folder / "tasks" / "dev" / name).unlink()
 
 
-def _nearly_full(clinic: Clinic) -> None:
-    free = shutil.disk_usage(clinic.folder).free / GIGABYTE
+def _nearly_full(challenge: FaultyChallenge) -> None:
+    free = shutil.disk_usage(challenge.folder).free / GIGABYTE
     # The warning comes below 1.4 GB, a failure below 0.01: others may write or remove 0.7 GB meanwhile.
-    clinic.change({"submission": {"disk_reserve_gigabytes": free - 0.7, "embedding_dim": 8000}})
+    challenge.change({"submission": {"disk_reserve_gigabytes": free - 0.7, "embedding_dim": 8000}})
 
 
-def _state(clinic: Clinic, *, mode: int = 0o700, database: bytes | None = None) -> None:
-    (clinic.folder / "state").mkdir()
-    (clinic.folder / "state").chmod(mode)
+def _state(challenge: FaultyChallenge, *, mode: int = 0o700, database: bytes | None = None) -> None:
+    (challenge.folder / "state").mkdir()
+    (challenge.folder / "state").chmod(mode)
     if database is not None:
-        (clinic.folder / "state" / "worker.db").write_bytes(database)
+        (challenge.folder / "state" / "worker.db").write_bytes(database)
 
 
-def _installed(clinic: Clinic) -> None:
-    units = clinic.folder.parents[1] / "systemd" / "system"
+def _installed(challenge: FaultyChallenge) -> None:
+    units = challenge.folder.parents[1] / "systemd" / "system"
     shutil.copytree(ROOT / "deploy" / "systemd", units)
 
 
-def _edited(clinic: Clinic) -> None:
+def _edited(challenge: FaultyChallenge) -> None:
     """Record the phases as a first start does, and change a label file afterwards."""
-    clinic.open()
-    configuration = load(clinic.path)
+    challenge.open()
+    configuration = load(challenge.path)
     with closing(Store(configuration.database_url)) as store:
         record_phases(store, configuration, now=datetime.now(UTC))
-    clinic.labels("dev", "alpha__regr.csv", label_rows("dev")["gamma__regr.csv"])
+    challenge.labels("dev", "alpha__regr.csv", label_rows("dev")["gamma__regr.csv"])
 
 
-def _other_secret(clinic: Clinic) -> None:
+def _other_secret(challenge: FaultyChallenge) -> None:
     """Record a phase and score in it, and change the secret afterwards."""
-    _edited(clinic)
-    with closing(sqlite3.connect(clinic.folder / "state" / "worker.db")) as database, database:
+    _edited(challenge)
+    with closing(sqlite3.connect(challenge.folder / "state" / "worker.db")) as database, database:
         columns = [row[1] for row in database.execute("PRAGMA table_info(cells)")]
         values = ["dev" if name == "phase" else 1 for name in columns]
         database.execute(f"INSERT INTO cells VALUES ({', '.join('?' * len(values))})", values)
-    (clinic.folder / "challenge.secret").write_text(os.urandom(32).hex())
+    (challenge.folder / "challenge.secret").write_text(os.urandom(32).hex())
 
 
-def _board_in_tmp(clinic: Clinic) -> None:
-    _installed(clinic)
-    clinic.change({"leaderboard": {"repository": "/tmp/board.git"}})
+def _board_in_tmp(challenge: FaultyChallenge) -> None:
+    _installed(challenge)
+    challenge.change({"leaderboard": {"repository": "/tmp/board.git"}})
 
 
 def _with_token(give: Callable[[Sandbox], str]) -> Plant:
@@ -385,30 +385,30 @@ def _with_token(give: Callable[[Sandbox], str]) -> Plant:
 
 
 def _attribute(name: str, value: Any) -> Plant:
-    return lambda clinic: setattr(clinic, name, value)
+    return lambda challenge: setattr(challenge, name, value)
 
 
 def _phase(**changes: Any) -> Plant:
-    return lambda clinic: clinic.spoil_phase("dev", **changes)
+    return lambda challenge: challenge.spoil_phase("dev", **changes)
 
 
 def _sandbox(**changes: Any) -> Plant:
-    return lambda clinic: setattr(clinic, "settings", replace(clinic.settings, **changes))
+    return lambda challenge: setattr(challenge, "settings", replace(challenge.settings, **changes))
 
 
 def _chmod(path: str, mode: int) -> Plant:
-    return lambda clinic: (clinic.folder / path).chmod(mode)
+    return lambda challenge: (challenge.folder / path).chmod(mode)
 
 
-def _open_tasks(clinic: Clinic) -> None:
-    tasks = clinic.folder / "tasks"
+def _open_tasks(challenge: FaultyChallenge) -> None:
+    tasks = challenge.folder / "tasks"
     for path in (tasks, *tasks.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _closed_port(clinic: Clinic) -> int:
+def _closed_port(challenge: FaultyChallenge) -> int:
     """Take a port and do not listen: so nobody else gets it meanwhile, either."""
-    taken = clinic.opened(socket.socket())
+    taken = challenge.opened(socket.socket())
     taken.bind(("127.0.0.1", 0))
     return int(taken.getsockname()[1])
 
@@ -420,13 +420,13 @@ FAULTS: dict[str, Fault] = {
     "configuration.folds": warning(changing({"phases": {"dev": {"folds": 3}}})),
     "configuration.early_release": warning(changing({"leaderboard": {"publish": ["intervals"]}})),
     "configuration.baselines": warning(changing({"leaderboard": {"baselines": ["Host_12_Team"]}})),
-    "configuration.bundle": warning(lambda clinic: _bundle(clinic, f"<p>{LEADERBOARD}</p>")),
-    "secret.file": failing(lambda clinic: (clinic.folder / "challenge.secret").unlink()),
+    "configuration.bundle": warning(lambda challenge: _bundle(challenge, f"<p>{LEADERBOARD}</p>")),
+    "secret.file": failing(lambda challenge: (challenge.folder / "challenge.secret").unlink()),
     "secret.mode": failing(_chmod("challenge.secret", 0o644)),
     "secret.random": failing(overwriting("challenge.secret", "5a" * 32)),
     "secret.versioned": failing(_commit_everything),
     "secret.tasks": warning(_open_tasks),
-    "secret.tokens": failing(lambda clinic: clinic.private("token", "abc", mode=0o644)),
+    "secret.tokens": failing(lambda challenge: challenge.private("token", "abc", mode=0o644)),
     "ids.file": failing(overwriting("dev.txt", "\n".join([*public_ids("dev"), public_ids("dev")[3]]))),
     "ids.sorted": failing(overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
     "ids.neutral": failing(_name_the_task),
@@ -443,7 +443,7 @@ FAULTS: dict[str, Fault] = {
         relabelled(lambda rows: [(name, int(row < 2)) for row, (name, _) in enumerate(rows)], "beta__cls.csv")
     ),
     "labels.distinct": failing(
-        lambda clinic: clinic.labels(
+        lambda challenge: challenge.labels(
             "dev", "delta__regr.csv", [(i, 3 - 2 * float(v)) for i, v in label_rows("dev")["alpha__regr.csv"]]
         )
     ),
@@ -457,7 +457,9 @@ FAULTS: dict[str, Fault] = {
         _attribute("token", lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=-1)))
     ),
     "evalai.server": failing(
-        lambda clinic: clinic.change({"evalai": {"server": f"http://127.0.0.1:{_closed_port(clinic)}"}})
+        lambda challenge: challenge.change(
+            {"evalai": {"server": f"http://127.0.0.1:{_closed_port(challenge)}"}}
+        )
     ),
     "evalai.accepted": failing(_attribute("token", lambda evalai: evalai.issue_token("host", kind="access"))),
     "evalai.host": failing(_attribute("token", lambda evalai: evalai.token("otherhost"))),
@@ -487,25 +489,29 @@ FAULTS: dict[str, Fault] = {
     "board.git": failing(_old_git),
     "board.address": failing(changing({"leaderboard": {"token": "env:NEUCO_TEST_NOT_SET"}})),
     "board.host_keys": warning(changing({"leaderboard": {"repository": "git@127.0.0.1:x/board.git"}})),
-    "board.push": failing(lambda clinic: shutil.rmtree(clinic.folder / "board.git")),
+    "board.push": failing(lambda challenge: shutil.rmtree(challenge.folder / "board.git")),
     "board.readme": warning(
-        lambda clinic: clinic.push("README.md", "# Ours\n\n<!-- neuco-worker:begin -->\n")
+        lambda challenge: challenge.push("README.md", "# Ours\n\n<!-- neuco-worker:begin -->\n")
     ),
-    "board.history": warning(lambda clinic: clinic.push("leaderboard/history.jsonl", "{}\n")),
+    "board.history": warning(lambda challenge: challenge.push("leaderboard/history.jsonl", "{}\n")),
     "board.commitments": failing(
-        lambda clinic: clinic.push("commitment.json", json.dumps([{"sequence": 1, "commitment": "a"}]))
+        lambda challenge: challenge.push("commitment.json", json.dumps([{"sequence": 1, "commitment": "a"}]))
     ),
     "alerts.webhook": warning(changing({"alerts": {"webhook": None}})),
     "alerts.reachable": failing(
-        lambda clinic: clinic.private("webhook", f"http://127.0.0.1:{_closed_port(clinic)}/services/hidden")
+        lambda challenge: challenge.private(
+            "webhook", f"http://127.0.0.1:{_closed_port(challenge)}/services/hidden"
+        )
     ),
-    "machine.state": failing(lambda clinic: _state(clinic, mode=0o755)),
-    "machine.database": failing(lambda clinic: _state(clinic, database=b"no database " * 100)),
+    "machine.state": failing(lambda challenge: _state(challenge, mode=0o755)),
+    "machine.database": failing(lambda challenge: _state(challenge, database=b"no database " * 100)),
     "machine.disk": failing(changing({"submission": {"disk_reserve_gigabytes": 1e7}})),
     "machine.memory": warning(changing({"submission": {"memory_gigabytes": 1e6}})),
     "machine.service": failing(_installed),
     "machine.threads": warning(changing({"scoring": {"threads": 4096}})),
-    "machine.cache": warning(lambda clinic: clinic.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache")),
+    "machine.cache": warning(
+        lambda challenge: challenge.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache")
+    ),
     "machine.metrics": failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}})),
     "records.same": warning(_edited),
     "cost.seconds": failing(changing({"submission": {"deadline": 1e-6}})),
@@ -525,7 +531,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("configuration.early_release", warning(changing({"leaderboard": {"publish": ["stable_views"]}}))),
     ("configuration.bundle", warning(overwriting("bundle.zip", "not a zip"))),
     ("secret.file", failing(overwriting("challenge.secret", "too short"))),
-    ("labels.files", failing(lambda clinic: shutil.rmtree(clinic.folder / "tasks" / "dev"))),
+    ("labels.files", failing(lambda challenge: shutil.rmtree(challenge.folder / "tasks" / "dev"))),
     ("labels.files", failing(overwriting("tasks/dev/alpha__regr.csv", f"img_1,{SECRET_LABEL}\n"))),
     ("labels.numbers", failing(relabelled(lambda rows: [(rows[0][0], f"{SECRET_LABEL}!"), *rows[1:]]))),
     ("labels.varied", failing(relabelled(lambda rows: [(name, SECRET_LABEL) for name, _ in rows]))),
@@ -551,9 +557,9 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.latest", warning(changing({"phases": {"dev": {"selection": "best"}}}))),
     ("evalai.queue", failing(_sandbox(shared_queue=True))),
     ("evalai.server", failing(_attribute("prepare", lambda evalai: evalai.set_faults(ALWAYS_500)))),
-    ("board.readme", warning(lambda clinic: clinic.push("README.md", f"{END}\n{BEGIN}\n"))),
+    ("board.readme", warning(lambda challenge: challenge.push("README.md", f"{END}\n{BEGIN}\n"))),
     ("board.address", failing(changing({"leaderboard": {"repository": "http://example.org/board.git"}}))),
-    ("alerts.webhook", failing(lambda clinic: clinic.private("webhook", "http://example.org/hidden"))),
+    ("alerts.webhook", failing(lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
     ("machine.state", failing(overwriting("state", "a file"))),
     ("machine.service", failing(_board_in_tmp)),
     ("machine.memory", failing(changing({"submission": {"memory_gigabytes": 0.1}}))),

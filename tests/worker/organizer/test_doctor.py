@@ -23,8 +23,8 @@ from tests.worker.organizer.doctor_faults import (
     FAULTS,
     SECRET_LABEL,
     SHADES,
-    Clinic,
     Fault,
+    FaultyChallenge,
     public_ids,
     write_healthy,
 )
@@ -39,19 +39,19 @@ LEAST_CHECKS = 30
 
 @pytest.fixture(scope="session")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The healthy challenge, from which every patient is copied."""
+    """The healthy challenge, from which every faulty one is copied."""
     folder = tmp_path_factory.mktemp("healthy")
     write_healthy(folder)
     return folder
 
 
 @pytest.fixture
-def clinic(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clinic]:
+def challenge(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyChallenge]:
     """A copy of the healthy challenge."""
     folder = tmp_path / "etc" / "neuco-worker" / "earth"
     shutil.copytree(healthy, folder)
-    with Clinic(folder=folder, monkeypatch=monkeypatch) as clinic:
-        yield clinic
+    with FaultyChallenge(folder=folder, monkeypatch=monkeypatch) as challenge:
+        yield challenge
 
 
 def test_every_check_has_a_fault_that_proves_it() -> None:
@@ -70,9 +70,9 @@ def test_a_check_needs_only_what_comes_before_it() -> None:
         made.add(check.id)
 
 
-def test_a_healthy_challenge_has_no_finding(clinic: Clinic) -> None:
+def test_a_healthy_challenge_has_no_finding(challenge: FaultyChallenge) -> None:
     """Where nothing is wrong nothing is found, and nothing is skipped."""
-    report = clinic.examine()
+    report = challenge.examine()
     assert [outcome.to_json() for outcome in report.outcomes if outcome.level is not Level.OK] == []
     assert report.level is Level.OK
     assert len(report.outcomes) == len(CHECKS)
@@ -83,10 +83,10 @@ def test_a_healthy_challenge_has_no_finding(clinic: Clinic) -> None:
     [*FAULTS.items(), *SHADES],
     ids=[*FAULTS, *(f"{identifier}-{number}" for number, (identifier, _) in enumerate(SHADES))],
 )
-def test_a_check_finds_its_fault(clinic: Clinic, identifier: str, fault: Fault) -> None:
+def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fault: Fault) -> None:
     """Each check, and no other one in its stead, notices its fault, and says what to do about it."""
-    fault.plant(clinic)
-    report = clinic.examine(identifier)
+    fault.plant(challenge)
+    report = challenge.examine(identifier)
     (outcome,) = [outcome for outcome in report.outcomes if outcome.check.id == identifier]
     found = [finding for finding in outcome.findings if finding.level in FINDINGS]
     assert outcome.level is fault.level, outcome.findings
@@ -95,34 +95,34 @@ def test_a_check_finds_its_fault(clinic: Clinic, identifier: str, fault: Fault) 
     assert SECRET_LABEL not in json.dumps(report.to_json())
 
 
-def test_a_place_that_the_units_open_is_no_finding(clinic: Clinic) -> None:
+def test_a_place_that_the_units_open_is_no_finding(challenge: FaultyChallenge) -> None:
     """What the doctor asks for makes the finding go; each finding names key, place and unit."""
-    FAULTS["machine.service"].plant(clinic)
-    (outcome,) = clinic.examine("machine.service").at(Level.FAIL)
+    FAULTS["machine.service"].plant(challenge)
+    (outcome,) = challenge.examine("machine.service").at(Level.FAIL)
     (state, board) = outcome.findings
     assert state.sentence == (
         "state names /etc/neuco-worker/earth/state, which neuco-worker@earth.service and neuco-worker-once@earth.service may not write to."
     )
     assert "leaderboard.repository names /etc/neuco-worker/earth/board.git" in board.sentence
     assert "sudo neuco-challenge earth paths" in board.cure
-    instance = instance_of(clinic.path)
+    instance = instance_of(challenge.path)
     assert instance is not None
     assert {place.key for place in open_places(instance)} == {"state", "leaderboard.repository"}
-    assert clinic.look("machine.service").level is Level.OK
+    assert challenge.look("machine.service").level is Level.OK
 
 
-def test_three_letters_of_a_hash_are_no_name(clinic: Clinic) -> None:
+def test_three_letters_of_a_hash_are_no_name(challenge: FaultyChallenge) -> None:
     """A task called like a part of an id that nobody would read as a word is no finding."""
-    folder = clinic.folder / "tasks" / "dev"
+    folder = challenge.folder / "tasks" / "dev"
     some_id = next(name for name in public_ids("dev") if re.match(r"img_[a-f]{3}", name))
     (folder / "alpha__regr.csv").rename(folder / f"{some_id[4:7]}__regr.csv")
-    assert clinic.examine("ids.neutral").level is Level.OK
+    assert challenge.examine("ids.neutral").level is Level.OK
 
 
-def test_what_depends_on_a_failed_check_is_skipped(clinic: Clinic) -> None:
+def test_what_depends_on_a_failed_check_is_skipped(challenge: FaultyChallenge) -> None:
     """Behind a failure nothing is guessed: the dependent checks name it."""
-    FAULTS["evalai.accepted"].plant(clinic)
-    outcomes = {outcome.check.id: outcome for outcome in clinic.examine("evalai.metric").outcomes}
+    FAULTS["evalai.accepted"].plant(challenge)
+    outcomes = {outcome.check.id: outcome for outcome in challenge.examine("evalai.metric").outcomes}
     assert outcomes["evalai.server"].level is Level.OK
     assert outcomes["evalai.accepted"].level is Level.FAIL
     assert outcomes["evalai.host"].level is Level.SKIPPED
@@ -130,10 +130,10 @@ def test_what_depends_on_a_failed_check_is_skipped(clinic: Clinic) -> None:
     assert outcomes["evalai.metric"].level is Level.SKIPPED
 
 
-def test_a_file_that_cannot_be_read_leaves_the_rest_skipped(clinic: Clinic) -> None:
+def test_a_file_that_cannot_be_read_leaves_the_rest_skipped(challenge: FaultyChallenge) -> None:
     """Without a configuration there is one failure, and no second one that follows from it."""
-    FAULTS["configuration.file"].plant(clinic)
-    report = clinic.examine()
+    FAULTS["configuration.file"].plant(challenge)
+    report = challenge.examine()
     assert [outcome.check.id for outcome in report.at(Level.FAIL)] == ["configuration.file"]
     (finding,) = report.at(Level.FAIL)[0].findings
     assert "poll_every" in finding.sentence
@@ -151,43 +151,43 @@ def fingerprint(folder: Path) -> dict[str, str]:
     }
 
 
-def test_an_examination_changes_nothing(clinic: Clinic) -> None:
+def test_an_examination_changes_nothing(challenge: FaultyChallenge) -> None:
     """Nothing is received, written, pushed or posted, and no file of the challenge is made or touched."""
-    clinic.open()
-    waiting = clinic.evalai.submit("A", "dev", b"id,0\n")
-    before, entries = fingerprint(clinic.folder), len(clinic.evalai.journal)
-    report = clinic.look()
+    challenge.open()
+    waiting = challenge.evalai.submit("A", "dev", b"id,0\n")
+    before, entries = fingerprint(challenge.folder), len(challenge.evalai.journal)
+    report = challenge.look()
     assert report.level is Level.OK
-    assert fingerprint(clinic.folder) == before
-    made = list(clinic.evalai.journal)[entries:]
+    assert fingerprint(challenge.folder) == before
+    made = list(challenge.evalai.journal)[entries:]
     assert {entry.kind for entry in made} == {"request"}
     assert {entry.method for entry in made} == {"GET"}
     assert not [entry for entry in made if entry.path.startswith("/api/jobs/challenge/queues/")]
     assert len(made) <= 10
-    assert clinic.evalai.submission(waiting)["status"] == "submitted"
-    assert git(clinic.folder / "board.git", "for-each-ref") == ""
-    clinic.webhook.settimeout(60)
-    connection, _ = clinic.webhook.accept()
+    assert challenge.evalai.submission(waiting)["status"] == "submitted"
+    assert git(challenge.folder / "board.git", "for-each-ref") == ""
+    challenge.webhook.settimeout(60)
+    connection, _ = challenge.webhook.accept()
     with connection:
         connection.settimeout(60)
         assert connection.recv(1) == b""  # connected, and hung up without a word
 
 
-def test_offline_makes_no_connection(clinic: Clinic) -> None:
+def test_offline_makes_no_connection(challenge: FaultyChallenge) -> None:
     """Without other machines the remote checks are skipped, and the others are made."""
-    clinic.open()
-    entries = len(clinic.evalai.journal)
-    report = clinic.look(offline=True)
-    assert len(clinic.evalai.journal) == entries
+    challenge.open()
+    entries = len(challenge.evalai.journal)
+    report = challenge.look(offline=True)
+    assert len(challenge.evalai.journal) == entries
     assert {outcome.check.id for outcome in report.at(Level.SKIPPED)} == {
         check.id for check in CHECKS if check.remote
     }
 
 
-def doctor(clinic: Clinic, *arguments: str) -> subprocess.CompletedProcess[str]:
+def doctor(challenge: FaultyChallenge, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command."""
     return subprocess.run(
-        [sys.executable, "-m", "worker.cli", "doctor", "--config", str(clinic.path), *arguments],
+        [sys.executable, "-m", "worker.cli", "doctor", "--config", str(challenge.path), *arguments],
         env=clean_environment(),
         cwd=ROOT,
         text=True,
@@ -197,10 +197,10 @@ def doctor(clinic: Clinic, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_two_challenges_on_one_queue_are_named_as_such(clinic: Clinic) -> None:
+def test_two_challenges_on_one_queue_are_named_as_such(challenge: FaultyChallenge) -> None:
     """EvalAI's HTTP 500 for the queue alone is no outage: the server is well, and the cure is a queue of one's own."""
-    clinic.settings = replace(clinic.settings, shared_queue=True)
-    outcomes = {outcome.check.id: outcome for outcome in clinic.examine("evalai.challenge").outcomes}
+    challenge.settings = replace(challenge.settings, shared_queue=True)
+    outcomes = {outcome.check.id: outcome for outcome in challenge.examine("evalai.challenge").outcomes}
     assert outcomes["evalai.server"].level is Level.OK
     assert (
         "probably two challenges share the queue sandbox-queue"
@@ -209,20 +209,23 @@ def test_two_challenges_on_one_queue_are_named_as_such(clinic: Clinic) -> None:
     assert outcomes["evalai.challenge"].level is Level.SKIPPED
 
 
-def test_the_cure_for_another_standing_on_evalai_cures_it(clinic: Clinic) -> None:
+def test_the_cure_for_another_standing_on_evalai_cures_it(challenge: FaultyChallenge) -> None:
     """The request that the finding names changes what EvalAI shows, and the next examination finds nothing."""
-    clinic.spoil_phase("dev", by_latest=False)
-    (finding,) = clinic.examine("evalai.latest").outcomes[-1].findings
+    challenge.spoil_phase("dev", by_latest=False)
+    (finding,) = challenge.examine("evalai.latest").outcomes[-1].findings
     request = re.search(r"PATCH (\S+) (\{.*\})", finding.cure)
     assert request is not None
-    first, last = clinic.evalai.submit("A", "dev", b"id,0\n"), clinic.evalai.submit("A", "dev", b"id,0\n")
-    host = {"Authorization": f"Bearer {clinic.evalai.token('host')}"}
+    first, last = (
+        challenge.evalai.submit("A", "dev", b"id,0\n"),
+        challenge.evalai.submit("A", "dev", b"id,0\n"),
+    )
+    host = {"Authorization": f"Bearer {challenge.evalai.token('host')}"}
     for pk, value in ((first, 2.0), (last, 1.0)):
         entry = {"split": "dev_split", "show_to_participant": True, "accuracies": {"q_mean": value}}
         answer = requests.put(
-            f"{clinic.evalai.url}/api/jobs/challenge/{clinic.evalai.challenge}/update_submission/",
+            f"{challenge.evalai.url}/api/jobs/challenge/{challenge.evalai.challenge}/update_submission/",
             json={
-                "challenge_phase": clinic.evalai.phase_pk("dev"),
+                "challenge_phase": challenge.evalai.phase_pk("dev"),
                 "submission": pk,
                 "submission_status": "finished",
                 "result": json.dumps([entry]),
@@ -231,30 +234,30 @@ def test_the_cure_for_another_standing_on_evalai_cures_it(clinic: Clinic) -> Non
             timeout=10,
         )
         assert answer.status_code == 200
-    assert [row["submission__id"] for row in clinic.evalai.leaderboard("dev")] == [first]
+    assert [row["submission__id"] for row in challenge.evalai.leaderboard("dev")] == [first]
     answer = requests.patch(request[1], json=json.loads(request[2]), headers=host, timeout=10)
     assert answer.status_code == 200
-    assert [row["submission__id"] for row in clinic.evalai.leaderboard("dev")] == [last]
-    assert clinic.look("evalai.latest").level is Level.OK
+    assert [row["submission__id"] for row in challenge.evalai.leaderboard("dev")] == [last]
+    assert challenge.look("evalai.latest").level is Level.OK
 
 
-def test_a_throttled_examination_waits_as_long_as_evalai_asks(clinic: Clinic) -> None:
+def test_a_throttled_examination_waits_as_long_as_evalai_asks(challenge: FaultyChallenge) -> None:
     """A daemon shares the account's calls: what EvalAI refuses for this minute is asked again after it, and the wait is told."""
-    clinic.hands = ManualClock(datetime.now(UTC))
-    clinic.settings = replace(clinic.settings, throttle_per_minute=2)
-    report = clinic.examine("evalai.metric")
+    challenge.hands = ManualClock(datetime.now(UTC))
+    challenge.settings = replace(challenge.settings, throttle_per_minute=2)
+    report = challenge.examine("evalai.metric")
     assert report.level is Level.OK
-    assert [seconds for seconds, _ in clinic.waits] == [60]
-    assert "waiting 60 s, as EvalAI asks" in clinic.waits[0][1]
+    assert [seconds for seconds, _ in challenge.waits] == [60]
+    assert "waiting 60 s, as EvalAI asks" in challenge.waits[0][1]
 
 
-def test_the_command_tells_failures_first_and_ends_with_1(clinic: Clinic) -> None:
+def test_the_command_tells_failures_first_and_ends_with_1(challenge: FaultyChallenge) -> None:
     """What must be fixed stands at the top with its cure, each fault counted; what passed is one line for each group."""
-    FAULTS["ids.sorted"].plant(clinic)
-    (clinic.folder / "eval.txt").write_text("\n".join(public_ids("eval")[::-1]))
-    FAULTS["evalai.published"].plant(clinic)
-    clinic.open()
-    done = doctor(clinic)
+    FAULTS["ids.sorted"].plant(challenge)
+    (challenge.folder / "eval.txt").write_text("\n".join(public_ids("eval")[::-1]))
+    FAULTS["evalai.published"].plant(challenge)
+    challenge.open()
+    done = doctor(challenge)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert lines[0] == "2 problems to fix, found by 1 check"
@@ -270,40 +273,40 @@ def test_the_command_tells_failures_first_and_ends_with_1(clinic: Clinic) -> Non
     assert len(lines) == 10 + len(count) + 2
     assert lines[-1].startswith(f"{len(CHECKS)} checks: {len(CHECKS) - 2} passed, 1 with warnings, 1 failed.")
     for hidden in (
-        clinic.evalai.token("host"),
+        challenge.evalai.token("host"),
         "services/hidden",
-        os.fspath(clinic.folder / "challenge.secret"),
+        os.fspath(challenge.folder / "challenge.secret"),
     ):
         assert hidden not in done.stdout + done.stderr
 
 
-def test_the_examples_repository_is_one_problem_alone(clinic: Clinic) -> None:
+def test_the_examples_repository_is_one_problem_alone(challenge: FaultyChallenge) -> None:
     """What needs a repository is not tried with the example's, so nobody is sent to look at the network."""
-    next(fault for identifier, fault in SHADES if identifier == "board.address").plant(clinic)
-    clinic.open()
-    done = doctor(clinic)
+    next(fault for identifier, fault in SHADES if identifier == "board.address").plant(challenge)
+    challenge.open()
+    done = doctor(challenge)
     assert done.returncode == 1
     assert done.stdout.splitlines()[0] == "1 problem to fix"
     assert "leaderboard.repository still has the example's value." in done.stdout
 
 
-def test_asked_for_all_the_command_lists_every_check(clinic: Clinic) -> None:
+def test_asked_for_all_the_command_lists_every_check(challenge: FaultyChallenge) -> None:
     """With --all each check has its line, with the facts that it found."""
-    clinic.open()
-    done = doctor(clinic, "--offline", "--all")
+    challenge.open()
+    done = doctor(challenge, "--offline", "--all")
     assert done.returncode == 0
     for check in CHECKS:
         assert check.title in done.stdout
     assert "“Healthy” with the phases dev, eval." in done.stdout
 
 
-def test_warnings_alone_end_with_0_and_json_is_one_document(clinic: Clinic) -> None:
+def test_warnings_alone_end_with_0_and_json_is_one_document(challenge: FaultyChallenge) -> None:
     """With --json stdout is one document and nothing else, a wait is told on stderr; a warning does not stop a launch."""
-    FAULTS["configuration.folds"].plant(clinic)
-    clinic.open()
-    clinic.evalai.set_faults(FaultPlan(storm_s=0.5))  # Retry-After has whole seconds: 1
-    clinic.evalai.faults.force(Spoilt.STORM)
-    done = doctor(clinic, "--json")
+    FAULTS["configuration.folds"].plant(challenge)
+    challenge.open()
+    challenge.evalai.set_faults(FaultPlan(storm_s=0.5))  # Retry-After has whole seconds: 1
+    challenge.evalai.faults.force(Spoilt.STORM)
+    done = doctor(challenge, "--json")
     assert "waiting 1 s, as EvalAI asks" in done.stderr
     document = json.loads(done.stdout)
     assert done.returncode == 0, document
@@ -316,8 +319,8 @@ def test_warnings_alone_end_with_0_and_json_is_one_document(clinic: Clinic) -> N
 
 def test_a_missing_configuration_is_a_finding(tmp_path: Path) -> None:
     """A wrong path ends with 1 and one sentence, not with a traceback."""
-    with Clinic(folder=tmp_path, monkeypatch=pytest.MonkeyPatch()) as clinic:
-        done = doctor(clinic)
+    with FaultyChallenge(folder=tmp_path, monkeypatch=pytest.MonkeyPatch()) as challenge:
+        done = doctor(challenge)
     assert done.returncode == 1
     assert "There is no configuration file" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr

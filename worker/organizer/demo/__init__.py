@@ -1,3 +1,3 @@
 """The demo: a whole hidden-task challenge on one machine, with real data and the real worker."""
 
-__all__ = ["data", "files", "place", "runner", "screen", "story"]
+__all__ = ["data", "demo", "files", "folder", "runner", "screen"]

@@ -71,7 +71,7 @@ BROKEN = Entry(
     method=methods.raw_pixels,
     broken=True,
 )
-MENDED = Entry(
+CORRECTED = Entry(
     team="Last Minute", user="emil", method_name="pixels as shares of ink", method=methods.pixel_shares
 )
 BASELINE_MEAN = Entry(
@@ -92,7 +92,7 @@ PHASES: dict[str, tuple[Entry, ...]] = {
         PRIVATE,
         PCA,
         FEATURES,
-        MENDED,
+        CORRECTED,
     ),
     "eval": (BASELINE_MEAN, BASELINE_RANDOM, PIXELS, POOLED, BROKEN, PRIVATE, PCA, FEATURES),
 }

@@ -1,4 +1,4 @@
-"""How a challenge is played without EvalAI: a place, a sandbox, and the real worker in a process of its own."""
+"""How a challenge runs without EvalAI: in a folder, with a sandbox, and with the real worker in a process of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from scoring.errors import InfrastructureError
-from worker.organizer.demo.place import Place, git
+from worker.organizer.demo.folder import ChallengeFolder, git
 from worker.sandbox import Sandbox
 
 LOOK_EVERY_S = 0.2
@@ -20,28 +20,28 @@ STOP_S = 12  # the daemon's own promise, and a little
 LAST_WORDS = 1500  # characters of the worker's log that are told when it fails
 
 
-def turned_here(place: Place, evalai: Sandbox) -> dict[str, object]:
-    """Return the values, by dotted key, that turn a configuration from EvalAI and GitHub to the sandbox and the place's repository."""
+def sandbox_values(challenge: ChallengeFolder, evalai: Sandbox) -> dict[str, object]:
+    """Return the values, by dotted key, that put the sandbox and the folder's repository in the place of EvalAI and GitHub."""
     return {
         "evalai.server": evalai.url,
         "evalai.challenge": evalai.challenge,
         "evalai.queue": evalai.queue,
-        "evalai.token": place.hand_over(evalai.token("host")),
+        "evalai.token": challenge.hand_over(evalai.token("host")),
         "evalai.poll_every": 0.5,
         "evalai.requests_per_minute": 6000,
         "evalai.media_hosts": [evalai.media_host],
         "submission.answer_grid": 0,
-        "leaderboard.repository": f"./{place.repository.name}",
+        "leaderboard.repository": f"./{challenge.repository.name}",
     }
 
 
 @contextmanager
-def worker(place: Place, command: Literal["run", "once"]) -> Iterator[subprocess.Popen[bytes]]:
+def worker(challenge: ChallengeFolder, command: Literal["run", "once"]) -> Iterator[subprocess.Popen[bytes]]:
     """Run the real worker in a process of its own, and end it as systemd would."""
     code = "from worker.cli import main; main()"
-    words = [sys.executable, "-c", code, command, "--config", str(place.configuration)]
-    with place.log.open("wb") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, cwd=place.folder)
+    words = [sys.executable, "-c", code, command, "--config", str(challenge.configuration)]
+    with challenge.log.open("wb") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, cwd=challenge.path)
         try:
             yield process
         finally:
@@ -55,7 +55,7 @@ def worker(place: Place, command: Literal["run", "once"]) -> Iterator[subprocess
 
 def watch(
     process: subprocess.Popen[bytes],
-    place: Place,
+    challenge: ChallengeFolder,
     evalai: Sandbox,
     submissions: Sequence[int],
     *,
@@ -79,15 +79,15 @@ def watch(
         if time.monotonic() - changed_at > patience_s and not ended:
             raise InfrastructureError(
                 f"Nothing has moved for {patience_s:.0f} seconds.",
-                cure=f"The worker's last words: {last_words(place)}",
+                cure=f"The worker's last words: {last_words(challenge)}",
                 code=code,
             )
         time.sleep(0 if ended else LOOK_EVERY_S)
 
 
-def last_words(place: Place) -> str:
+def last_words(challenge: ChallengeFolder) -> str:
     """Return the end of the worker's log."""
-    return place.log.read_text("utf-8", "replace")[-LAST_WORDS:].strip()
+    return challenge.log.read_text("utf-8", "replace")[-LAST_WORDS:].strip()
 
 
 def q_mean(evalai: Sandbox, pk: int) -> float | None:
@@ -99,9 +99,9 @@ def q_mean(evalai: Sandbox, pk: int) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def board(place: Place, codename: str) -> dict[str, Any] | None:
+def board(challenge: ChallengeFolder, codename: str) -> dict[str, Any] | None:
     """Read a phase's board as a visitor of the repository sees it; None if there is none."""
-    repository = ("--git-dir", str(place.repository))
+    repository = ("--git-dir", str(challenge.repository))
     if not git(*repository, "for-each-ref", "refs/heads/main"):
         return None
     for path in git(*repository, "ls-tree", "--name-only", "main", "leaderboard/").split():

@@ -35,7 +35,7 @@ def examine(
     clock: Callable[[], datetime],
     offline: bool = False,
     only: Collection[str] | None = None,
-    told: Callable[[Outcome], None] = lambda _: None,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
     wait: Wait = lambda seconds, _: time.sleep(seconds),
 ) -> Report:
     """Make the checks in their order.
@@ -45,7 +45,7 @@ def examine(
         clock: Gives the time of this machine, aware.
         offline: Skip what talks to other machines.
         only: Ids of the checks to make, with those that they need; all by default.
-        told: Called with each outcome as soon as it is known.
+        on_outcome: Called with each outcome as soon as it is known.
         wait: Lets so many seconds pass, and tells why.
     """
     wanted = _closure(only)
@@ -55,7 +55,7 @@ def examine(
             if check.id not in wanted:
                 continue
             outcomes[check.id] = Outcome(check=check, findings=_ask(check, exam, outcomes, offline=offline))
-            told(outcomes[check.id])
+            on_outcome(outcomes[check.id])
     return Report(outcomes=tuple(outcomes.values()))
 
 

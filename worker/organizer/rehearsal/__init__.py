@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.organizer.rehearsal.course import rehearse
-from worker.organizer.rehearsal.verdict import PhaseReport, Played, Rehearsal
+from worker.organizer.rehearsal.rehearsal import rehearse
+from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
-__all__ = ["PhaseReport", "Played", "Rehearsal", "entries", "rehearse"]
+__all__ = ["PhaseReport", "Rehearsal", "RehearsedSubmission", "entries", "rehearse"]

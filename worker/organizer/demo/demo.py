@@ -1,4 +1,4 @@
-"""The demo's course: a sandbox opens, teams submit, the real worker scores and publishes, the boards are shown."""
+"""The demo from beginning to end: a sandbox opens, teams submit, the real worker scores and publishes, the boards are shown."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from worker.organizer import scaffold
 from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.demo import data
 from worker.organizer.demo.entries import HOSTS, PHASES, Entry, teams
+from worker.organizer.demo.folder import FOLDS, ChallengeFolder, git, prepare
 from worker.organizer.demo.methods import DIMENSION
-from worker.organizer.demo.place import FOLDS, Place, git, prepare
-from worker.organizer.demo.runner import board, last_words, q_mean, turned_here, watch, worker
+from worker.organizer.demo.runner import board, last_words, q_mean, sandbox_values, watch, worker
 from worker.organizer.demo.screen import Line, Screen
 from worker.organizer.session import open_session
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
@@ -39,7 +39,7 @@ class Submitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ending:
+class DemoResult:
     """What came of the demo.
 
     Attributes:
@@ -48,13 +48,13 @@ class Ending:
         seconds: From the first submission to the last board.
     """
 
-    place: Place
+    challenge: ChallengeFolder
     boards: Mapping[str, Mapping[str, Any]]
     failures: Mapping[str, str]
     seconds: float
 
 
-def play(
+def run_demo(
     folder: Path,
     screen: Screen,
     *,
@@ -62,9 +62,9 @@ def play(
     folds: Mapping[str, int] | None = None,
     phases: Collection[str] = tuple(PHASES),
     entries: int | None = None,
-    linger: Callable[[Sandbox, Place], None] | None = None,
-) -> Ending:
-    """Play the whole challenge in a folder.
+    before_end: Callable[[Sandbox, ChallengeFolder], None] | None = None,
+) -> DemoResult:
+    """Run the whole challenge in a folder.
 
     Args:
         folder: Where everything is kept.
@@ -73,25 +73,25 @@ def play(
         folds: Random splits per phase, by default those of 2025.
         phases: Phases in which anybody submits.
         entries: Only so many submissions in each phase.
-        linger: Called at the end, while sandbox and worker still run.
+        before_end: Called at the end, while sandbox and worker still run.
 
     Raises:
         OrganizerError: If the folder is in use.
         InfrastructureError: If the worker ends or nothing moves any more.
     """
-    place = prepare(folder, secret=secret)
+    challenge = prepare(folder, secret=secret)
     with _evalai() as evalai:
-        _configure(place, evalai, folds=folds or FOLDS)
-        with worker(place, "run") as process:
+        _configure(challenge, evalai, folds=folds or FOLDS)
+        with worker(challenge, "run") as process:
             began = time.monotonic()
             with screen:
                 submitted = _challenge(
-                    evalai, place, screen, process, {p: PHASES[p][:entries] for p in phases}
+                    evalai, challenge, screen, process, {p: PHASES[p][:entries] for p in phases}
                 )
             seconds = time.monotonic() - began
-            if linger is not None:
-                linger(evalai, place)
-        _close(place)
+            if before_end is not None:
+                before_end(evalai, challenge)
+        _close(challenge)
         for s in submitted:
             _keep_answer(evalai, s)
         failures = {
@@ -99,9 +99,9 @@ def play(
             for s in submitted
             if evalai.submission(s.pk)["status"] == "failed"
         }
-    shown = {codename: board(place, codename) for codename in PHASES if codename in phases}
+    shown = {codename: board(challenge, codename) for codename in PHASES if codename in phases}
     boards = {codename: document for codename, document in shown.items() if document is not None}
-    return Ending(place=place, boards=boards, failures=failures, seconds=seconds)
+    return DemoResult(challenge=challenge, boards=boards, failures=failures, seconds=seconds)
 
 
 def _evalai() -> Sandbox:
@@ -116,13 +116,13 @@ def _evalai() -> Sandbox:
     )
 
 
-def _configure(place: Place, evalai: Sandbox, *, folds: Mapping[str, int]) -> None:
+def _configure(challenge: ChallengeFolder, evalai: Sandbox, *, folds: Mapping[str, int]) -> None:
     """Write the configuration and the host's token for a sandbox that listens.
 
     It is the annotated example with a handful of changes: the sandbox in place of EvalAI, no waiting, 64 numbers in an embedding, and
     larger steps for the probes, because a demo has few images and so few steps.
     """
-    values = turned_here(place, evalai) | {
+    values = sandbox_values(challenge, evalai) | {
         "challenge.title": TITLE,
         "submission.embedding_dim": DIMENSION,
         "submission.max_megabytes": 16,
@@ -140,30 +140,32 @@ def _configure(place: Place, evalai: Sandbox, *, folds: Mapping[str, int]) -> No
         }
         for codename in FOLDS
     }
-    place.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
+    challenge.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
 
 
 def _challenge(
     evalai: Sandbox,
-    place: Place,
+    challenge: ChallengeFolder,
     screen: Screen,
     process: subprocess.Popen[bytes],
-    programme: Mapping[str, Sequence[Entry]],
+    entries: Mapping[str, Sequence[Entry]],
 ) -> list[Submitted]:
     """Let the phases pass one after the other, until every submission is answered and the boards are pushed."""
     submitted: list[Submitted] = []
     for codename, phase in zip(PHASES, data.load(), strict=True):
-        for entry in programme.get(codename, ()):
-            submitted.append(_submit(evalai, place, codename, phase, entry))
+        for entry in entries.get(codename, ()):
+            submitted.append(_submit(evalai, challenge, codename, phase, entry))
             screen.show(_lines(evalai, submitted))
-        _wait(evalai, place, screen, process, submitted, for_board=codename == tuple(PHASES)[-1])
+        _wait(evalai, challenge, screen, process, submitted, for_board=codename == tuple(PHASES)[-1])
     return submitted
 
 
-def _submit(evalai: Sandbox, place: Place, codename: str, phase: data.PhaseData, entry: Entry) -> Submitted:
+def _submit(
+    evalai: Sandbox, challenge: ChallengeFolder, codename: str, phase: data.PhaseData, entry: Entry
+) -> Submitted:
     content = entry.file(phase)
     kept = (
-        place.participants
+        challenge.participants
         / codename
         / f"{entry.user}-{entry.method_name.replace(' ', '-')}-{entry.file_name}"
     )
@@ -182,7 +184,7 @@ def _submit(evalai: Sandbox, place: Place, codename: str, phase: data.PhaseData,
 
 def _wait(
     evalai: Sandbox,
-    place: Place,
+    challenge: ChallengeFolder,
     screen: Screen,
     process: subprocess.Popen[bytes],
     submitted: Sequence[Submitted],
@@ -191,27 +193,27 @@ def _wait(
 ) -> None:
     """Show what moves until all submissions are answered and, if that is asked for, the board is pushed."""
     pks = [s.pk for s in submitted]
-    for statuses in watch(process, place, evalai, pks, patience_s=PATIENCE_S, code="demo.stuck"):
+    for statuses in watch(process, challenge, evalai, pks, patience_s=PATIENCE_S, code="demo.stuck"):
         screen.show(_lines(evalai, submitted))
         answered = all(status in ("finished", "failed") for status in statuses.values())
-        if answered and (not for_board or _published(place)):
+        if answered and (not for_board or _published(challenge)):
             return
     raise InfrastructureError(
         f"The worker ended by itself (exit status {process.returncode}).",
-        cure=f"Its last words: {last_words(place)}",
+        cure=f"Its last words: {last_words(challenge)}",
         code="demo.worker_ended",
     )
 
 
-def _close(place: Place) -> None:
+def _close(challenge: ChallengeFolder) -> None:
     """Close all phases, as an organizer does at the end: only then are they revealed."""
-    with open_session(place.configuration) as session:
+    with open_session(challenge.configuration) as session:
         for codename in PHASES:
             freeze(session, codename)
         publish_now(session, tell=print)
     # Also where hooks do not run, such as on a file system that is mounted without the right to execute.
     git(
-        *("--git-dir", str(place.repository), "--work-tree", str(place.checkout)),
+        *("--git-dir", str(challenge.repository), "--work-tree", str(challenge.checkout)),
         *("checkout", "--quiet", "--force", "main"),
     )
 
@@ -224,9 +226,9 @@ def _keep_answer(evalai: Sandbox, submitted: Submitted) -> None:
             submitted.file.with_name(f"{submitted.file.name}.{output}").write_text(text, encoding="utf-8")
 
 
-def _published(place: Place) -> bool:
+def _published(challenge: ChallengeFolder) -> bool:
     """Ask the worker's own database, as `status` does, whether anything is owed to EvalAI or to the board."""
-    store = Store(place.database_url)
+    store = Store(challenge.database_url)
     try:
         state = read_status(store, now=datetime.now(UTC), led=False, token_expires=None, free_bytes=0)
     finally:

@@ -11,7 +11,7 @@ HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
+class RehearsedSubmission:
     """One submission and what EvalAI shows of it at the end.
 
     Attributes:
@@ -67,13 +67,13 @@ class PhaseReport:
     folds: int
     configured_folds: int
     shows_all: bool
-    played: tuple[Played, ...]
+    submissions: tuple[RehearsedSubmission, ...]
     entries: tuple[Mapping[str, Any], ...]
 
     @property
     def seconds_per_submission(self) -> float | None:
         """Mean time that a good submission takes with all folds."""
-        times = [one.full_seconds for one in self.played if one.good and one.full_seconds is not None]
+        times = [one.full_seconds for one in self.submissions if one.good and one.full_seconds is not None]
         return sum(times) / len(times) if times else None
 
     @property
@@ -84,10 +84,12 @@ class PhaseReport:
     @property
     def faults(self) -> Iterator[str]:
         """Say what is not as it should be."""
-        for one in self.played:
+        for one in self.submissions:
             yield from one.faults
         shown = {str(entry["team"]) for entry in self.entries}
-        wanted = {one.team for one in self.played if one.good and one.public and one.status == "finished"}
+        wanted = {
+            one.team for one in self.submissions if one.good and one.public and one.status == "finished"
+        }
         for team in sorted(wanted - shown) if self.shows_all else []:
             yield f"{self.codename}: “{team}” is scored and public, but not on the board."
         for team in sorted(shown - wanted):
@@ -96,14 +98,14 @@ class PhaseReport:
     @property
     def remarks(self) -> Iterator[str]:
         """Say what is possible, but odd."""
-        scores = {one.method: one.q_mean for one in self.played if one.q_mean is not None}
+        scores = {one.method: one.q_mean for one in self.submissions if one.q_mean is not None}
         pooled, random = scores.get("pooled mean"), scores.get("random embeddings")
         if pooled is not None and random is not None and pooled <= random:
             yield (
                 f"{self.codename}: the pooled mean of the public data is no better than random numbers"
                 f" ({pooled:g} and {random:g}); do labels and data belong to the same ids?"
             )
-        for one in self.played:
+        for one in self.submissions:
             if one.good and one.q_mean is not None and one.q_mean < 0 and one.method == "pooled mean":
                 yield f"{self.codename}: the pooled mean has a negative mean Q; such a score is unreliable."
 
@@ -115,20 +117,20 @@ class Rehearsal:
     Attributes:
         calls_per_submission: Calls to EvalAI that one submission cost.
         requests_per_minute: The configuration's limit.
-        troubles: What went wrong with the worker itself.
+        failures: What went wrong with the worker itself.
         seconds: How long it took.
     """
 
     phases: tuple[PhaseReport, ...]
     calls_per_submission: float
     requests_per_minute: int
-    troubles: tuple[str, ...]
+    failures: tuple[str, ...]
     seconds: float
 
     @property
     def faults(self) -> tuple[str, ...]:
         """Everything that is not as it should be; empty after a good rehearsal."""
-        return (*self.troubles, *(fault for phase in self.phases for fault in phase.faults))
+        return (*self.failures, *(fault for phase in self.phases for fault in phase.faults))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -166,6 +168,6 @@ class Rehearsal:
             "seconds_per_submission": phase.seconds_per_submission,
             "machine_submissions_per_hour": phase.per_hour,
             "submissions_per_hour": self.carried(phase),
-            "submissions": [one.__dict__ for one in phase.played],
+            "submissions": [one.__dict__ for one in phase.submissions],
             "board": [dict(entry) for entry in phase.entries],
         }

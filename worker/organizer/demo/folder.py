@@ -1,4 +1,4 @@
-"""The folder in which a challenge is played: one like any other, only that its EvalAI is the sandbox."""
+"""The folder of a demo or rehearsal: a challenge's folder like any other, only that its EvalAI is the sandbox."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ FOLDS = {"dev": 40, "eval": 200}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class ChallengeFolder:
     """Where everything of one demo or rehearsal lies."""
 
-    folder: Path
+    path: Path
 
     @property
     def configuration(self) -> Path:
         """The worker's configuration."""
-        return self.folder / "challenge.yaml"
+        return self.path / "challenge.yaml"
 
     @property
     def secret(self) -> Path:
         """The challenge secret."""
-        return self.folder / "challenge.secret"
+        return self.path / "challenge.secret"
 
     @property
     def repository(self) -> Path:
         """The bare git repository that the worker pushes to."""
-        return self.folder / "leaderboard.git"
+        return self.path / "leaderboard.git"
 
     @property
     def checkout(self) -> Path:
         """What a visitor of the repository sees; it follows every push."""
-        return self.folder / "leaderboard"
+        return self.path / "leaderboard"
 
     @property
     def log(self) -> Path:
         """What the worker says."""
-        return self.folder / "worker.log"
+        return self.path / "worker.log"
 
     @property
     def database_url(self) -> str:
         """Where the worker's state is."""
-        return f"sqlite:///{self.folder / 'state' / 'worker.db'}"
+        return f"sqlite:///{self.path / 'state' / 'worker.db'}"
 
     @property
     def participants(self) -> Path:
         """The files that teams submit, in a folder for each phase."""
-        return self.folder / "participants"
+        return self.path / "participants"
 
     def hand_over(self, token: str) -> str:
         """Store the host's EvalAI token, and return how the configuration names it."""
-        file = self.folder / "evalai.token"
+        file = self.path / "evalai.token"
         file.touch(mode=0o600)
         file.write_text(f"{token}\n", encoding="utf-8")
         return f"file:./{file.name}"
@@ -71,7 +71,7 @@ class Place:
         git("init", "--quiet", "--bare", "--initial-branch=main", str(self.repository))
 
 
-def prepare(folder: Path, *, secret: bytes | None) -> Place:
+def prepare(path: Path, *, secret: bytes | None) -> ChallengeFolder:
     """Make the folder's challenge: secret, hidden tasks, public ids and an empty leaderboard repository.
 
     A secret that lies there is used again, so that a demo can be repeated with the same splits.
@@ -79,26 +79,26 @@ def prepare(folder: Path, *, secret: bytes | None) -> Place:
     Raises:
         OrganizerError: If anything else lies there, or there is a secret and another one is asked for.
     """
-    place = Place(folder=folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    others = sorted(path.name for path in folder.iterdir() if path != place.secret)
+    challenge = ChallengeFolder(path=path)
+    path.mkdir(parents=True, exist_ok=True)
+    others = sorted(other.name for other in path.iterdir() if other != challenge.secret)
     if others:
         raise OrganizerError(
-            f"{folder} holds other files ({', '.join(others[:3])}).",
+            f"{path} holds other files ({', '.join(others[:3])}).",
             cure="Give a folder that is empty or does not exist; of an earlier demo you may leave challenge.secret in it.",
             code="demo.folder",
         )
-    if secret is not None or not place.secret.exists():
-        scaffold.write_secret(place.secret, secret)
+    if secret is not None or not challenge.secret.exists():
+        scaffold.write_secret(challenge.secret, secret)
     for codename, phase in zip(FOLDS, data.load(), strict=True):
-        data.write_phase(phase, tasks=folder / "tasks" / codename, ids=folder / "ids" / f"{codename}.txt")
-    place.make_repository()
-    place.checkout.mkdir()
-    hook = place.repository / "hooks" / "post-receive"
+        data.write_phase(phase, tasks=path / "tasks" / codename, ids=path / "ids" / f"{codename}.txt")
+    challenge.make_repository()
+    challenge.checkout.mkdir()
+    hook = challenge.repository / "hooks" / "post-receive"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(FOLLOW.format(place.checkout.name), encoding="utf-8")
+    hook.write_text(FOLLOW.format(challenge.checkout.name), encoding="utf-8")
     hook.chmod(0o755)
-    return place
+    return challenge
 
 
 def git(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""The rehearsal's course: a sandbox opens, the baselines submit, the real worker drains the queue, the outcome is collected."""
+"""A rehearsal from beginning to end: a sandbox opens, the baselines submit, the real worker drains the queue, the outcome is collected."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scoring.inputs.identifiers import read_ids
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
-from worker.organizer.demo.place import Place
+from worker.organizer.demo.folder import ChallengeFolder
 from worker.organizer.demo.runner import board, last_words, q_mean, watch, worker
 from worker.organizer.rehearsal.entries import Entry, Features, covering, make_entries
-from worker.organizer.rehearsal.place import prepare, stage
-from worker.organizer.rehearsal.verdict import PhaseReport, Played, Rehearsal
+from worker.organizer.rehearsal.preparation import prepare, sandbox_settings
+from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 from worker.sandbox import Sandbox
 from worker.state import Attempt, Store, Transaction
 
@@ -35,7 +35,7 @@ def rehearse(
     *,
     folds: int | None = None,
     features: Features | None = None,
-    told: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Rehearsal:
     """Rehearse a challenge in a temporary folder; EvalAI and the leaderboard's repository hear nothing of it.
 
@@ -43,7 +43,7 @@ def rehearse(
         path: The organizer's configuration.
         folds: At most so many in each phase, to be done sooner; times are estimated for all.
         features: Public data by id, for the pooled mean.
-        told: Told of progress, a sentence each.
+        tell: Hears of progress, a sentence each.
 
     Raises:
         OrganizerError: If configuration, secret, ids or tasks are wrong.
@@ -54,19 +54,21 @@ def rehearse(
     begun = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="neuco-rehearsal-") as folder,
-        Sandbox(stage(configuration)) as evalai,
+        Sandbox(sandbox_settings(configuration)) as evalai,
     ):
-        place = Place(folder=Path(folder))
-        prepare(place, configuration, evalai, folds=folds)
-        submitted = _submit(configuration, evalai, features or {}, told)
+        challenge = ChallengeFolder(path=Path(folder))
+        prepare(challenge, configuration, evalai, folds=folds)
+        submitted = _submit(configuration, evalai, features or {}, tell)
         calls_before = len(evalai.journal)
-        status = _drain(configuration, place, evalai, submitted, told)
-        troubles = _troubles(place, evalai, status)
-        store = Store(place.database_url)
+        status = _drain(configuration, challenge, evalai, submitted, tell)
+        failures = _failures(challenge, evalai, status)
+        store = Store(challenge.database_url)
         try:
             with store.read() as tx:
                 phases = tuple(
-                    _phase(tx, settings, place, evalai, [one for one in submitted if one.phase == codename])
+                    _phase(
+                        tx, settings, challenge, evalai, [one for one in submitted if one.phase == codename]
+                    )
                     for codename, settings in configuration.phases.items()
                 )
         finally:
@@ -76,73 +78,79 @@ def rehearse(
         phases=phases,
         calls_per_submission=calls / len(submitted),
         requests_per_minute=configuration.evalai.requests_per_minute,
-        troubles=troubles,
+        failures=failures,
         seconds=time.monotonic() - begun,
     )
 
 
 def _submit(
-    configuration: Configuration, evalai: Sandbox, features: Features, told: Callable[[str], None]
+    configuration: Configuration, evalai: Sandbox, features: Features, tell: Callable[[str], None]
 ) -> list[_Submitted]:
     submitted = []
     for codename, phase in configuration.phases.items():
         ids = read_ids(configuration.path(phase.ids))
         covers = covering(features, ids)
         if covers is None:
-            told(f"{codename}: without public data for all ids there is no pooled mean (--data FILE).")
+            tell(f"{codename}: without public data for all ids there is no pooled mean (--data FILE).")
         for entry in make_entries(ids, configuration.submission.embedding_dim, covers):
             pk = evalai.submit(
                 entry.team, codename, entry.content, method_name=entry.method, is_public=entry.public
             )
             submitted.append(_Submitted(pk=pk, phase=codename, entry=entry))
-    told(f"{len(submitted)} submissions wait; the worker starts.")
+    tell(f"{len(submitted)} submissions wait; the worker starts.")
     return submitted
 
 
 def _drain(
     configuration: Configuration,
-    place: Place,
+    challenge: ChallengeFolder,
     evalai: Sandbox,
     submitted: Sequence[_Submitted],
-    told: Callable[[str], None],
+    tell: Callable[[str], None],
 ) -> int:
     """Run ``once`` as cron would, tell what it does, and return its exit status."""
     before = {one.pk: "submitted" for one in submitted}
     patience_s = configuration.submission.deadline + PATIENCE_S
-    with worker(place, "once") as process:
-        for now in watch(process, place, evalai, list(before), patience_s=patience_s, code="rehearse.stuck"):
+    with worker(challenge, "once") as process:
+        for now in watch(
+            process, challenge, evalai, list(before), patience_s=patience_s, code="rehearse.stuck"
+        ):
             for one in submitted:
                 if now[one.pk] != before[one.pk]:
-                    told(f"{one.phase}: {one.entry.method}: {now[one.pk]}")
+                    tell(f"{one.phase}: {one.entry.method}: {now[one.pk]}")
             before = now
     return int(process.returncode)
 
 
-def _troubles(place: Place, evalai: Sandbox, status: int) -> tuple[str, ...]:
-    troubles = []
+def _failures(challenge: ChallengeFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:
+    failures = []
     if status != 0:
-        troubles.append(f"The worker ended with exit status {status}. {last_words(place)}")
+        failures.append(f"The worker ended with exit status {status}. {last_words(challenge)}")
     if evalai.queue_length():
-        troubles.append(f"{evalai.queue_length()} messages are still on the queue.")
-    return tuple(troubles)
+        failures.append(f"{evalai.queue_length()} messages are still on the queue.")
+    return tuple(failures)
 
 
 def _phase(
-    tx: Transaction, settings: Phase, place: Place, evalai: Sandbox, submitted: Sequence[_Submitted]
+    tx: Transaction,
+    settings: Phase,
+    challenge: ChallengeFolder,
+    evalai: Sandbox,
+    submitted: Sequence[_Submitted],
 ) -> PhaseReport:
     codename = submitted[0].phase
-    folds = load(place.configuration).phases[codename].folds
+    folds = load(challenge.configuration).phases[codename].folds
     return PhaseReport(
         codename=codename,
         folds=folds,
         configured_folds=settings.folds,
         shows_all=settings.selection != "chosen",
-        played=tuple(_played(tx, evalai, one, more=settings.folds / folds) for one in submitted),
-        entries=tuple((board(place, codename) or {"entries": ()})["entries"]),
+        submissions=tuple(_rehearsed(tx, evalai, one, more=settings.folds / folds) for one in submitted),
+        entries=tuple((board(challenge, codename) or {"entries": ()})["entries"]),
     )
 
 
-def _played(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -> Played:
+def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -> RehearsedSubmission:
     """Collect what became of a submission.
 
     Args:
@@ -166,7 +174,7 @@ def _played(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -
         for cell in tx.all_cells()
         if (cell["content_hash"], cell["phase"]) == (content, one.phase)
     )
-    return Played(
+    return RehearsedSubmission(
         phase=one.phase,
         team=one.entry.team,
         method=one.entry.method,

@@ -1,4 +1,4 @@
-"""Where a rehearsal happens: a folder with the real configuration, turned from EvalAI and the repository to doubles of them."""
+"""What a rehearsal needs: a folder with the real configuration, with doubles in the place of EvalAI and the repository."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from typing import Any
 import yaml
 
 from worker.challenge.configuration import Configuration
-from worker.organizer.demo.place import Place
-from worker.organizer.demo.runner import turned_here
+from worker.organizer.demo.folder import ChallengeFolder
+from worker.organizer.demo.runner import sandbox_values
 from worker.sandbox import Sandbox, SandboxSettings, from_challenge
 
 UNHINDERED = 1_000_000  # calls a minute; EvalAI's limit is reckoned with afterwards
 
 
-def stage(configuration: Configuration) -> SandboxSettings:
+def sandbox_settings(configuration: Configuration) -> SandboxSettings:
     """Shape the sandbox after the configuration."""
     document = configuration.model_dump(mode="json")
     return from_challenge(document, throttle_per_minute=UNHINDERED, visibility_timeout_s=600.0)
 
 
-def prepare(place: Place, configuration: Configuration, evalai: Sandbox, *, folds: int | None) -> None:
+def prepare(
+    challenge: ChallengeFolder, configuration: Configuration, evalai: Sandbox, *, folds: int | None
+) -> None:
     """Write the rehearsal's configuration and make an empty repository.
 
     Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are asked for), recipe and limits. Other
     are EvalAI, the repository, the state, and all that would only cost time: waiting between polls and pushes, and the grid of answers.
     """
-    place.make_repository()
+    challenge.make_repository()
     document: dict[str, Any] = configuration.model_dump(mode="json")
     document["challenge"]["secret"] = str(configuration.path(configuration.challenge.secret))
-    for key, value in turned_here(place, evalai).items():
+    for key, value in sandbox_values(challenge, evalai).items():
         section, name = key.split(".")
         document[section][name] = value
     for codename, phase in configuration.phases.items():
@@ -48,5 +50,5 @@ def prepare(place: Place, configuration: Configuration, evalai: Sandbox, *, fold
     }
     document["alerts"] = {"webhook": None}
     document["metrics"] = {"listen": None, "textfile": None}
-    document["state"] = place.database_url
-    place.configuration.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    document["state"] = challenge.database_url
+    challenge.configuration.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

@@ -28,21 +28,23 @@ class NeucoError(Exception):
     Args:
         sentence: What is wrong, for a person. Without it the class's docstring speaks.
         cure: What that person can do about it; empty if there is nothing to do but wait.
-        code: Stable key for machines and for the documentation; every raise site chooses one, for example ``"config.unknown_key"``.
+        code: Stable key for machines and for the documentation; every raise site chooses one, for example ``"config.unknown_key"``,
+            unless its class has a usual one.
     """
 
     family: ClassVar[str] = "infrastructure"
     exit_code: ClassVar[int] = 1
+    usual_code: ClassVar[str] = ""
 
     def __init__(self, sentence: str = "", *, cure: str = "", code: str = "") -> None:
         self.sentence = sentence or (type(self).__doc__ or "").split("\n", 1)[0]
         self.cure = cure
-        self.code = code or self.family
+        self.code = code or self.usual_code or self.family
         super().__init__(self.sentence)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Cross a process boundary whole, as from a node of a Ray cluster: sentence, cure and code are keywords."""
-        return (_rebuild, (type(self), self.sentence, self.cure, self.code))
+        """Cross a process boundary whole, as from a node of a Ray cluster, whatever the constructor of a class takes."""
+        return (_rebuild, (type(self), self.sentence), vars(self))
 
     @property
     def message(self) -> str:
@@ -68,8 +70,8 @@ def read_error(document: Mapping[str, object]) -> NeucoError:
     return kind(str(document.get("sentence")), cure=str(document.get("cure")), code=str(document.get("code")))
 
 
-def _rebuild(kind: type[NeucoError], sentence: str, cure: str, code: str) -> NeucoError:
-    return kind(sentence, cure=cure, code=code)
+def _rebuild(kind: type[NeucoError], sentence: str) -> NeucoError:
+    return kind.__new__(kind, sentence)
 
 
 class ParticipantError(NeucoError):

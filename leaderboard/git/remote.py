@@ -6,7 +6,6 @@ For a repository on this machine git names neither a read-only file system, nor 
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.loopback import is_loopback
 
 ROOM_BYTES = 100_000  # less than a push of a board may take
 
@@ -46,7 +46,7 @@ class Remote:
                     "carries a password; it would be seen in process lists",
                     "Put the token into leaderboard.token instead.",
                 )
-            if protocol == "http" and not _is_loopback(parts.hostname or ""):
+            if protocol == "http" and not is_loopback(parts.hostname):
                 raise _bad_url(
                     "uses http://, which would send the token readably",
                     "Use https://; http:// works on loopback only.",
@@ -71,15 +71,6 @@ class Remote:
 
 def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a local path.") -> OrganizerError:
     return OrganizerError(f"leaderboard.repository {what}.", cure=cure, code="leaderboard.bad_repository")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def folder_fault(repository: Path) -> NeucoError | None:

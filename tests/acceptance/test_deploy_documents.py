@@ -89,11 +89,8 @@ def codes(*, alerts: bool) -> set[str]:
                 for keyword in node.keywords:
                     if keyword.arg == "code" and not isinstance(keyword.value, (ast.Call, ast.Attribute)):
                         found |= set(literals(keyword.value))
-            elif isinstance(node, ast.FunctionDef):
-                arguments = node.args.kwonlyargs
-                for argument, default in zip(arguments, node.args.kw_defaults, strict=True):
-                    if argument.arg == "code" and default is not None:
-                        found |= set(literals(default))
+            elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "usual_code":
+                found |= set(literals(node.value))
             elif (
                 name == "worker/intake/facts.py"
                 and isinstance(node, ast.Return)

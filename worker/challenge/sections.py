@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from scoring.loopback import is_loopback
 from scoring.protocol import Recipe
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Section(BaseModel):
@@ -63,7 +62,7 @@ class EvalAI(Section):
             or parts.username
         ):
             raise ValueError("must be a URL such as https://eval.ai")
-        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
             raise ValueError(
                 "must begin with https:// (http:// is accepted on loopback only: the token would travel in the clear)"
             )

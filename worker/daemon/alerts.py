@@ -14,8 +14,9 @@ import requests
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.evalai import USER_AGENT, Retry
+from worker.evalai import Retry
 from worker.runtime import Act, Runner, UnrecordedAct
+from worker.runtime.user_agent import USER_AGENT
 from worker.state import Alert, Transaction
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read

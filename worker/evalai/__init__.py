@@ -5,7 +5,6 @@ from __future__ import annotations
 from worker.evalai.backoff import Retry
 from worker.evalai.client import Client
 from worker.evalai.errors import (
-    LinkExpired,
     NotFound,
     NotPermitted,
     Rejected,
@@ -16,18 +15,15 @@ from worker.evalai.errors import (
 )
 from worker.evalai.rate_limit import WINDOW, Budget
 from worker.evalai.records import Account, Challenge, DatasetSplit, Message, Phase, PhaseSplit, Submission
-from worker.evalai.transport import is_loopback, token_expiry
-from worker.evalai.user_agent import USER_AGENT
+from worker.evalai.transport import token_expiry
 
 __all__ = [
-    "USER_AGENT",
     "WINDOW",
     "Account",
     "Budget",
     "Challenge",
     "Client",
     "DatasetSplit",
-    "LinkExpired",
     "Message",
     "NotFound",
     "NotPermitted",
@@ -41,6 +37,5 @@ __all__ = [
     "Unintelligible",
     "Unreachable",
     "backoff",
-    "is_loopback",
     "token_expiry",
 ]

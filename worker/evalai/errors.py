@@ -5,8 +5,7 @@
     InfrastructureError
     ├── Unreachable       network, time-out, 5xx, HTML or half an answer; ``applied_unknown`` for writes
     │   └── Unintelligible  JSON, but not what EvalAI answers
-    ├── Throttled         too many calls in this minute; ``retry_after_s``
-    └── LinkExpired       the file's address answers no more; reading the submission again gives a fresh one
+    └── Throttled         too many calls in this minute; ``retry_after_s``
     OrganizerError
     ├── TokenRefused      the token is expired, blacklisted, of the wrong kind or unknown; ``reason``
     ├── NotPermitted      the token is good, but its owner is no host of this challenge
@@ -58,115 +57,69 @@ class Unreachable(InfrastructureError):
     ``applied_unknown`` is true when a write may have taken effect all the same: read the submission, then repeat the same write.
     """
 
+    usual_code = "evalai.unreachable"
+
     def __init__(
-        self,
-        sentence: str = "",
-        *,
-        cure: str = "",
-        code: str = "evalai.unreachable",
-        applied_unknown: bool = False,
+        self, sentence: str = "", *, cure: str = "", code: str = "", applied_unknown: bool = False
     ) -> None:
         super().__init__(sentence, cure=cure, code=code)
         self.applied_unknown = applied_unknown
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _with_attributes(super().__reduce__(), self)
 
 
 class Unintelligible(Unreachable):
     """EvalAI answered with JSON that this worker does not understand."""
 
-    def __init__(
-        self,
-        sentence: str = "",
-        *,
-        cure: str = "",
-        code: str = "evalai.unintelligible",
-        applied_unknown: bool = False,
-    ) -> None:
-        super().__init__(sentence, cure=cure, code=code, applied_unknown=applied_unknown)
+    usual_code = "evalai.unintelligible"
 
 
 class Throttled(InfrastructureError):
     """EvalAI refuses calls for a while: too many in this minute."""
 
+    usual_code = "evalai.throttled"
+
     def __init__(
-        self,
-        sentence: str = "",
-        *,
-        cure: str = "",
-        code: str = "evalai.throttled",
-        retry_after_s: float = 60.0,
+        self, sentence: str = "", *, cure: str = "", code: str = "", retry_after_s: float = 60.0
     ) -> None:
         super().__init__(sentence, cure=cure, code=code)
         self.retry_after_s = retry_after_s
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _with_attributes(super().__reduce__(), self)
-
-
-class LinkExpired(InfrastructureError):
-    """The address of a file answers no more; the submission has to be read again."""
-
-    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "file.link_expired") -> None:
-        super().__init__(sentence, cure=cure, code=code)
 
 
 class TokenRefused(OrganizerError):
     """EvalAI refuses our token."""
 
+    usual_code = "evalai.token_refused"
+
     def __init__(
-        self,
-        sentence: str = "",
-        *,
-        cure: str = "",
-        code: str = "evalai.token_refused",
-        reason: TokenReason = "invalid",
+        self, sentence: str = "", *, cure: str = "", code: str = "", reason: TokenReason = "invalid"
     ) -> None:
         words, remedy = _TOKEN_CURES[reason]
         super().__init__(sentence or words, cure=cure or remedy, code=code)
         self.reason: TokenReason = reason
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _with_attributes(super().__reduce__(), self)
-
 
 class NotPermitted(OrganizerError):
     """The token is good, but its owner may not do this."""
 
-    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "evalai.not_permitted") -> None:
-        super().__init__(sentence, cure=cure, code=code)
+    usual_code = "evalai.not_permitted"
 
 
 class NotFound(OrganizerError):
     """EvalAI has no such thing."""
 
-    def __init__(self, sentence: str = "", *, cure: str = "", code: str = "evalai.not_found") -> None:
-        super().__init__(sentence, cure=cure, code=code)
+    usual_code = "evalai.not_found"
 
 
 class Rejected(OrganizerError):
     """EvalAI refuses what we sent; repeating it would change nothing."""
 
+    usual_code = "evalai.rejected"
+
     def __init__(
-        self,
-        sentence: str = "",
-        *,
-        cure: str = "",
-        code: str = "evalai.rejected",
-        status: int = 0,
-        server_text: str = "",
+        self, sentence: str = "", *, cure: str = "", code: str = "", status: int = 0, server_text: str = ""
     ) -> None:
         super().__init__(sentence, cure=cure, code=code)
         self.status = status
         self.server_text = server_text
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _with_attributes(super().__reduce__(), self)
-
-
-def _with_attributes(reduced: tuple[object, ...], error: NeucoError) -> tuple[object, ...]:
-    return (*reduced[:2], dict(error.__dict__))
 
 
 def parse(body: bytes) -> Any:
@@ -222,11 +175,10 @@ def failure(
             code="evalai.redirected",
             status=status,
         )
-    readable, document = True, None
     try:
-        document = parse(body)
+        document, readable = parse(body), True
     except ValueError:
-        readable = False
+        document, readable = None, False
     if status >= 500 or status == 408 or not readable:
         return Unreachable(
             f"EvalAI gave no usable answer when asked to {what} (HTTP {status}).",
@@ -235,9 +187,13 @@ def failure(
         )
     if 200 <= status < 300:
         return None
-    text = server_text(document)
     if status == 401 and _is_authentication(headers, document):
         return TokenRefused(reason=_reason(document, token_expired=token_expired))
+    return _refusal(status, server_text(document), what)
+
+
+def _refusal(status: int, text: str, what: str) -> OrganizerError:
+    """Return what EvalAI means when it refuses a call of a token that it knows."""
     if status == 403 and "verify your email" in text:
         return NotPermitted(
             "EvalAI wants the e-mail address of this account verified.",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import ipaddress
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -20,9 +19,10 @@ import requests
 from requests.auth import AuthBase
 
 from scoring.errors import NeucoError, OrganizerError
+from scoring.loopback import is_loopback
 from worker.evalai.errors import Unreachable, failure, parse
 from worker.evalai.records import finite
-from worker.evalai.user_agent import USER_AGENT
+from worker.runtime.user_agent import USER_AGENT
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes its time
@@ -133,16 +133,6 @@ def token_expiry(token: str) -> datetime | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, tz=UTC)
     except (ValueError, OverflowError, OSError, binascii.Error):
         return None
-
-
-def is_loopback(host: str | None) -> bool:
-    """Tell whether a host name means this machine."""
-    if host is None:
-        return False
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 class _TokenAuth(AuthBase):

@@ -15,8 +15,9 @@ import requests
 import urllib3
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.evalai import USER_AGENT, LinkExpired, is_loopback
+from scoring.loopback import is_loopback
 from worker.runtime.limits import too_large
+from worker.runtime.user_agent import USER_AGENT
 
 CHUNK = 1 << 18  # bytes
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -57,9 +58,9 @@ def download(
 
     Raises:
         ParticipantError: ``file.too_large``.
-        LinkExpired: 403 or 404; reading the submission again may give a fresh address.
         OrganizerError: ``download.host``, the address is none that files may come from.
-        InfrastructureError: Network, time-out, a broken end; trying again may help.
+        InfrastructureError: ``file.link_expired``, reading the submission again may give a fresh address; else network, time-out, a
+            broken end; trying again may help.
     """
     check_address(url, allowed_hosts)
     pool = session or requests.Session()
@@ -179,7 +180,10 @@ class _Transfer:
     def _check(self, response: requests.Response) -> NeucoError | None:
         status = response.status_code
         if status in (403, 404, 410):
-            return LinkExpired(f"The address of a submission's file answers no more (HTTP {status}).")
+            return InfrastructureError(
+                f"The address of a submission's file answers no more (HTTP {status}).",
+                code="file.link_expired",
+            )
         if 300 <= status < 400:
             return OrganizerError(
                 "A submission's file is said to lie elsewhere; redirects are not followed.",

@@ -19,4 +19,5 @@ __all__ = [
     "files",
     "limits",
     "storage",
+    "user_agent",
 ]

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.evalai import (
     Client,
-    LinkExpired,
     NotFound,
     NotPermitted,
     Rejected,
@@ -686,7 +685,6 @@ def test_no_failure_shows_the_token(
         Rejected("c", status=400, server_text="t"),
         NotPermitted("d"),
         NotFound("e"),
-        LinkExpired("f"),
     ],
 )
 def test_errors_cross_processes_whole(error: NeucoError) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.rendering import BEGIN, END
+from scoring.loopback import is_loopback
 from worker.fairness import commitments
 from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
@@ -127,7 +128,7 @@ def _webhook(exam: Examination) -> Iterator[Finding]:
         )
         return
     address = _webhook_address(exam)
-    if address.scheme != "https" and address.hostname not in ("127.0.0.1", "localhost", "::1"):
+    if address.scheme != "https" and not is_loopback(address.hostname):
         yield fail("The alert webhook is no https address.", "Copy it whole; it begins with https://.")
 
 

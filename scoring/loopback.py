@@ -1,0 +1,18 @@
+"""What counts as this machine: nothing but ``http://`` to it is allowed, for tokens and files would travel in the clear.
+
+This module lies in ``scoring`` because imports go one way: everything may use it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+
+def is_loopback(host: str | None) -> bool:
+    """Tell whether a host, as a name or as an address without brackets, means this machine."""
+    if host is None:
+        return False
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -232,12 +232,12 @@ def test_a_deposed_leader_writes_nothing(shared: Harness) -> None:
     """It slept while another took the lead: its first step ends it, and what it brought is not taken."""
     pk = shared.submit("A", embeddings(NEW))
     with shared.worker() as slept:
-        slept.drive(lambda: slept.worker.evaluation.busy)
+        slept.drive(lambda: slept.daemon.evaluation.busy)
         with shared.worker() as leads:
             leads.drive()
             answer = leads.row(pk).answer
             with pytest.raises(Deposed):
-                slept.drive(lambda: not slept.worker.evaluation.busy)
+                slept.drive(lambda: not slept.daemon.evaluation.busy)
             assert leads.outcomes(pk) == [Outcome.DEAD, Outcome.DONE]
             assert leads.row(pk).answer == answer
             assert leads.state(pk) is State.PUBLISHED
@@ -320,6 +320,6 @@ def test_a_state_that_was_put_back_from_a_dump_looks_for_what_it_lacks(shared: H
         with second.store.read() as tx:
             assert (tx.fact(RESTORED), tx.fact(LOG_UNSEEN)) == (known_until, "true")
         second.drive(lambda: "restore.answered_since" in second.alerts())
-        second.drive(lambda: not second.worker.publishing.due() and not second.busy)
+        second.drive(lambda: not second.daemon.publishing.due() and not second.busy)
         with second.store.read() as tx:
             assert tx.fact(LOG_UNSEEN) is None

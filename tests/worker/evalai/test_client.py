@@ -6,6 +6,7 @@ import base64
 import json
 import pickle
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -645,11 +646,12 @@ def test_expiry_is_read_from_the_token(sandbox: Sandbox, client: Client, clock: 
 
 def our_frames(error: BaseException) -> str:
     """Render a traceback with the variables of every frame that is not the test's."""
+    test = sys._getframe(1).f_code
     seen: list[str] = []
     link: BaseException | None = error
     while link is not None:
         for frame, _ in traceback.walk_tb(link.__traceback__):
-            if frame.f_code.co_filename != __file__:
+            if frame.f_code is not test:
                 seen.append(repr(frame.f_locals))
         seen.append(repr(link) + str(link))
         link = link.__cause__ or link.__context__

@@ -97,6 +97,16 @@ class Configuration(Section):
             return str(self.path(Path(text)))
         return text
 
+    def references(self) -> dict[str, str]:
+        """Return where the secrets are that the file points to, by key; those that are not set are left out."""
+        references = {
+            "evalai.token": self.evalai.token,
+            "leaderboard.token": self.leaderboard.token,
+            "leaderboard.ssh_key": self.leaderboard.ssh_key,
+            "alerts.webhook": self.alerts.webhook,
+        }
+        return {key: reference for key, reference in references.items() if reference is not None}
+
     def secret_path(self, reference: str, key: str) -> Path:
         """Resolve a reference to a file that another program reads itself, such as an ssh key."""
         return secrets.resolve_path(reference, base=self._base, key=key)

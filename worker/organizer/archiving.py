@@ -160,15 +160,9 @@ def _rewritten(configuration: Configuration, config: Path) -> str:
 
 def missing_secrets(configuration: Configuration) -> list[str]:
     """Say of each token and key that a configuration points to and that is not there what to do; no backup holds them."""
-    needed = (
-        ("evalai.token", configuration.evalai.token),
-        ("leaderboard.token", configuration.leaderboard.token),
-        ("leaderboard.ssh_key", configuration.leaderboard.ssh_key),
-        ("alerts.webhook", configuration.alerts.webhook),
-    )
     missing = []
-    for key, reference in needed:
-        kind, _, name = (reference or "").partition(":")
+    for key, reference in configuration.references().items():
+        kind, _, name = reference.partition(":")
         if kind == "credential":
             missing.append(f"{key}: hand it over with `neuco-challenge NAME credential {name}`.")
         elif kind == "env" and not os.environ.get(name):

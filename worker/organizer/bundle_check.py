@@ -7,7 +7,7 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ PAGES = ("description", "evaluation_details", "terms_and_conditions", "submissio
 SENTENCES = ("title", "short_description", "leaderboard_description")
 DOMAINS = ("CV", "NLP", "RL", "MM", "AL", "TAB")
 IMAGES = {".png": b"\x89PNG", ".jpg": b"\xff\xd8\xff", ".jpeg": b"\xff\xd8\xff"}
+CHALLENGE_FLAGS = ("remote_evaluation", "is_docker_based", "published")
 PHASE_FLAGS = (
     "leaderboard_public",
     "is_public",
@@ -110,9 +111,7 @@ class _Check:
 
     def _challenge(self) -> Iterator[str]:
         document = self.document
-        for key in SENTENCES:
-            if not _is_text(document.get(key)):
-                yield f"{key} must be a text."
+        yield from _wrong(document, SENTENCES, _is_text, "a text")
         for key in PAGES:
             yield from self._page(document, key)
         image = document.get("image")
@@ -121,9 +120,7 @@ class _Check:
             yield "image must be a .png, .jpg or .jpeg file."
         elif not self.files.get(str(image), b"").startswith(IMAGES[suffix]):
             yield f"image: {image} is missing, or is not a picture."
-        for key in ("remote_evaluation", "is_docker_based", "published"):
-            if not isinstance(document.get(key), bool):
-                yield f"{key} must be True or False."
+        yield from _wrong(document, CHALLENGE_FLAGS, _is_flag, "True or False")
         if document.get("remote_evaluation") is False:
             yield "remote_evaluation must be True, or the submissions never reach the worker."
         if document.get("is_docker_based") is True:
@@ -176,9 +173,7 @@ class _Check:
 
     def _phase(self, phase: Document) -> Iterator[str]:
         where = f"phase {phase.get('codename')}: "
-        for key in ("name", "codename"):
-            if not _is_text(phase.get(key)):
-                yield f"{where}{key} must be a text."
+        yield from _wrong(phase, ("name", "codename"), _is_text, "a text", where)
         yield from self._page(phase, "description", where)
         yield from self._times(phase, where.removesuffix(": "))
         annotation = self.files.get(str(phase.get("test_annotation_file")))
@@ -186,9 +181,7 @@ class _Check:
             yield f"{where}test_annotation_file must name a file in the bundle, a placeholder."
         elif len(annotation) > PLACEHOLDER_BYTES:
             yield f"{where}test_annotation_file is no placeholder ({len(annotation)} bytes); labels must not leave your machine."
-        for key in PHASE_FLAGS:
-            if not isinstance(phase.get(key), bool):
-                yield f"{where}{key} must be True or False."
+        yield from _wrong(phase, PHASE_FLAGS, _is_flag, "True or False", where)
         if (
             phase.get("is_restricted_to_select_one_submission") is True
             and phase.get("is_submission_public") is True
@@ -223,9 +216,7 @@ class _Check:
                 yield f"{where}visibility must be 1, 2 or 3."
             if not _is_count(entry.get("leaderboard_decimal_precision"), least=0):
                 yield f"{where}leaderboard_decimal_precision must be a whole number."
-            for key in SPLIT_FLAGS:
-                if not isinstance(entry.get(key), bool):
-                    yield f"{where}{key} must be True or False."
+            yield from _wrong(entry, SPLIT_FLAGS, _is_flag, "True or False", where)
         for lost in sorted(map(str, known["challenge_phase_id"] - {triple[0] for triple in seen})):
             yield f"challenge_phase_splits: phase {lost} has no leaderboard."
 
@@ -314,6 +305,16 @@ def _leaks(files: Mapping[str, bytes], configuration: Configuration) -> Iterator
     for name, data in files.items():
         if data in hidden:
             yield f"{name} is a label file of a hidden task; take it out."
+
+
+def _wrong(
+    holder: Document, keys: Iterable[str], is_right: Callable[[object], bool], expected: str, where: str = ""
+) -> Iterator[str]:
+    return (f"{where}{key} must be {expected}." for key in keys if not is_right(holder.get(key)))
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _is_text(value: object) -> bool:

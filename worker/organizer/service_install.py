@@ -18,10 +18,10 @@ from worker.challenge.configuration import Configuration, load
 from worker.organizer.scaffold import set_value
 
 CREDENTIALS = {
-    ("evalai", "token"): "evalai.token",
-    ("leaderboard", "token"): "git.token",
-    ("leaderboard", "ssh_key"): "ssh_key",
-    ("alerts", "webhook"): "alerts.webhook",
+    "evalai.token": "evalai.token",
+    "leaderboard.token": "git.token",
+    "leaderboard.ssh_key": "ssh_key",
+    "alerts.webhook": "alerts.webhook",
 }
 """Which key's secret is which credential of the unit."""
 
@@ -41,11 +41,10 @@ def install(source: Path, folder: Path, database: Path) -> None:
     old = load(source / "challenge.yaml")
     text = path.read_text(encoding="utf-8-sig")
     text = _put(text, ("challenge", "secret"), "credential:challenge.secret")
-    for key, name in CREDENTIALS.items():
-        reference = getattr(getattr(old, key[0]), key[1])
-        if reference is not None:
-            _copy_secret(old, reference, key, folder / "credentials" / name)
-            text = _put(text, key, f"credential:{name}")
+    for key, reference in old.references().items():
+        name = CREDENTIALS[key]
+        _copy_secret(old, reference, key, folder / "credentials" / name)
+        text = _put(text, tuple(key.split(".")), f"credential:{name}")
     if old.leaderboard.known_hosts is not None:
         shutil.copy(
             old.secret_path(old.leaderboard.known_hosts, "leaderboard.known_hosts"), folder / "known_hosts"
@@ -71,15 +70,15 @@ def install(source: Path, folder: Path, database: Path) -> None:
         )
 
 
-def _copy_secret(old: Configuration, reference: str, key: tuple[str, str], target: Path) -> None:
+def _copy_secret(old: Configuration, reference: str, key: str, target: Path) -> None:
     """Copy what a reference gives; what gives nothing here (a variable that is not set) is left to be told later."""
     if reference.startswith("credential:") and "CREDENTIALS_DIRECTORY" not in os.environ:
         return
     try:
-        if key == ("leaderboard", "ssh_key"):
-            secret = old.secret_path(reference, ".".join(key)).read_text(encoding="utf-8")
+        if key == "leaderboard.ssh_key":
+            secret = old.secret_path(reference, key).read_text(encoding="utf-8")
         else:
-            secret = old.secret(reference, ".".join(key)).get_secret_value() + "\n"
+            secret = old.secret(reference, key).get_secret_value() + "\n"
     except (OrganizerError, OSError):
         return
     target.write_text(secret, encoding="utf-8")

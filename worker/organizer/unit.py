@@ -111,15 +111,11 @@ def _read(configuration: Configuration) -> Iterator[tuple[str, Path]]:
     for name, phase in configuration.phases.items():
         yield f"phases.{name}.tasks", configuration.path(phase.tasks)
         yield f"phases.{name}.ids", configuration.path(phase.ids)
-    board = configuration.leaderboard
-    for key, reference in (
-        ("evalai.token", configuration.evalai.token),
-        ("leaderboard.token", board.token),
-        ("leaderboard.ssh_key", board.ssh_key),
-        ("leaderboard.known_hosts", board.known_hosts),
-        ("alerts.webhook", configuration.alerts.webhook),
-    ):
-        if reference is not None and reference.startswith("file:"):
+    references = configuration.references()
+    if configuration.leaderboard.known_hosts is not None:
+        references["leaderboard.known_hosts"] = configuration.leaderboard.known_hosts
+    for key, reference in references.items():
+        if reference.startswith("file:"):
             yield key, configuration.path(Path(reference.removeprefix("file:")))
 
 

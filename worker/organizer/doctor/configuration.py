@@ -171,15 +171,8 @@ def _tasks(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("secret.tokens", "Only their owner can read the files that hold tokens")
 def _tokens(exam: Examination) -> Iterator[Finding]:
-    configuration = exam.configuration
-    references = {
-        "evalai.token": configuration.evalai.token,
-        "leaderboard.token": configuration.leaderboard.token,
-        "leaderboard.ssh_key": configuration.leaderboard.ssh_key,
-        "alerts.webhook": configuration.alerts.webhook,
-    }
-    for key, reference in references.items():
-        if reference is None or not reference.startswith("file:"):
+    for key, reference in exam.configuration.references().items():
+        if not reference.startswith("file:"):
             continue
         path = exam.base / Path(reference.removeprefix("file:")).expanduser()
         if path.is_file() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):

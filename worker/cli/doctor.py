@@ -17,7 +17,7 @@ from worker.cli.options import ConfigOption, JsonOption
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from worker.organizer.doctor import Level, Outcome, Report
+    from worker.organizer.doctor import CheckOutcome, Level, Report
 
 GROUPS = {
     "configuration": "Configuration",
@@ -75,7 +75,7 @@ def _wait(seconds: float, why: str) -> None:
     time.sleep(seconds)
 
 
-def _watched(look: Callable[[Callable[[Outcome], None]], Report]) -> Report:
+def _watched(look: Callable[[Callable[[CheckOutcome], None]], Report]) -> Report:
     """Show what is being looked at, where somebody watches."""
     from rich.console import Console
 
@@ -114,7 +114,7 @@ def _show(report: Report, *, show_all: bool) -> None:
     console.print(f"\n{len(report.outcomes)} checks: {_counts(report.outcomes)}.{more}", style="bold")
 
 
-def _tell(console: Console, outcome: Outcome, level: Level) -> None:
+def _tell(console: Console, outcome: CheckOutcome, level: Level) -> None:
     """Print a check's findings of one level, each with its cure."""
     from rich.text import Text
 
@@ -124,7 +124,7 @@ def _tell(console: Console, outcome: Outcome, level: Level) -> None:
             console.print(Text(f"    {finding.cure}  [{outcome.check.id}]", style="dim"))
 
 
-def _counts(outcomes: Sequence[Outcome]) -> str:
+def _counts(outcomes: Sequence[CheckOutcome]) -> str:
     """Say how many checks ended how, the kinds without any left out."""
     from worker.organizer.doctor import Level
 
@@ -144,7 +144,7 @@ def _mark(level: Level) -> tuple[str, str]:
     }[level]
 
 
-def _sum_up(console: Console, heading: str, outcomes: Sequence[Outcome]) -> None:
+def _sum_up(console: Console, heading: str, outcomes: Sequence[CheckOutcome]) -> None:
     """Print a group as one line, and why checks of it were skipped."""
     from rich.text import Text
 
@@ -158,7 +158,7 @@ def _sum_up(console: Console, heading: str, outcomes: Sequence[Outcome]) -> None
     console.print(line)
 
 
-def _list(console: Console, heading: str, outcomes: Sequence[Outcome]) -> None:
+def _list(console: Console, heading: str, outcomes: Sequence[CheckOutcome]) -> None:
     """Print a group with each of its checks and the facts that it found."""
     from rich.text import Text
 

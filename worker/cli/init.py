@@ -67,8 +67,8 @@ def init(
         dim = (
             typer.prompt("Numbers in one embedding", default=DEFAULT_DIM, type=int) if asking else DEFAULT_DIM
         )
-    plan = scaffold.Plan(title=title, phases=scaffold.with_folds(phases, folds), dim=dim)
-    written = scaffold.create(directory, plan, now=datetime.now(UTC))
+    new = scaffold.NewChallenge(title=title, phases=scaffold.with_folds(phases, folds), dim=dim)
+    written = scaffold.create(directory, new, now=datetime.now(UTC))
     typer.echo(_farewell(directory, written))
 
 

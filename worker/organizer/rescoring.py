@@ -30,7 +30,7 @@ EVERY_S = 0.5  # between two looks at a child's limits
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RescorePlan:
     """What a rescore of one phase would do.
 
     Attributes:
@@ -54,7 +54,7 @@ class Plan:
     seconds: float | None
 
 
-def make_plan(session: OrganizerSession, setup: PhaseSetup) -> Plan:
+def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
     """Say what has to be done, without doing it."""
     with session.store.read() as tx:
         record = tx.phase_record(setup.codename)
@@ -65,7 +65,7 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> Plan:
     before = {} if record is None else record["tasks"]
     changed = record is not None and not setup.record.scores_as(record["protocol_hash"], before)
     cells = sum(len(row.tasks) for row in missing)
-    return Plan(
+    return RescorePlan(
         setup=setup,
         changed=changed,
         recorded=record is not None and setup.is_recorded(record),
@@ -152,7 +152,7 @@ def _fetch_lost(
 
 def carry_out(
     session: OrganizerSession,
-    plan: Plan,
+    plan: RescorePlan,
     *,
     progress: Callable[[int, int], None] = lambda _, __: None,
     tell: Callable[[str], object] = print,

@@ -32,7 +32,7 @@ state/
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class NewChallenge:
     """What an organizer decides at the start: title, codename to folds of each phase in order, numbers in one embedding."""
 
     title: str
@@ -67,13 +67,13 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
     return dict(zip(phases, numbers, strict=True))
 
 
-def create(directory: Path, plan: Plan, *, now: datetime) -> list[Path]:
+def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     """Write everything that a challenge begins with, and return what was written, relative to where we stand.
 
     The example tasks are the demo's digits, so that the new challenge can be rehearsed before the first label file of its own is there.
 
     Raises:
-        OrganizerError: If anything that would be written exists (then nothing is), or the plan does not make a valid configuration.
+        OrganizerError: If anything that would be written exists (then nothing is), or they do not make a valid configuration.
     """
     from worker.organizer.demo import data
 
@@ -86,7 +86,7 @@ def create(directory: Path, plan: Plan, *, now: datetime) -> list[Path]:
             code="init.exists",
         )
     text = annotated_configuration(
-        {"challenge.title": plan.title, "submission.embedding_dim": plan.dim}, _phase_keys(plan)
+        {"challenge.title": new.title, "submission.embedding_dim": new.dim}, _phase_keys(new)
     )
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "challenge.yaml"
@@ -101,7 +101,7 @@ def create(directory: Path, plan: Plan, *, now: datetime) -> list[Path]:
     (directory / "tasks").mkdir(mode=0o700)  # hidden tasks are nobody else's business on this machine either
     dev, last = data.load()
     for codename, phase in configuration.phases.items():
-        example = last if codename == list(plan.phases)[-1] else dev
+        example = last if codename == list(new.phases)[-1] else dev
         data.write_phase(example, tasks=configuration.path(phase.tasks), ids=configuration.path(phase.ids))
     write_sources(directory / "bundle", configuration, now=now)
     pack_bundle(directory, configuration)
@@ -205,14 +205,14 @@ def write_secret(path: Path, secret: bytes | None = None) -> None:
         file.write((secret if secret is not None else secrets.token_bytes(32)).hex() + "\n")
 
 
-def _phase_keys(plan: Plan) -> dict[str, dict[str, object]]:
-    names = list(plan.phases)
+def _phase_keys(new: NewChallenge) -> dict[str, dict[str, object]]:
+    names = list(new.phases)
     return {
         name: {
             "split": f"{name}_split",
             "tasks": f"./tasks/{name}",
             "ids": f"./ids/{name}.txt",
-            "folds": plan.phases[name],
+            "folds": new.phases[name],
             "eligible_if_scored_in": names[0] if 0 < number == len(names) - 1 else None,
         }
         for number, name in enumerate(names)

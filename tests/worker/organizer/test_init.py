@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 CODENAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,9}", fullmatch=True) | st.sampled_from(
     ["on", "no", "null", "12", "1e3"]
 )
-PLAN = scaffold.Plan(title="A challenge", phases={"dev": 4, "eval": 6}, dim=64)
+PLAN = scaffold.NewChallenge(title="A challenge", phases={"dev": 4, "eval": 6}, dim=64)
 
 
 def keys(value: Any, prefix: str = "") -> set[str]:
@@ -120,7 +120,7 @@ def test_secret_is_never_replaced(tmp_path: Path) -> None:
 
 def test_impossible_plan_leaves_nothing(tmp_path: Path) -> None:
     """What no configuration may hold is refused, with the folder as it was."""
-    plan = scaffold.Plan(title="x", phases={"dev": 0}, dim=4)
+    plan = scaffold.NewChallenge(title="x", phases={"dev": 0}, dim=4)
     with pytest.raises(OrganizerError):
         scaffold.create(tmp_path / "c", plan, now=NOW)
     assert not list((tmp_path / "c").glob("*"))

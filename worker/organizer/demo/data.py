@@ -21,7 +21,7 @@ BLACK = 16  # value of a pixel full of ink
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelFile:
+class DemoTask:
     """One hidden task: its file's name and its labels, in the order of ``ids``."""
 
     name: str
@@ -41,7 +41,7 @@ class PhaseData:
 
     ids: tuple[str, ...]
     images: NDArray[np.float64]
-    tasks: tuple[LabelFile, ...]
+    tasks: tuple[DemoTask, ...]
 
 
 def load() -> tuple[PhaseData, PhaseData]:
@@ -99,8 +99,8 @@ def _eval(ids: NDArray[np.str_], images: NDArray[np.float64], digits: NDArray[np
 
 def _task(
     name: str, ids: NDArray[np.str_], labels: NDArray[np.float64 | np.int64 | np.bool_], rows: slice
-) -> LabelFile:
-    return LabelFile(
+) -> DemoTask:
+    return DemoTask(
         name=name, ids=tuple(ids[rows].tolist()), labels=tuple(labels[rows].astype(float).tolist())
     )
 

@@ -14,11 +14,11 @@ from scoring.errors import InfrastructureError
 from worker.organizer import scaffold
 from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.demo import data
-from worker.organizer.demo.entries import HOSTS, PHASES, Entry, teams
+from worker.organizer.demo.entries import HOSTS, PHASES, DemoEntry, teams
 from worker.organizer.demo.folder import FOLDS, ChallengeFolder, git, prepare
 from worker.organizer.demo.methods import DIMENSION
 from worker.organizer.demo.runner import board, last_words, q_mean, sandbox_values, watch, worker
-from worker.organizer.demo.screen import Line, Screen
+from worker.organizer.demo.screen import Screen, ShownSubmission
 from worker.organizer.session import open_session
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
 from worker.state import Store
@@ -34,7 +34,7 @@ class Submitted:
 
     pk: int
     phase: str
-    entry: Entry
+    entry: DemoEntry
     file: Path
 
 
@@ -148,7 +148,7 @@ def _challenge(
     challenge: ChallengeFolder,
     screen: Screen,
     process: subprocess.Popen[bytes],
-    entries: Mapping[str, Sequence[Entry]],
+    entries: Mapping[str, Sequence[DemoEntry]],
 ) -> list[Submitted]:
     """Let the phases pass one after the other, until every submission is answered and the boards are pushed."""
     submitted: list[Submitted] = []
@@ -161,7 +161,7 @@ def _challenge(
 
 
 def _submit(
-    evalai: Sandbox, challenge: ChallengeFolder, codename: str, phase: data.PhaseData, entry: Entry
+    evalai: Sandbox, challenge: ChallengeFolder, codename: str, phase: data.PhaseData, entry: DemoEntry
 ) -> Submitted:
     content = entry.file(phase)
     kept = (
@@ -236,12 +236,12 @@ def _published(challenge: ChallengeFolder) -> bool:
     return not state.waiting and not state.owed and not state.states.get("posted") and bool(state.last_push)
 
 
-def _lines(evalai: Sandbox, submitted: Sequence[Submitted]) -> list[Line]:
+def _lines(evalai: Sandbox, submitted: Sequence[Submitted]) -> list[ShownSubmission]:
     lines = []
     for s in submitted:
         status = evalai.submission(s.pk)["status"]
         lines.append(
-            Line(
+            ShownSubmission(
                 phase=s.phase,
                 team=s.entry.team,
                 method=s.entry.method_name,

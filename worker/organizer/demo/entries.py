@@ -15,7 +15,7 @@ Method = Callable[[methods.Images], methods.Embeddings]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class DemoEntry:
     """One submission.
 
     Attributes:
@@ -42,46 +42,46 @@ class Entry:
         return gzip.compress(data, mtime=0) if self.file_name.endswith(".gz") else data
 
 
-PIXELS = Entry(team="Pixel Pushers", user="ada", method_name="raw pixels", method=methods.raw_pixels)
-PCA = Entry(
+PIXELS = DemoEntry(team="Pixel Pushers", user="ada", method_name="raw pixels", method=methods.raw_pixels)
+PCA = DemoEntry(
     team="Eigendigits", user="karl", method_name="principal components", method=methods.principal_components
 )
-PROJECTION = Entry(
+PROJECTION = DemoEntry(
     team="Random Walkers", user="emmy", method_name="random projection", method=methods.random_projection
 )
-FEATURES = Entry(
+FEATURES = DemoEntry(
     team="Random Walkers",
     user="emmy",
     method_name="random features",
     method=methods.random_features,
     file_name="embeddings.csv.gz",
 )
-POOLED = Entry(team="Pool Party", user="sofia", method_name="pooled means", method=methods.pooled_means)
-PRIVATE = Entry(
+POOLED = DemoEntry(team="Pool Party", user="sofia", method_name="pooled means", method=methods.pooled_means)
+PRIVATE = DemoEntry(
     team="Pool Party",
     user="sofia",
     method_name="quiet experiment with edges",
     method=methods.edges,
     public=False,
 )
-BROKEN = Entry(
+BROKEN = DemoEntry(
     team="Last Minute",
     user="emil",
     method_name="raw pixels, in a hurry",
     method=methods.raw_pixels,
     broken=True,
 )
-CORRECTED = Entry(
+CORRECTED = DemoEntry(
     team="Last Minute", user="emil", method_name="pixels as shares of ink", method=methods.pixel_shares
 )
-BASELINE_MEAN = Entry(
+BASELINE_MEAN = DemoEntry(
     team=HOSTS, user="host", method_name="Baseline mean embeddings", method=methods.quadrant_means
 )
-BASELINE_RANDOM = Entry(
+BASELINE_RANDOM = DemoEntry(
     team=HOSTS, user="host", method_name="Baseline random embeddings", method=methods.noise
 )
 
-PHASES: dict[str, tuple[Entry, ...]] = {
+PHASES: dict[str, tuple[DemoEntry, ...]] = {
     "dev": (
         BASELINE_MEAN,
         BASELINE_RANDOM,

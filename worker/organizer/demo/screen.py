@@ -19,7 +19,7 @@ COLOURS = {OPEN: "dim", RUNNING: "yellow", "finished": "green", "failed": "red"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ShownSubmission:
     """One submission as EvalAI shows it now."""
 
     phase: str
@@ -64,7 +64,7 @@ class Screen:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, lines: Sequence[Line]) -> None:
+    def show(self, lines: Sequence[ShownSubmission]) -> None:
         """Bring the screen up to date."""
         changed = {n: line for n, line in enumerate(lines) if self._shown.get(n) != line.outcome}
         if not changed:
@@ -80,7 +80,7 @@ class Screen:
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._began:.1f} s"
 
-    def _table(self, lines: Sequence[Line]) -> Table:
+    def _table(self, lines: Sequence[ShownSubmission]) -> Table:
         table = Table(title=f"Submissions at the sandbox EvalAI · {self._seconds()}", title_justify="left")
         for heading in ("Phase", "Team", "Method", "", "Status"):
             table.add_column(heading)

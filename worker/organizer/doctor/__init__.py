@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scoring.errors import NeucoError
 from worker.organizer.doctor import board, configuration, cost, evalai, machine, phases, records, tasks
-from worker.organizer.doctor.check import Check, Finding, Level, Outcome, Report, fail, skipped, worst
+from worker.organizer.doctor.check import Check, CheckOutcome, Finding, Level, Report, fail, skipped, worst
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.remote import Wait
 
@@ -35,7 +35,7 @@ def examine(
     clock: Callable[[], datetime],
     offline: bool = False,
     only: Collection[str] | None = None,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_outcome: Callable[[CheckOutcome], None] = lambda _: None,
     wait: Wait = lambda seconds, _: time.sleep(seconds),
 ) -> Report:
     """Make the checks in their order.
@@ -49,18 +49,20 @@ def examine(
         wait: Lets so many seconds pass, and tells why.
     """
     wanted = _closure(only)
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, CheckOutcome] = {}
     with Examination(path, clock=clock, wait=wait) as exam:
         for check in CHECKS:
             if check.id not in wanted:
                 continue
-            outcomes[check.id] = Outcome(check=check, findings=_ask(check, exam, outcomes, offline=offline))
+            outcomes[check.id] = CheckOutcome(
+                check=check, findings=_ask(check, exam, outcomes, offline=offline)
+            )
             on_outcome(outcomes[check.id])
     return Report(outcomes=tuple(outcomes.values()))
 
 
 def _ask(
-    check: Check, exam: Examination, outcomes: dict[str, Outcome], *, offline: bool
+    check: Check, exam: Examination, outcomes: dict[str, CheckOutcome], *, offline: bool
 ) -> tuple[Finding, ...]:
     if offline and check.remote:
         return (skipped("Not asked for: offline."),)
@@ -98,10 +100,10 @@ def _closure(only: Collection[str] | None) -> frozenset[str]:
 __all__ = [
     "CHECKS",
     "Check",
+    "CheckOutcome",
     "Examination",
     "Finding",
     "Level",
-    "Outcome",
     "Report",
     "Wait",
     "examine",

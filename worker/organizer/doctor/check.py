@@ -135,7 +135,7 @@ class Checks(list[Check]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class CheckOutcome:
     """What a check found."""
 
     check: Check
@@ -164,9 +164,9 @@ class Outcome:
 class Report:
     """What all checks found, in their order."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckOutcome, ...]
 
-    def at(self, level: Level) -> list[Outcome]:
+    def at(self, level: Level) -> list[CheckOutcome]:
         """Return the outcomes of one level."""
         return [outcome for outcome in self.outcomes if outcome.level is level]
 

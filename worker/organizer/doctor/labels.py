@@ -13,7 +13,7 @@ from scoring.tasks import Task, is_package, load_task, read_package, task_source
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Row:
+class LabelRow:
     """One line of a label file; a label that is no finite number is NaN."""
 
     line: int
@@ -35,7 +35,7 @@ class LabelFile:
     path: Path
     task: Task | None
     fault: OrganizerError | None
-    rows: tuple[Row, ...]
+    rows: tuple[LabelRow, ...]
 
 
 def read_labels(folder: Path, ids: tuple[str, ...]) -> tuple[LabelFile, ...]:
@@ -57,13 +57,13 @@ def _read(source: Path, known: frozenset[str]) -> LabelFile:
     return LabelFile(path=source, task=task, fault=fault, rows=_rows(source))
 
 
-def _rows(source: Path) -> tuple[Row, ...]:
+def _rows(source: Path) -> tuple[LabelRow, ...]:
     try:
         path = read_package(source).labels if is_package(source) else source
         text = path.read_bytes().decode("utf-8-sig")
         reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True)
         return tuple(
-            Row(line=reader.line_num, id=record.get("id") or "", label=_number(record.get("label")))
+            LabelRow(line=reader.line_num, id=record.get("id") or "", label=_number(record.get("label")))
             for record in reader
         )
     except (OSError, UnicodeDecodeError, csv.Error, OrganizerError):

@@ -20,7 +20,7 @@ from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
-from worker.organizer.doctor.labels import LabelFile, Row
+from worker.organizer.doctor.labels import LabelFile, LabelRow
 
 SHOWN = 3
 IDS = ("configuration.file", "ids.file")
@@ -293,7 +293,7 @@ def _told(file: LabelFile) -> Finding:
     return fail(file.fault.sentence, file.fault.cure)
 
 
-def _lines(file: LabelFile, faulty: Callable[[Row], bool]) -> str:
+def _lines(file: LabelFile, faulty: Callable[[LabelRow], bool]) -> str:
     lines = [row.line for row in file.rows if faulty(row)]
     if not lines:
         return ""

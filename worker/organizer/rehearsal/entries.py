@@ -21,7 +21,7 @@ Features = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Entry:
+class RehearsalEntry:
     """One submission.
 
     Attributes:
@@ -39,7 +39,7 @@ class Entry:
     good: bool = True
 
 
-def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tuple[Entry, ...]:
+def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tuple[RehearsalEntry, ...]:
     """Make a phase's submissions.
 
     Args:
@@ -51,14 +51,14 @@ def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tup
     shape = (len(ids), dim)
     noise = csv_of(ids, rng.standard_normal(shape, dtype=np.float32))
     entries = [
-        Entry(team="Rehearsal: random", method="random embeddings", content=noise),
-        Entry(
+        RehearsalEntry(team="Rehearsal: random", method="random embeddings", content=noise),
+        RehearsalEntry(
             team="Rehearsal: malformed",
             method="a malformed file",
             content=spoilt(noise, nan=((1, -1),), missing=1),
             good=False,
         ),
-        Entry(
+        RehearsalEntry(
             team="Rehearsal: private",
             method="a private file",
             content=csv_of(ids, rng.standard_normal(shape, dtype=np.float32)),
@@ -68,7 +68,8 @@ def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tup
     if features is not None:
         matrix = pooled_means(np.stack([features[identifier] for identifier in ids]), dim)
         entries.insert(
-            0, Entry(team="Rehearsal: pooled mean", method="pooled mean", content=csv_of(ids, matrix))
+            0,
+            RehearsalEntry(team="Rehearsal: pooled mean", method="pooled mean", content=csv_of(ids, matrix)),
         )
     return tuple(entries)
 

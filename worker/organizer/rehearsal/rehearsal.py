@@ -14,7 +14,7 @@ from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
 from worker.organizer.demo.folder import ChallengeFolder
 from worker.organizer.demo.runner import board, last_words, q_mean, watch, worker
-from worker.organizer.rehearsal.entries import Entry, Features, covering, make_entries
+from worker.organizer.rehearsal.entries import Features, RehearsalEntry, covering, make_entries
 from worker.organizer.rehearsal.preparation import prepare, sandbox_settings
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 from worker.sandbox import Sandbox
@@ -27,7 +27,7 @@ PATIENCE_S = 120.0  # beyond a submission's deadline, without any change; then s
 class _Submitted:
     pk: int
     phase: str
-    entry: Entry
+    entry: RehearsalEntry
 
 
 def rehearse(

@@ -14,7 +14,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
 from worker.challenge.secrets import read_challenge_secret
 from worker.organizer.archiving import FORMAT, MANIFEST, read_backup
-from worker.organizer.service_install import adopt
+from worker.organizer.service_install import install
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "challenge.yaml"
@@ -141,7 +141,7 @@ def test_adoption_hands_secrets_over(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for place in (source, folder):
         (place / "challenge.yaml").write_text(text)
     monkeypatch.setenv("EVALAI_TOKEN", "the-token")
-    adopt(source, folder, tmp_path / "worker.db")
+    install(source, folder, tmp_path / "worker.db")
     new = load(folder / "challenge.yaml")
     assert (new.evalai.token, new.alerts.webhook) == ("credential:evalai.token", "credential:alerts.webhook")
     assert new.database_url == f"sqlite:///{tmp_path / 'worker.db'}"
@@ -151,5 +151,5 @@ def test_adoption_hands_secrets_over(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (folder / "ids" / "dev.txt").unlink()
     (folder / "challenge.yaml").write_text(text)
     with pytest.raises(OrganizerError) as lost:
-        adopt(source, folder, tmp_path / "worker.db")
+        install(source, folder, tmp_path / "worker.db")
     assert lost.value.code == "adopt.missing"

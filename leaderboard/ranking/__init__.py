@@ -2,7 +2,7 @@
 
 from leaderboard.ranking import board
 from leaderboard.ranking.assessment import Assessment, assess, figures, fold_table
-from leaderboard.ranking.board import fingerprint, from_json, next_board, to_json
+from leaderboard.ranking.board import append_board, fingerprint, from_json, next_board, to_json
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
 from leaderboard.ranking.selection import complete, counts, mean_quality
 from leaderboard.ranking.stability import middle_half
@@ -14,6 +14,7 @@ __all__ = [
     "Assessment",
     "FoldTable",
     "Ranking",
+    "append_board",
     "assess",
     "board",
     "complete",

@@ -12,7 +12,7 @@ import json
 import struct
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -177,6 +177,25 @@ def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replica
             folds = entry.scores[task]
             digest.update(struct.pack(f"<q{len(folds)}d", len(folds), *folds))
     return digest.hexdigest()
+
+
+def append_board(history: list[Board], board: Board) -> None:
+    """Append a board to those before it so that the history takes little memory.
+
+    A row that is equal in consecutive boards is kept once. Private figures, the larger part of a board, are kept of the last board alone
+    (but for its rules).
+    """
+    if history:
+        rows = {standing.key: standing for standing in history[-1].standings}
+        history[-1] = replace(history[-1], private=Private(rules=history[-1].private.rules))
+        same = (rows.get(standing.key) for standing in board.standings)
+        board = replace(
+            board,
+            standings=tuple(
+                old if old == new else new for old, new in zip(same, board.standings, strict=True)
+            ),
+        )
+    history.append(board)
 
 
 def to_json(board: Board) -> str:

@@ -16,7 +16,7 @@ import pytest
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
 from worker.fairness import receipts
-from worker.fairness.verify import Truth, verdicts
+from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository
 
 REVEAL = "reveal/dev/reveal.json"
@@ -62,7 +62,12 @@ def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> I
 
 def lies(repository: PublicRepository) -> set[str]:
     """Return the checks that found a lie."""
-    return {verdict.check for verdict in verdicts(repository) if verdict.truth is Truth.FALSE}
+    return {named(verdict) for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED}
+
+
+def named(verdict: Verdict) -> str:
+    """Return a verdict's check with its phase."""
+    return verdict.check if verdict.phase is None else f"{verdict.phase}: {verdict.check}"
 
 
 def with_file(repository: PublicRepository, path: str, content: bytes | None) -> PublicRepository:
@@ -70,7 +75,7 @@ def with_file(repository: PublicRepository, path: str, content: bytes | None) ->
     files = {**repository.files, path: content or b""}
     if content is None:
         del files[path]
-    return PublicRepository(files=files, versions={}, with_history=False)
+    return PublicRepository(files=files)
 
 
 def changed(repository: PublicRepository, path: str, change: Change) -> PublicRepository:

@@ -14,11 +14,11 @@ import yaml
 
 from scoring.errors import ParticipantError
 from scoring.randomness import phase_key
-from tests.acceptance.fair_challenge import REVEAL, Fair, public_copy
+from tests.acceptance.fair_challenge import REVEAL, Fair, named, public_copy
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
 from worker.fairness import receipts
-from worker.fairness.verify import GROWING, Truth, verdicts
+from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
 
@@ -26,14 +26,21 @@ pytestmark = pytest.mark.xdist_group("fairness")
 
 
 def test_honest_repository_verifies(fair: Fair) -> None:
-    """From the public repository alone every check of an honest challenge passes, its history included."""
-    with opened(str(fair.harness.board), growing=GROWING) as repository:
+    """From the public repository alone every check of an honest challenge passes, its history included; a phase is not revealed."""
+    with opened(str(fair.harness.board)) as repository:
         found = list(verdicts(repository))
-    assert [verdict.sentence for verdict in found if verdict.truth is not Truth.TRUE] == []
+        report = make_report(repository, found)
+    others = [(named(verdict), verdict.worth) for verdict in found if verdict.worth is not Worth.CONSISTENT]
+    assert others == [("eval: reveal", Worth.NOT_REVEALED)]
     assert len(found) >= 12
+    assert report.sentence == "Consistent as far as revealed."
+    tip = git(fair.harness.board, "rev-parse", "main").strip()
+    assert report.heading()[0] == f"Repository: {fair.harness.board}"
+    assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
+    assert "Format 1, unsigned" in report.heading()[2]
 
 
-def test_command_says_fair_without_our_state(fair: Fair, tmp_path: Path) -> None:
+def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:
     """The command needs nothing but the public files, and says what a plain folder cannot show."""
     command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "challenge", "verify"]
     environment = {**clean_environment(), "HOME": str(tmp_path)}
@@ -46,7 +53,8 @@ def test_command_says_fair_without_our_state(fair: Fair, tmp_path: Path) -> None
         check=False,
     )
     assert shown.returncode == 0, shown.stderr
-    assert "Nothing speaks against fairness; 1 of" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == "Consistent as far as revealed."
+    assert "  ~ This is a plain folder" in shown.stdout
     shutil.copytree(fair.public, tmp_path / "liar")
     document = json.loads((fair.public / REVEAL).read_text())
     document["key"] = "00" * 32
@@ -59,7 +67,9 @@ def test_command_says_fair_without_our_state(fair: Fair, tmp_path: Path) -> None
         check=False,
     )
     assert shown.returncode == 1
-    assert json.loads(shown.stdout)["fair"] is False
+    said = json.loads(shown.stdout)
+    assert (said["verdict"], said["recomputed"], said["entries"]) == ("contradicted", 0, 3)
+    assert said["phases"]["dev"]["contradicted"] >= 1
 
 
 @pytest.mark.parametrize("engine", ["default", "pytorch"])
@@ -69,10 +79,10 @@ def test_submission_is_computed_anew(fair: Fair, tmp_path: Path, engine: str) ->
     file = tmp_path / "mine.csv"
     file.write_bytes(embeddings(1, shuffled=True))
     found = list(submission_verdicts(repository, file, engine=engine))
-    assert [verdict.truth for verdict in found] == [Truth.TRUE], found
+    assert [verdict.worth for verdict in found] == [Worth.RECOMPUTED], found
     file.write_bytes(embeddings(9))
-    assert [verdict.truth for verdict in submission_verdicts(repository, file, engine=engine)] == [
-        Truth.UNKNOWN
+    assert [verdict.worth for verdict in submission_verdicts(repository, file, engine=engine)] == [
+        Worth.BELIEVED
     ]
     file.write_bytes(b"id,0\nx,1\n")
     with pytest.raises(ParticipantError):
@@ -155,10 +165,10 @@ def mend(path: Path, value: str = "0.125") -> None:
 
 def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
     """A beacon, a phase that came later, tasks mended before and after scores: nothing is called a lie, and every change has its reason."""
-    with opened(str(renewed.harness.board), growing=GROWING) as repository:
+    with opened(str(renewed.harness.board)) as repository:
         found = list(verdicts(repository))
-    assert [verdict.sentence for verdict in found if verdict.truth is Truth.FALSE] == []
-    assert [verdict.check for verdict in found if verdict.truth is Truth.UNKNOWN] == ["eval: labels"]
+    others = [(named(verdict), verdict.worth) for verdict in found if verdict.worth is not Worth.CONSISTENT]
+    assert others == [("eval: labels", Worth.BELIEVED)]
     told = next(verdict.sentence for verdict in found if verdict.check == "commitment")
     assert "renewed 6 times" in told
     for reason in (
@@ -174,17 +184,17 @@ def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
 
 def test_what_came_after_a_reveal_waits_for_the_next(renewed: Fair, tmp_path: Path) -> None:
     """A later commitment that nothing opens yet is no lie; an earlier one is."""
-    for place, truth in ((-1, Truth.UNKNOWN), (0, Truth.FALSE)):
-        folder = tmp_path / truth
+    for place, worth in ((-1, Worth.NOT_REVEALED), (0, Worth.CONTRADICTED)):
+        folder = tmp_path / worth
         shutil.copytree(renewed.public, folder)
         document = json.loads((folder / REVEAL).read_text())
         assert len(document["commitments"]) == 7
         del document["commitments"][place]
         (folder / REVEAL).write_text(json.dumps(document))
         (found,) = [
-            verdict for verdict in verdicts(read_folder(folder)) if verdict.check == "dev: commitment"
+            verdict for verdict in verdicts(read_folder(folder)) if named(verdict) == "dev: commitment"
         ]
-        assert found.truth is truth
+        assert found.worth is worth
 
 
 def test_hashes_alone_are_not_recomputable_never_honest(renewed: Fair, tmp_path: Path) -> None:
@@ -192,10 +202,10 @@ def test_hashes_alone_are_not_recomputable_never_honest(renewed: Fair, tmp_path:
     repository = read_folder(renewed.public)
     assert not [path for path in repository.files if path.startswith("reveal/eval/labels")]
     assert [path for path in repository.files if path.startswith("reveal/dev/labels")]
-    (labels,) = [verdict for verdict in verdicts(repository) if verdict.check == "eval: labels"]
-    assert (labels.truth, "not recomputable" in labels.sentence) == (Truth.UNKNOWN, True)
+    (labels,) = [verdict for verdict in verdicts(repository) if named(verdict) == "eval: labels"]
+    assert (labels.worth, "not recomputable" in labels.sentence) == (Worth.BELIEVED, True)
     file = tmp_path / "mine.csv"
     file.write_bytes(embeddings(1))
     found = list(submission_verdicts(repository, file, engine="default"))
-    assert [verdict.truth for verdict in found] == [Truth.TRUE, Truth.UNKNOWN]
+    assert [verdict.worth for verdict in found] == [Worth.RECOMPUTED, Worth.BELIEVED]
     assert "not recomputable" in found[1].sentence

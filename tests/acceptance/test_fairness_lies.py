@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, to, with_file
+from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, named, to, with_file
 from tests.worker.harness.harness import clean_environment, embeddings
 from worker.fairness import receipts
-from worker.fairness.verify import GROWING, Truth, receipt_verdicts, verdicts
+from worker.fairness.verify import Worth, make_report, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
 
@@ -186,8 +186,8 @@ def test_boards_from_after_the_reveal_wait_for_another_one(fair: Fair) -> None:
     """A late answer or a new name changes the board of a revealed phase: that is no lie, and not checked either."""
     repository = changed(read_folder(fair.public), REVEAL, to("boards", value=lambda boards: boards[:-1]))
     before_it = changed(repository, REVEAL, to("revealed_at", value="2001-01-01T00:00:00+00:00"))
-    (board,) = [verdict for verdict in verdicts(before_it) if verdict.check == "dev: board"]
-    assert (board.truth, "changed after the reveal" in board.sentence) == (Truth.UNKNOWN, True)
+    (board,) = [verdict for verdict in verdicts(before_it) if named(verdict) == "dev: board"]
+    assert (board.worth, "changed after the reveal" in board.sentence) == (Worth.NOT_REVEALED, True)
 
 
 def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path
     subprocess.run(
         ["git", "-C", str(copy), *identity, "commit", "-qam", "tidy"], check=True, env=clean_environment()
     )
-    with opened(str(copy), growing=GROWING) as repository:
+    with opened(str(copy)) as repository:
         assert "history" in lies(repository)
 
 
@@ -216,11 +216,11 @@ def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_bytes(embeddings(1))
     found = submission_verdicts(repository, file, engine="default")
-    assert [verdict.truth for verdict in found] == [Truth.FALSE]
+    assert [verdict.worth for verdict in found] == [Worth.CONTRADICTED]
     first = min(fair.harness.evalai.journal.posts())
     receipt = fair.harness.stdout(first)["receipt"]
-    said = {verdict.truth for verdict in receipt_verdicts(repository, receipt)}
-    assert said == {Truth.TRUE, Truth.UNKNOWN}  # its receipt is no longer in the log
+    said = {verdict.worth for verdict in receipt_verdicts(repository, receipt)}
+    assert said == {Worth.CONSISTENT, Worth.NOT_REVEALED}  # its receipt is no longer in the log
 
 
 def test_participants_are_witnesses(fair: Fair) -> None:
@@ -229,7 +229,7 @@ def test_participants_are_witnesses(fair: Fair) -> None:
     told = fair.harness.stdout(min(fair.harness.evalai.journal.posts()))
     receipt, q_mean = told["receipt"], told["q_mean"]
     honest = list(receipt_verdicts(repository, receipt, q_mean))
-    assert {verdict.truth for verdict in honest} == {Truth.TRUE}
+    assert {verdict.worth for verdict in honest} == {Worth.CONSISTENT}
     assert "are those that your receipt promised" in honest[-1].sentence
     rewritten = changed(repository, "commitment.json", to(0, "commitment", value="55" * 32))
     for other, shown, told_q in (
@@ -238,7 +238,7 @@ def test_participants_are_witnesses(fair: Fair) -> None:
         (repository, {**receipt, "nonce": "77" * 32}, q_mean),
         (repository, receipt, q_mean + 0.01),
     ):
-        assert Truth.FALSE in {verdict.truth for verdict in receipt_verdicts(other, shown, told_q)}
+        assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(other, shown, told_q)}
 
 
 ANYTHING = st.recursive(
@@ -273,5 +273,7 @@ def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None
     spoilt = changed(repository, path, spoil)
     told = {"commitment": "00", "nonce": "11", "challenge": "22", "chain": "33"}
     found = [*verdicts(spoilt), *receipt_verdicts(spoilt, told, 1.0)]
-    assert {verdict.truth for verdict in found} <= set(Truth)
-    json.dumps([verdict.__dict__ for verdict in found])
+    assert {verdict.worth for verdict in found} <= set(Worth)
+    report = make_report(spoilt, found)
+    assert report.heading()
+    json.dumps(report.to_json())

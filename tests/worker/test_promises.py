@@ -17,7 +17,7 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases, read_secret
 from worker.fairness import commitments
-from worker.fairness.verify import GROWING, Truth, receipt_verdicts, verdicts
+from worker.fairness.verify import Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened as opened_repository
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.reveal import reveal
@@ -38,11 +38,11 @@ def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
 
 def lies(harness: Harness, told: Mapping[str, Any] | None = None) -> list[str]:
     """Return what is called a lie about the repository, and about what somebody was told."""
-    with opened_repository(str(harness.board), growing=GROWING) as repository:
+    with opened_repository(str(harness.board)) as repository:
         found = list(verdicts(repository))
         if told is not None:
             found += receipt_verdicts(repository, told["receipt"], told["q_mean"])
-    return [verdict.sentence for verdict in found if verdict.truth is Truth.FALSE]
+    return [verdict.sentence for verdict in found if verdict.worth is Worth.CONTRADICTED]
 
 
 def test_clocks_that_disagree_make_nobody_a_liar(harness: Harness, worker: StepWorker) -> None:

@@ -135,11 +135,11 @@ def _paths(result: DemoResult) -> str:
 
 
 def _next(challenge: ChallengeFolder) -> str:
-    """Say how the hidden tasks are published, and how anybody then checks that all was fair; ready to be copied into the shell."""
+    """Say how the hidden tasks are published, and how anybody then checks what was published; ready to be copied into the shell."""
     command = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
     return (
-        "\nBoth phases are closed. Publish what was hidden (the web page then shows it), and check from the repository alone that all was"
-        " fair:\n"
+        "\nBoth phases are closed. Publish what was hidden (the web page then shows it), and check from the repository alone whether"
+        " everything follows from it:\n"
         f"  {command} challenge reveal --yes --config {challenge.configuration}\n"
         f"  {command} challenge verify {challenge.repository}"
     )

@@ -1,4 +1,4 @@
-"""``neuco-worker challenge commit``, ``reveal`` and ``verify``: what lets anybody check that a challenge was fair."""
+"""``neuco-worker challenge commit``, ``reveal`` and ``verify``: what lets anybody check a challenge."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from scoring.printable import printable
 from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
+    from worker.fairness.verify import Report
     from worker.state import Transaction
+
+MARKS = {"recomputed": "✓", "consistent": "✓", "believed": "~", "not revealed": "?", "contradicted": "✗"}
 
 
 def commit(
@@ -140,20 +144,21 @@ def verify(
     ] = "default",
     json_output: JsonOption = False,
 ) -> None:
-    """Check from the public repository alone that a challenge was fair. Anybody can.
+    """Check from the public repository alone what a challenge published. Anybody can.
 
-    Exits with 1 if anything is a lie. What cannot be checked is said so.
+    Says first what it checked, then for the challenge and each phase what was recomputed, is consistent, believed, not revealed or
+    contradicted. Exits with 1 only if something is contradicted.
 
     Example: neuco-worker challenge verify https://github.com/organizer/challenge-leaderboard
     """
-    from worker.fairness.verify import GROWING, Truth, receipt_verdicts, verdicts
+    from worker.fairness.verify import make_report, receipt_verdicts, verdicts
     from worker.fairness.verify.public import opened as opened_repository
 
     if engine not in ("default", "pytorch"):
         raise OrganizerError(
             f"There is no engine {engine!r}.", cure="Use default or pytorch.", code="verify.engine"
         )
-    with opened_repository(repository, growing=GROWING) as public:
+    with opened_repository(repository) as public:
         found = list(verdicts(public))
         if receipt is not None:
             found += receipt_verdicts(public, *_told(receipt))
@@ -161,29 +166,31 @@ def verify(
             from worker.fairness.verify.recompute import submission_verdicts
 
             found += submission_verdicts(public, submission, engine=engine)
-    lies = [verdict for verdict in found if verdict.truth is Truth.FALSE]
-    open_ones = [verdict for verdict in found if verdict.truth is Truth.UNKNOWN]
+        report = make_report(public, found)
     if json_output:
-        document = {
-            "fair": not lies,
-            "complete": not open_ones,
-            "verdicts": [verdict.__dict__ for verdict in found],
-        }
-        print(json.dumps(document, indent=1))
+        print(json.dumps(report.to_json(), indent=1))
     else:
-        marks = {Truth.TRUE: "✓", Truth.FALSE: "✗", Truth.UNKNOWN: "?"}
-        for verdict in found:
-            print(f"{marks[verdict.truth]} {verdict.sentence}")
-        if lies:
-            print(f"\nNot fair: {len(lies)} of {len(found)} checks failed.")
-        elif open_ones:
-            print(
-                f"\nNothing speaks against fairness; {len(open_ones)} of {len(found)} points cannot be checked."
-            )
-        else:
-            print(f"\nFair: all {len(found)} checks passed.")
-    if lies:
+        _show(report)
+    if report.contradictions:
         raise typer.Exit(1)
+
+
+def _show(report: Report) -> None:
+    """Print a report; it quotes what others wrote, so every line is made printable."""
+    for line in report.heading():
+        print(printable(line))
+    for heading, found, sums in (
+        ("The challenge", report.of_challenge(), ""),
+        *((f"Phase {name}", report.of_phase(name), sums.sentence) for name, sums in report.phases.items()),
+        ("Your receipts and files", report.of_yours(), ""),
+    ):
+        if found:
+            print(f"\n{printable(heading)}")
+            for verdict in found:
+                print(f"  {MARKS[verdict.worth.value]} {printable(verdict.sentence)}")
+            if sums:
+                print(f"  {sums}")
+    print(f"\n{report.sentence}")
 
 
 def _told(path: Path) -> tuple[dict[str, str], float]:

@@ -6,9 +6,7 @@ read it anew each time would cost ever more time and memory as a challenge goes 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from leaderboard import Board, Private
+from leaderboard import Board
 from leaderboard.ranking import board as boards
 from worker.state import Transaction
 
@@ -30,19 +28,5 @@ class BoardHistory:
         row = self._boards.setdefault(phase, [])
         while documents := tx.boards(phase, after=row[-1].sequence if row else 0, at_most=PORTION):
             for document in documents:
-                _append(row, boards.from_json(document))
+                boards.append_board(row, boards.from_json(document))
         return tuple(row)
-
-
-def _append(row: list[Board], board: Board) -> None:
-    if row:
-        rows = {standing.key: standing for standing in row[-1].standings}
-        row[-1] = replace(row[-1], private=Private(rules=row[-1].private.rules))
-        same = (rows.get(standing.key) for standing in board.standings)
-        board = replace(
-            board,
-            standings=tuple(
-                old if old == new else new for old, new in zip(same, board.standings, strict=True)
-            ),
-        )
-    row.append(board)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
-from worker.fairness.verify import GROWING, Truth, verdicts
+from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import opened as opened_repository
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
@@ -39,8 +39,8 @@ def lookups(harness: Harness) -> list[str]:
 
 def lies(harness: Harness) -> list[str]:
     """Return what is called a lie about the repository."""
-    with opened_repository(str(harness.board), growing=GROWING) as repository:
-        return [verdict.sentence for verdict in verdicts(repository) if verdict.truth is Truth.FALSE]
+    with opened_repository(str(harness.board)) as repository:
+        return [verdict.sentence for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED]
 
 
 def revealed(harness: Harness, worker: StepWorker) -> None:

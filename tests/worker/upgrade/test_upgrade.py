@@ -11,7 +11,7 @@ import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker
 from tests.worker.upgrade.challenge import take_up
-from worker.fairness.verify import GROWING, Truth, verdicts
+from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import opened
 from worker.sandbox import ManualClock
 from worker.state import ANSWERED
@@ -59,8 +59,8 @@ def test_a_challenge_goes_on_and_is_not_contradicted(continued: tuple[Path, Step
             assert done.returncode == 0, done.stderr
         done = harness.command("challenge", "reveal", "--yes")
         assert done.returncode == 0, done.stderr
-        with opened(str(harness.board), growing=GROWING) as repository:
+        with opened(str(harness.board)) as repository:
             found = list(verdicts(repository))
-        assert [verdict.sentence for verdict in found if verdict.truth is Truth.FALSE] == []
+        assert [verdict.sentence for verdict in found if verdict.worth is Worth.CONTRADICTED] == []
     finally:
         worker.start()

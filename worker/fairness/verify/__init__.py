@@ -1,16 +1,18 @@
-"""Verification: does a public repository show a fair challenge? It needs nothing but that repository."""
+"""Verification: does a public repository show what was committed to? It needs nothing but that repository."""
 
 from __future__ import annotations
 
 from worker.fairness.verify.checks import PHASE_CHECKS, verdicts
-from worker.fairness.verify.ledger import GROWING, receipt_verdicts
-from worker.fairness.verify.verdict import Truth, Verdict
+from worker.fairness.verify.report import Report, make_report
+from worker.fairness.verify.verdict import Verdict, Worth
+from worker.fairness.verify.witness import receipt_verdicts
 
 __all__ = [
-    "GROWING",
     "PHASE_CHECKS",
-    "Truth",
+    "Report",
     "Verdict",
+    "Worth",
+    "make_report",
     "public",
     "receipt_verdicts",
     "recompute",

@@ -13,7 +13,7 @@ from worker.fairness import commitments, receipts
 from worker.fairness.verify import ledger, opening, standings
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, revealed_phases
-from worker.fairness.verify.verdict import Verdict, false, unknown
+from worker.fairness.verify.verdict import Verdict, contradicted, not_revealed
 
 PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
     "commitment": opening.commitment,
@@ -28,35 +28,43 @@ PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
 
 
 def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
-    """Check everything that the repository alone can tell."""
-    try:
-        yield from ledger.history(repository)
-    except UNREADABLE as error:
-        yield false(
-            "history", f"An earlier version of a public file cannot be read ({type(error).__name__})."
-        )
-    entries = _commitments(repository)
+    """Check everything that the repository alone can tell: of the challenge, then of one phase after the other."""
+    yield from ledger.history(repository)
+    entries = public_commitments(repository)
     if not entries:
-        yield false("commitment", "There is no commitment.json: nothing was fixed at the start.")
+        yield contradicted("commitment", "There is no commitment.json: nothing was fixed at the start.")
         return
     yield opening.sequence(entries)
     chain = list(repository.lines(receipts.PATH))
     yield ledger.chain(chain)
-    phases = revealed_phases(repository)
-    if not phases:
-        yield unknown(
-            "reveal", "No phase has been revealed yet: tasks, splits and scores cannot be checked so far."
-        )
-    for name in phases:
+    revealed = revealed_phases(repository)
+    for name in phases(repository):
+        if name not in revealed:
+            yield not_revealed(
+                "reveal", "Not revealed: tasks, splits, scores and boards cannot be checked.", phase=name
+            )
+            continue
         phase = RevealedPhase(repository, name, entries, chain)
         for check, look in PHASE_CHECKS.items():
             try:
                 yield look(phase)
             except UNREADABLE as error:
-                yield phase.false(check, f"the revealed document cannot be read ({type(error).__name__})")
+                yield phase.contradicted(
+                    check, f"the revealed document cannot be read ({type(error).__name__})"
+                )
 
 
-def _commitments(repository: PublicRepository) -> list[dict[str, Any]]:
+def phases(repository: PublicRepository) -> list[str]:
+    """Return every phase that was ever committed to or revealed."""
+    found = dict.fromkeys(revealed_phases(repository))
+    for entry in public_commitments(repository):
+        announced = entry.get("phases")
+        found |= dict.fromkeys(map(str, announced) if isinstance(announced, dict) else ())
+    return list(found)
+
+
+def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
+    """Return the public list of commitments; an empty one for what is none."""
     try:
         entries = repository.json(commitments.PATH)
     except UNREADABLE:

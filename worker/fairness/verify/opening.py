@@ -13,7 +13,7 @@ from worker.challenge.canonical import canonical
 from worker.fairness import commitments
 from worker.fairness.canonical import digest
 from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.verdict import Verdict, false, true
+from worker.fairness.verify.verdict import Verdict, consistent, contradicted
 
 
 def sequence(entries: list[Any]) -> Verdict:
@@ -21,10 +21,10 @@ def sequence(entries: list[Any]) -> Verdict:
     numbers = [entry.get("sequence") for entry in entries]
     times = [str(entry.get("made_at")) for entry in entries]
     if numbers != list(range(1, len(entries) + 1)) or times != sorted(times):
-        return false("commitment", "The commitments are not in order, or one is missing.")
+        return contradicted("commitment", "The commitments are not in order, or one is missing.")
     reasons = "; ".join(str(entry.get("reason")) for entry in entries[1:])
     changed = f" It was renewed {len(entries) - 1} times: {reasons}." if reasons else " It was never changed."
-    return true("commitment", f"The challenge was committed to at {times[0]}.{changed}")
+    return consistent("commitment", f"The challenge was committed to at {times[0]}.{changed}")
 
 
 def commitment(phase: RevealedPhase) -> Verdict:
@@ -36,25 +36,25 @@ def commitment(phase: RevealedPhase) -> Verdict:
             later = promise.sequence
             continue
         if opening is None or commitments.commitment_of(opening) != promise.public["commitment"]:
-            return phase.false("commitment", f"what was revealed does not open commitment {number}")
+            return phase.contradicted("commitment", f"what was revealed does not open commitment {number}")
         promised = opening["phases"].get(phase.name)
         if promised is None and manifest is None and phase.name not in promise.public["phases"]:
             continue  # the phase came later
         if manifest is None or commitments.phase_commitment(manifest) != promised:
-            return phase.false("commitment", f"the tasks are not those of commitment {number}")
+            return phase.contradicted("commitment", f"the tasks are not those of commitment {number}")
         announced = promise.public["phases"].get(phase.name)
         if announced != commitments.announced_protocol(manifest["protocol"]):
-            return phase.false(
+            return phase.contradicted(
                 "commitment", f"the protocol announced with commitment {number} is not the one committed to"
             )
         spoken = True
     if not spoken:
-        return phase.false("commitment", "nobody ever committed to its tasks")
+        return phase.contradicted("commitment", "nobody ever committed to its tasks")
     if later:
-        return phase.unknown(
+        return phase.not_revealed(
             "commitment", f"commitment {later} was made after it was revealed, and waits for another reveal"
         )
-    return phase.true(
+    return phase.consistent(
         "commitment", f"its {len(phase.manifest['tasks'])} tasks are those that were committed to"
     )
 
@@ -62,19 +62,21 @@ def commitment(phase: RevealedPhase) -> Verdict:
 def splits(phase: RevealedPhase) -> Verdict:
     """Check that the seeds were fixed from the start."""
     if not _opens(phase, phase.latest):
-        return phase.false(
+        return phase.contradicted(
             "splits", "the revealed key is not the one that was committed to: the splits may have been chosen"
         )
     if phase.protocol.hash != phase.manifest["protocol_hash"]:
-        return phase.false("splits", "the protocol is not the one that was committed to")
+        return phase.contradicted("splits", "the protocol is not the one that was committed to")
     for promise in phase.promises:
         if promise.manifest is not None and not _opens(phase, promise):
-            return phase.unknown(
+            return phase.believed(
                 "splits",
                 f"the key of its random splits was changed after commitment {promise.sequence}; "
-                "whether the splits before that were fair is not recomputable",
+                "that the splits before were not chosen is believed",
             )
-    return phase.true("splits", "the key of its random splits and its protocol were fixed from the start")
+    return phase.consistent(
+        "splits", "the key of its random splits and its protocol were fixed from the start"
+    )
 
 
 def _opens(phase: RevealedPhase, promise: Any) -> bool:
@@ -86,17 +88,21 @@ def _opens(phase: RevealedPhase, promise: Any) -> bool:
 def labels(phase: RevealedPhase) -> Verdict:
     """Check that the published labels are those that were committed to, task by task."""
     if not phase.with_labels:
-        return phase.unknown("labels", "labels were released as hashes only; scores are not recomputable")
+        return phase.believed(
+            "labels", "labels were released as hashes only: the scores are not recomputable"
+        )
     names = {f"{task['identifier']}__{task['type']}.csv": task for task in phase.manifest["tasks"]}
     found = phase.label_files
     if set(found) != set(names):
-        return phase.false("labels", "the label files are not one per task that was committed to")
+        return phase.contradicted("labels", "the label files are not one per task that was committed to")
     for name, task in names.items():
         if not same_labels(found[name], task):
-            return phase.false(
+            return phase.contradicted(
                 "labels", f"the labels of task {task['identifier']} are not those that were committed to"
             )
-    return phase.true("labels", f"the labels of all {len(names)} tasks are those that were committed to")
+    return phase.consistent(
+        "labels", f"the labels of all {len(names)} tasks are those that were committed to"
+    )
 
 
 def same_labels(content: bytes, task: Mapping[str, Any]) -> bool:
@@ -109,5 +115,5 @@ def same_labels(content: bytes, task: Mapping[str, Any]) -> bool:
 def ids(phase: RevealedPhase) -> Verdict:
     """Check that the id list is the public one."""
     if ids_hash(phase.ids) != phase.manifest["protocol"]["ids_hash"]:
-        return phase.false("ids", "the id list is not the one that was committed to")
-    return phase.true("ids", "the id list is the one that was committed to")
+        return phase.contradicted("ids", "the id list is not the one that was committed to")
+    return phase.consistent("ids", "the id list is the one that was committed to")

@@ -1,18 +1,21 @@
-"""What stands in a leaderboard repository: its files now, and every earlier version of the files that may only grow."""
+"""What stands in a leaderboard repository: where it was read, its files, and what its history shows."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import git
 
 from scoring.errors import InfrastructureError, OrganizerError
+from worker.fairness.verify.growth import Growth, growth
 
 QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -26,19 +29,53 @@ QUIET = {
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
 
 
-@dataclass(frozen=True)
-class PublicRepository:
-    """The public files of a challenge.
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """A commit of the repository.
 
     Attributes:
-        files: Path to content, of the branch as it stands.
-        versions: For paths that may only grow: their contents, oldest first. Empty for a plain folder, which has no history.
-        with_history: Whether there is a history to look at.
+        hash: Its name.
+        at: When it was made, as it says itself.
+        author: Who made it, as it says itself; text of others.
     """
 
-    files: dict[str, bytes]
-    versions: dict[str, list[bytes]]
-    with_history: bool
+    hash: str
+    at: datetime
+    author: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """What the history of a repository shows.
+
+    Attributes:
+        commits: Hashes of the commit that is checked and of all before it.
+        whole: False for a shallow clone, which lacks the beginning.
+        growth: How the files changed that may only grow.
+    """
+
+    commits: frozenset[str]
+    whole: bool
+    growth: Growth
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicRepository:
+    """The public files of a challenge, and where they were read.
+
+    Attributes:
+        files: Path to content, as they stand in the commit.
+        address: URL or folder, without credentials.
+        branch: The branch that was read; None for a plain folder.
+        commit: Its newest commit; None for a plain folder.
+        history: None for a plain folder.
+    """
+
+    files: Mapping[str, bytes]
+    address: str = ""
+    branch: str | None = None
+    commit: Commit | None = None
+    history: History | None = None
 
     def json(self, path: str) -> Any:
         """Return a JSON file's value.
@@ -67,11 +104,11 @@ def read_folder(folder: Path) -> PublicRepository:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(folder).parts
     }
-    return PublicRepository(files=files, versions={}, with_history=False)
+    return PublicRepository(files=files, address=str(folder))
 
 
 @contextmanager
-def opened(place: str, *, growing: tuple[str, ...]) -> Iterator[PublicRepository]:
+def opened(place: str) -> Iterator[PublicRepository]:
     """Read a repository (any git URL, a bare repository, a checkout) or a plain folder.
 
     Raises:
@@ -86,36 +123,56 @@ def opened(place: str, *, growing: tuple[str, ...]) -> Iterator[PublicRepository
             source = str(folder.resolve()) if folder.exists() else place
             repository = git.Repo.clone_from(source, temporary, no_checkout=True, env=QUIET)
             try:
-                yield _read(repository, growing)
+                public = _read(repository, _address(place))
             finally:
                 repository.close()
-        except (git.GitCommandError, ValueError) as error:
+        except (git.GitCommandError, ValueError, OverflowError, OSError) as error:
             raise OrganizerError(
-                f"{place} cannot be read as a repository.",
+                f"{_address(place)} cannot be read as a repository.",
                 cure="Name a git URL, a clone or a folder.",
                 code="verify.repository",
             ) from error
+    yield public
 
 
-def _read(repository: git.Repo, growing: tuple[str, ...]) -> PublicRepository:
+def _read(repository: git.Repo, address: str) -> PublicRepository:
     heads = {reference.remote_head: reference.commit for reference in repository.remotes.origin.refs}
     branch = next((name for name in ("HEAD", "main", "master") if name in heads), next(iter(heads), None))
     if branch is None:
         raise ValueError("no branch")
     tip = heads[branch]
+    if branch == "HEAD":
+        branch = repository.remotes.origin.refs["HEAD"].reference.remote_head
+    return PublicRepository(
+        files=_files(tip),
+        address=address,
+        branch=branch,
+        commit=Commit(
+            hash=tip.hexsha,
+            at=datetime.fromtimestamp(tip.committed_date, UTC),
+            author=str(tip.author.name),
+        ),
+        history=History(
+            commits=frozenset(repository.git.rev_list(tip.hexsha).split()),
+            whole=repository.git.rev_parse("--is-shallow-repository") == "false",
+            growth=growth(repository, tip.hexsha),
+        ),
+    )
+
+
+def _files(commit: git.Commit) -> dict[str, bytes]:
     files = {}
-    for blob in tip.tree.traverse():
+    for blob in commit.tree.traverse():
         if isinstance(blob, git.Blob) and blob.mode != git.Blob.link_mode:
             if blob.size > LIMIT_BYTES:
                 raise InfrastructureError(f"{blob.path} is too large to be checked.", code="verify.too_large")
             files[str(blob.path)] = blob.data_stream.read()
-    versions: dict[str, list[bytes]] = {path: [] for path in growing}
-    for commit in reversed(list(repository.iter_commits(tip))):
-        for path in growing:
-            try:
-                content = (commit.tree / path).data_stream.read()
-            except KeyError:
-                content = b""
-            if not versions[path] or versions[path][-1] != content:
-                versions[path].append(content)
-    return PublicRepository(files=files, versions=versions, with_history=True)
+    return files
+
+
+def _address(place: str) -> str:
+    """Return an address without user name and password."""
+    parts = urlsplit(place)
+    if "://" not in place or "@" not in parts.netloc:
+        return place
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

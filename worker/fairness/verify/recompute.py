@@ -18,7 +18,7 @@ from scoring.scorecard import folds_from_json
 from scoring.tasks import Task, load_tasks
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
-from worker.fairness.verify.verdict import Verdict, false, true, unknown
+from worker.fairness.verify.verdict import Verdict, Worth, believed, contradicted
 
 TOLERANCE = 1e-5
 EXPANDED_BYTES = 8_000_000_000
@@ -51,9 +51,10 @@ def submission_verdicts(
                 file, phase.ids, phase.protocol.embedding_dim, max_expanded_bytes=EXPANDED_BYTES
             )
             records = [
-                entry["record"]
-                for entry in phase.entries
-                if entry["record"]["content_hash"] == embeddings.content_hash
+                record
+                for found_records in phase.records.values()
+                for record in found_records
+                if record["content_hash"] == embeddings.content_hash
             ]
             if records:
                 found += 1
@@ -62,11 +63,13 @@ def submission_verdicts(
             refused.append(error)
         except UNREADABLE as error:
             found += 1
-            yield false(YOURS, f"Phase {name}: what was revealed cannot be read ({type(error).__name__}).")
+            yield contradicted(
+                YOURS, f"What was revealed cannot be read ({type(error).__name__}).", phase=name
+            )
     if refused and len(refused) == len(phases):
         raise refused[0]
     if not found:
-        yield unknown(
+        yield believed(
             YOURS,
             "No published entry has the content of this file; only entries that ever counted are published.",
         )
@@ -81,11 +84,11 @@ def _recomputed(
 ) -> Verdict:
     """Compute one submission's scores anew on the labels that were published, and compare."""
     if not phase.with_labels:
-        return unknown(YOURS, f"Phase {phase.name}: labels were released as hashes only: not recomputable.")
+        return phase.believed(YOURS, "labels were released as hashes only: not recomputable")
     try:
         tasks = _tasks(phase)
     except NeucoError:
-        return false(YOURS, f"Phase {phase.name}: the published labels cannot be read.")
+        return phase.contradicted(YOURS, "the published labels cannot be read")
     versions = {task.name: task.version for task in tasks}
     ours = [
         record
@@ -94,9 +97,9 @@ def _recomputed(
         and record["protocol_hash"] == phase.protocol.hash
     ]
     if not ours:
-        return unknown(
+        return phase.believed(
             YOURS,
-            f"Phase {phase.name}: your file was scored on tasks that were changed since; their labels are not published: not recomputable.",
+            "your file was scored on tasks that were changed since; their labels are not published: not recomputable",
         )
     card = score_embeddings(
         embeddings,
@@ -106,18 +109,22 @@ def _recomputed(
         engine=make_engine(ENGINES[engine]),
         progress=progress,
     )
-    cells = ours[-1]["cells"]
     worst = max(
-        largest_difference(task.folds, folds_from_json(cells[task.task]["folds"])) for task in card.tasks
+        largest_difference(task.folds, folds_from_json(record["cells"][task.task]["folds"]))
+        for record in ours
+        for task in card.tasks
     )
-    if worst <= TOLERANCE:
-        return true(
-            YOURS,
-            f"Phase {phase.name}: all {len(card.tasks)} x {phase.protocol.folds} fold scores were computed anew; "
-            f"the largest difference is {worst:.1e}.",
+    if worst > TOLERANCE:
+        return phase.contradicted(
+            YOURS, f"the published scores are not those of your file (off by {worst:.2g})"
         )
-    return false(
-        YOURS, f"Phase {phase.name}: the published scores are not those of your file (off by {worst:.2g})."
+    return Verdict(
+        phase=phase.name,
+        check=YOURS,
+        worth=Worth.RECOMPUTED,
+        sentence=f"All {len(card.tasks)} x {phase.protocol.folds} fold scores were computed anew; "
+        f"the largest difference is {worst:.1e}.",
+        submissions=tuple(sorted({int(record["submission"]) for record in ours})),
     )
 
 

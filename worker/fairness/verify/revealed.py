@@ -5,20 +5,23 @@ Nothing here is believed. A document that does not have the promised form raises
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from leaderboard import Board, Rules, Selection
-from leaderboard.ranking import from_json
+from leaderboard.ranking import append_board, from_json
 from scoring.protocol import Protocol, Recipe
+from scoring.quality import quality
+from scoring.scorecard import folds_from_json
 from worker.challenge.keys import mixed_key
 from worker.fairness.commitments import committed_epsilon, reveal_path
+from worker.fairness.verify.documents import LargeDocument
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.verdict import Verdict, false, true, unknown
+from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What reading a document of unexpected form may raise."""
@@ -72,11 +75,16 @@ class RevealedPhase:
         self.name = name
         self.public = entries
         self.chain = chain
+        self._qualities: dict[int, dict[str, float]] = {}
 
     @cached_property
-    def document(self) -> dict[str, Any]:
-        """What ``reveal.json`` says."""
-        return dict(self.repository.json(reveal_path(self.name)))
+    def _large(self) -> LargeDocument:
+        return LargeDocument(self.repository.files[reveal_path(self.name)], lists=("boards",))
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """What ``reveal.json`` says, but for the boards."""
+        return self._large.rest
 
     @property
     def revealed_at(self) -> datetime:
@@ -163,29 +171,59 @@ class RevealedPhase:
         epsilon = committed_epsilon(manifests, record["protocol_hash"])
         return self.rules.epsilon if epsilon is None else epsilon
 
+    def each_board(self) -> Iterator[Board]:
+        """Yield every board that was ever published, oldest first, with all that is known of it."""
+        for text in self._large.each("boards"):
+            yield from_json(text)
+
     @cached_property
-    def boards(self) -> list[Board]:
-        """Every board that was ever published, oldest first."""
-        return [from_json(json.dumps(document)) for document in self.document["boards"]]
+    def boards(self) -> tuple[Board, ...]:
+        """Every board that was ever published, oldest first; the figures of the last one alone."""
+        boards: list[Board] = []
+        for board in self.each_board():
+            append_board(boards, board)
+        return tuple(boards)
+
+    @cached_property
+    def records(self) -> Mapping[int, list[Mapping[str, Any]]]:
+        """Submission to its records, in the order in which they were revealed."""
+        records = defaultdict(list)
+        for entry in self.entries:
+            records[int(entry["submission"])].append(entry["record"])
+        return records
 
     def record_for(self, submission: int, at: datetime) -> Mapping[str, Any] | None:
         """Return the latest record of a submission that existed at a time; the first one if clocks disagree."""
-        records = [entry["record"] for entry in self.entries if entry["submission"] == submission]
+        records = self.records.get(submission, [])
         earlier = [record for record in records if datetime.fromisoformat(record["scored_at"]) <= at]
-        found: Mapping[str, Any] | None = (earlier[-1:] or records[:1] or [None])[0]
-        return found
+        return next(iter(earlier[-1:] or records[:1]), None)
 
-    def true(self, check: str, sentence: str) -> Verdict:
-        """Say that something holds for this phase."""
-        return true(f"{self.name}: {check}", f"Phase {self.name}: {sentence}.")
+    def quality_of(self, record: Mapping[str, Any]) -> Mapping[str, float]:
+        """Return a record's quality scores by task; each is computed once."""
+        known = self._qualities.get(id(record))
+        if known is None:
+            epsilon = self.epsilon_of(record)
+            known = self._qualities[id(record)] = {
+                task: quality(folds_from_json(cell["folds"]), epsilon).q
+                for task, cell in record["cells"].items()
+            }
+        return known
 
-    def false(self, check: str, sentence: str) -> Verdict:
-        """Say that something about this phase is a lie."""
-        return false(f"{self.name}: {check}", f"Phase {self.name}: {sentence}.")
+    def consistent(self, check: str, sentence: str) -> Verdict:
+        """Say that something of this phase follows from what was published."""
+        return consistent(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
-    def unknown(self, check: str, sentence: str) -> Verdict:
-        """Say that something about this phase cannot be told."""
-        return unknown(f"{self.name}: {check}", f"Phase {self.name}: {sentence}.")
+    def contradicted(self, check: str, sentence: str) -> Verdict:
+        """Say that something of this phase contradicts what was published."""
+        return contradicted(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
+
+    def believed(self, check: str, sentence: str) -> Verdict:
+        """Say that something of this phase can only be believed."""
+        return believed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
+
+    def not_revealed(self, check: str, sentence: str) -> Verdict:
+        """Say that something of this phase cannot be told yet."""
+        return not_revealed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
 
 def revealed_phases(repository: PublicRepository) -> list[str]:

@@ -17,9 +17,8 @@ import numpy as np
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import Ranking, rank
 from leaderboard.rendering import Row, csv_cell, markdown, public_rows, update_history
-from scoring.quality import mean_quality, quality
-from scoring.scorecard import folds_from_json
-from worker.fairness.verify.ledger import HISTORY
+from scoring.quality import mean_quality
+from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
@@ -29,14 +28,14 @@ README = "README.md"
 
 def ranks(phase: RevealedPhase) -> Verdict:
     """Recompute every board that was ever published from the published scores."""
-    for board in phase.boards:
+    for board in phase.each_board():
         fault = _fault(phase, board)
         if fault:
-            return phase.false("ranks", f"board {board.sequence}: {fault}")
+            return phase.contradicted("ranks", f"board {board.sequence}: {fault}")
     rules = [board.rules_then(phase.rules) for board in phase.boards]
     changes = sum(earlier != later for earlier, later in pairwise(rules))
     told = f", by rules that were changed {changes} times on the way" if changes else ""
-    return phase.true(
+    return phase.consistent(
         "ranks", f"the ranks of all {len(phase.boards)} boards follow from the published scores{told}"
     )
 
@@ -44,18 +43,12 @@ def ranks(phase: RevealedPhase) -> Verdict:
 def _fault(phase: RevealedPhase, board: Board) -> str | None:
     if not board.standings:
         return None
-    table = []
+    table: list[Mapping[str, float]] = []
     for standing in board.standings:
         record = phase.record_for(standing.submission, board.made_at)
         if record is None:
             return f"submission {standing.submission} has no published scores"
-        epsilon = phase.epsilon_of(record)
-        table.append(
-            {
-                task: quality(folds_from_json(cell["folds"]), epsilon).q
-                for task, cell in record["cells"].items()
-            }
-        )
+        table.append(phase.quality_of(record))
     tasks = sorted(table[0])
     if any(sorted(row) != tasks for row in table):
         return "its entries were scored on different tasks"
@@ -102,7 +95,7 @@ def _same(said: float, computed: float) -> bool:
 
 def files(phase: RevealedPhase) -> Verdict:
     """Check that the boards of the reveal are those that stood and stand in the repository."""
-    site = PhaseSite(codename=phase.name, title=phase.name, rules=phase.rules, history=tuple(phase.boards))
+    site = PhaseSite(codename=phase.name, title=phase.name, rules=phase.rules, history=phase.boards)
     expected = update_history(None, Site(title="", phases=(site,))).splitlines()
     stem = json.loads(expected[0])["phase"] if expected else phase.name
     shown = [
@@ -112,16 +105,18 @@ def files(phase: RevealedPhase) -> Verdict:
     ]
     later = [datetime.fromisoformat(json.loads(line)["made_at"]) for line in shown[len(expected) :]]
     if shown[: len(expected)] != expected or any(moment < phase.revealed_at for moment in later):
-        return phase.false("board", "the published history is not that of the revealed boards")
+        return phase.contradicted("board", "the published history is not that of the revealed boards")
     if later:
-        return phase.unknown(
+        return phase.not_revealed(
             "board", f"the board changed after the reveal ({len(later)} times); that waits for another reveal"
         )
     if phase.boards:
         fault = _present_fault(phase, phase.boards[-1], stem)
         if fault:
-            return phase.false("board", fault)
-    return phase.true("board", "the published history and the present board are those of the revealed boards")
+            return phase.contradicted("board", fault)
+    return phase.consistent(
+        "board", "the published history and the present board are those of the revealed boards"
+    )
 
 
 def _present_fault(phase: RevealedPhase, board: Board, stem: str) -> str | None:

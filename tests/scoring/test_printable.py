@@ -1,0 +1,30 @@
+"""Whatever others wrote, a terminal only shows it."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.printable import printable
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+    """No control, direction or surrogate character, one line, and a second time changes nothing."""
+    shown = printable(text)
+    allowed = {"\u200c", "\u200d"}
+    assert not [char for char in shown if unicodedata.category(char)[0] == "C" and char not in allowed]
+    assert len(shown.splitlines()) <= 1
+    assert printable(shown) == shown
+    shown.encode()
+
+
+def test_words_stay_and_strange_signs_are_seen() -> None:
+    """Names in any script stay as they are; what was taken out leaves a mark."""
+    assert printable("Équipe 北京 👩\u200d🚀") == "Équipe 北京 👩\u200d🚀"
+    assert (
+        printable("a\x1b[31mb\x9bc\x7f\u202ed\u2066\ud800") == "a\ufffd[31mb\ufffdc\ufffd\ufffdd\ufffd\ufffd"
+    )
+    assert printable("✓ all is well\r\n✗\u2028no\u00a0") == "✓ all is well  ✗ no "

@@ -1,0 +1,83 @@
+"""A large JSON document, of which long lists are read one element at a time.
+
+The reveal of a phase holds every board that was ever published. All of them as values take twenty times the memory of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class LargeDocument:
+    """A JSON object; the elements of some of its lists stay text until they are asked for.
+
+    Args:
+        content: The document.
+        lists: Keys whose lists are long.
+
+    Raises:
+        ValueError: If it is no JSON object, or has a key twice.
+        RecursionError: If it is nested without end.
+    """
+
+    def __init__(self, content: bytes, *, lists: tuple[str, ...]) -> None:
+        self._content = content
+        self._spans: dict[str, list[tuple[int, int]]] = {}
+        self.rest: dict[str, Any] = {}
+        text = content.decode("latin-1")  # one character a byte; what JSON is built with is ASCII
+        place = _after(text, 0, "{")
+        while not text.startswith("}", place):
+            name, place = _DECODER.raw_decode(text, place)
+            if not isinstance(name, str) or name in self.rest or name in self._spans:
+                raise ValueError("a key of the document is odd or stands twice")
+            start = _after(text, place, ":")
+            if name in lists and text.startswith("[", start):
+                *self._spans[name], (_, end) = _elements(text, start)
+                place = _after(text, end, "]")
+            else:
+                _, place = _DECODER.raw_decode(text, start)
+                self.rest[name] = json.loads(content[start:place])
+                place = _after(text, place)
+            place = _after(text, place, ",") if not text.startswith("}", place) else place
+        if _after(text, place, "}") != len(text):
+            raise ValueError("something follows the document")
+
+    def each(self, name: str) -> Iterator[str]:
+        """Yield the text of each element of a long list.
+
+        Raises:
+            KeyError: If the document has no such list.
+        """
+        for start, end in self._spans[name]:
+            yield self._content[start:end].decode()
+
+
+def _after(text: str, place: int, sign: str = "") -> int:
+    """Return the place of what comes after a sign and the space around it."""
+    place = _end_of_space(text, place)
+    if not text.startswith(sign, place):
+        raise ValueError(f"no {sign} where one is needed")
+    return _end_of_space(text, place + len(sign))
+
+
+def _end_of_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return found.end() if found else place
+
+
+def _elements(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield where each element of a list begins and ends, and last where the list does."""
+    place = _after(text, start, "[")
+    while not text.startswith("]", place):
+        _, end = _DECODER.raw_decode(text, place)
+        yield place, end
+        place = _after(text, end)
+        if not text.startswith("]", place):
+            place = _after(text, place, ",")
+    yield place, place

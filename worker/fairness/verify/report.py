@@ -1,0 +1,173 @@
+"""The report: what was checked, every verdict, and what all of it is worth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from worker.fairness import receipts
+from worker.fairness.verify.checks import phases, public_commitments
+from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.revealed import UNREADABLE, read_phase, revealed_phases
+from worker.fairness.verify.verdict import Verdict, Worth
+
+YOURS = "your "
+"""Checks of what a participant brought along begin with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSums:
+    """What the checks of one phase come to.
+
+    Attributes:
+        revealed: Whether anything of it was.
+        entries: How many submissions were revealed with their scores.
+        recomputed: How many of them were computed again.
+        counts: How many of its checks are worth what.
+    """
+
+    revealed: bool
+    entries: int
+    recomputed: int
+    counts: Mapping[Worth, int]
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one line."""
+        if not self.revealed:
+            return "Nothing of it was revealed."
+        told = [f"recomputed {self.recomputed} of {self.entries} entries"]
+        told += [
+            f"{self.counts[worth]} {worth.value}"
+            for worth in Worth
+            if worth is not Worth.RECOMPUTED and self.counts.get(worth)
+        ]
+        return f"In all: {', '.join(told)}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything that a verification found.
+
+    Attributes:
+        repository: What was checked: address, branch, commit and its time, time of the public log, format.
+        phases: Codename to sums.
+        verdicts: All of them, those of the challenge first.
+    """
+
+    repository: Mapping[str, Any]
+    phases: Mapping[str, PhaseSums]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def contradictions(self) -> int:
+        """How many checks found a contradiction."""
+        return sum(verdict.worth is Worth.CONTRADICTED for verdict in self.verdicts)
+
+    @property
+    def entries(self) -> int:
+        """How many submissions were revealed with their scores."""
+        return sum(sums.entries for sums in self.phases.values())
+
+    @property
+    def recomputed(self) -> int:
+        """How many of them were computed again."""
+        return sum(sums.recomputed for sums in self.phases.values())
+
+    @property
+    def sentence(self) -> str:
+        """What all of it comes to. It never says more than was checked."""
+        if self.contradictions:
+            return f"Contradicted: {self.contradictions} of {len(self.verdicts)} checks."
+        if not self.phases or not all(sums.revealed for sums in self.phases.values()):
+            return "Consistent as far as revealed."
+        return f"Consistent, and recomputed for {self.recomputed} of {self.entries} entries."
+
+    def of_challenge(self) -> list[Verdict]:
+        """Return the verdicts on the challenge as a whole."""
+        return [one for one in self.verdicts if one.phase is None and not one.check.startswith(YOURS)]
+
+    def of_phase(self, name: str) -> list[Verdict]:
+        """Return the verdicts on one phase."""
+        return [one for one in self.verdicts if one.phase == name and not one.check.startswith(YOURS)]
+
+    def of_yours(self) -> list[Verdict]:
+        """Return the verdicts on what a participant brought along."""
+        return [one for one in self.verdicts if one.check.startswith(YOURS)]
+
+    def heading(self) -> list[str]:
+        """Say in lines what was checked."""
+        where, commit = self.repository, self.repository["commit"]
+        lines = [f"Repository: {where['address']}"]
+        if commit is None:
+            lines.append("A plain folder: no branch, no commit, no history.")
+        else:
+            lines.append(f"Branch {where['branch']}, commit {commit[:10]} of {where['committed_at']}")
+        log = f"until {where['log_at']}" if where["log_at"] else "empty"
+        unsigned = (
+            ", unsigned: nothing shows that the challenge itself published this"
+            if where["format"] == 1
+            else ""
+        )
+        lines.append(f"Log of receipts: {log}. Format {where['format']}{unsigned}.")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON-ready document."""
+        return {
+            "repository": dict(self.repository),
+            "phases": {
+                name: {
+                    "revealed": sums.revealed,
+                    "entries": sums.entries,
+                    **{worth.value: sums.counts.get(worth, 0) for worth in Worth},
+                    "recomputed": sums.recomputed,
+                }
+                for name, sums in self.phases.items()
+            },
+            "verdicts": [asdict(verdict) for verdict in self.verdicts],
+            "verdict": "contradicted" if self.contradictions else "consistent",
+            "recomputed": self.recomputed,
+            "entries": self.entries,
+        }
+
+
+def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Report:
+    """Sum up verdicts on a repository."""
+    verdicts = tuple(found)
+    revealed = revealed_phases(repository)
+    return Report(
+        repository=_checked(repository),
+        phases={
+            name: PhaseSums(
+                revealed=name in revealed,
+                entries=_entries(repository, name) if name in revealed else 0,
+                recomputed=len({pk for one in verdicts if one.phase == name for pk in one.submissions}),
+                counts=Counter(one.worth for one in verdicts if one.phase == name),
+            )
+            for name in phases(repository)
+        },
+        verdicts=verdicts,
+    )
+
+
+def _checked(repository: PublicRepository) -> dict[str, Any]:
+    commit, entries = repository.commit, public_commitments(repository)
+    lines = list(repository.lines(receipts.PATH))
+    return {
+        "address": repository.address,
+        "branch": repository.branch,
+        "commit": None if commit is None else commit.hash,
+        "committed_at": None if commit is None else commit.at.isoformat(),
+        "log_at": lines[-1].get("made_at") if lines else None,
+        "format": entries[-1].get("format") if entries else None,
+    }
+
+
+def _entries(repository: PublicRepository, name: str) -> int:
+    try:
+        return len(read_phase(repository, name).records)
+    except UNREADABLE:
+        return 0

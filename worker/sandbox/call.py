@@ -9,9 +9,11 @@ from typing import Any
 
 from flask import request
 
+from worker.sandbox import lifecycle
 from worker.sandbox.replies import Breakdown, detail, error
-from worker.sandbox.state import Phase, Submission, Team, User, World
+from worker.sandbox.state import Description, Entrant, Phase, Submission, Team, User, World
 
+TEXTS = ("method_name", "method_description", "project_url", "publication_url")
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -62,14 +64,16 @@ class Call:
             raise Breakdown(f"{name} is no string")
         return value
 
-    def described(self) -> dict[str, Any]:
-        """Return what a participant says of a new submission: ``is_public``, and the other fields as text."""
+    @property
+    def description(self) -> Description:
+        """What the body says of a new submission."""
         wish = self.data.get("is_public")
         try:
             is_public = None if wish is None else bool(json.loads(wish))
         except (TypeError, ValueError) as problem:
             raise Breakdown("is_public is not JSON") from problem
-        return {"is_public": is_public, "fields": {name: str(value) for name, value in self.data.items()}}
+        texts = {name: str(self.data.get(name, "")) for name in TEXTS}
+        return Description(is_public=is_public, **texts)
 
     @property
     def is_host(self) -> bool:
@@ -132,6 +136,17 @@ class Call:
         if team is None:
             raise error(403, "You haven't participated in the challenge")
         return team
+
+    def entrant(self, phase: Phase) -> Entrant:
+        """Return the asking user and their team as somebody who submits to a phase.
+
+        Raises:
+            Refusal: The phase takes nothing from them, or nothing more.
+        """
+        lifecycle.check_open(self.world, phase, self.known_user)
+        entrant = Entrant(phase=phase, team=self.team(), user=self.known_user)
+        lifecycle.check_room(self.world, phase, entrant.team)
+        return entrant
 
 
 def _refuse_constant(name: str) -> float:

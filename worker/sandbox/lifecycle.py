@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from worker.sandbox.queue import Body
 from worker.sandbox.replies import Refusal, error
-from worker.sandbox.state import IN_PROGRESS, Phase, Submission, Team, User, World, last_suffix
+from worker.sandbox.state import (
+    IN_PROGRESS,
+    Description,
+    Entrant,
+    Phase,
+    Submission,
+    Team,
+    User,
+    World,
+    last_suffix,
+)
 
 IN_PROGRESS_TEXT = (
     "You have {} submissions that are being processed.                        "
@@ -69,18 +80,20 @@ def check_quota(world: World, phase: Phase, team: Team) -> None:
         raise error(406, "The maximum number of submission for today has been reached")
 
 
-def create(world: World, *, phase: Phase, **described: Any) -> Submission:
-    """Keep a new submission, described as for ``add``, and put its message on the queue.
+def create(
+    world: World, entrant: Entrant, content: bytes, file_name: str, description: Description
+) -> Submission:
+    """Keep a new submission, and put its message on the queue.
 
     The message carries challenge and phase as strings, as EvalAI takes them from the address.
 
     Raises:
         Refusal: 406, quota used up or an empty file.
     """
-    submission = add(world, phase=phase, **described)
-    body = {
+    submission = add(world, entrant, content, file_name, description)
+    body: Body = {
         "challenge_pk": str(world.settings.challenge),
-        "phase_pk": str(phase.pk),
+        "phase_pk": str(entrant.phase.pk),
         "is_static_dataset_code_upload_submission": False,
         "submission_pk": submission.pk,
     }
@@ -89,15 +102,7 @@ def create(world: World, *, phase: Phase, **described: Any) -> Submission:
 
 
 def add(
-    world: World,
-    *,
-    phase: Phase,
-    team: Team,
-    user: User,
-    content: bytes,
-    file_name: str,
-    is_public: bool | None,
-    fields: Mapping[str, str],
+    world: World, entrant: Entrant, content: bytes, file_name: str, description: Description
 ) -> Submission:
     """Keep a new submission, without a message.
 
@@ -106,6 +111,7 @@ def add(
     """
     if not content:
         raise Refusal(406, {"input_file": ["The submitted file is empty."]})
+    phase, team, is_public = entrant.phase, entrant.team, description.is_public
     check_quota(world, phase, team)
     if is_public is None or not phase.settings.leaderboard_public:
         is_public = phase.settings.is_submission_public
@@ -115,38 +121,36 @@ def add(
         pk=pk,
         team=team.pk,
         phase=phase.pk,
-        created_by=user.pk,
+        created_by=entrant.user.pk,
         number=1 + sum(1 for s in world.submissions.values() if (s.team, s.phase) == (team.pk, phase.pk)),
         input_file=world.store(phase.pk, pk, 0, last_suffix(file_name), content),
         submitted_at=now,
         created_at=now,
         is_public=is_public,
-        method_name=fields.get("method_name", ""),
-        method_description=fields.get("method_description", ""),
-        project_url=fields.get("project_url", ""),
-        publication_url=fields.get("publication_url", ""),
+        method_name=description.method_name,
+        method_description=description.method_description,
+        project_url=description.project_url,
+        publication_url=description.publication_url,
     )
     world.submissions[pk] = submission
     world.effect("submitted", pk, team=team.name, phase=phase.settings.codename, is_public=is_public)
     return submission
 
 
-def send(world: World, submission: Submission, body: Mapping[str, Any]) -> None:
+def send(world: World, submission: Submission, body: Body) -> None:
     """Put a message about a submission on the queue."""
     world.queue.send(body, group=f"{submission.phase}-{submission.team}", now_s=world.clock.monotonic())
     world.effect("message_sent", submission.pk)
 
 
-def message(world: World, submission: Submission, *, flag: bool) -> dict[str, Any]:
+def message(world: World, submission: Submission, *, flag: bool) -> Body:
     """Build a message in which all primary keys are integers."""
-    body: dict[str, Any] = {
+    body = {
         "submission_pk": submission.pk,
         "phase_pk": submission.phase,
         "challenge_pk": world.settings.challenge,
     }
-    if flag:
-        body["is_static_dataset_code_upload_submission"] = False
-    return body
+    return body | {"is_static_dataset_code_upload_submission": False} if flag else body
 
 
 def rerun(world: World, submission: Submission) -> Submission:

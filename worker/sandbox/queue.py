@@ -6,8 +6,9 @@ import hashlib
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
+Body = Mapping[str, int | str]
 Outcome = Literal["deleted", "ignored", "unknown"]
 
 
@@ -25,7 +26,7 @@ class Message:
     """A message with the handles that it was delivered under; only the newest one counts."""
 
     number: int
-    body: Mapping[str, Any]
+    body: Body
     group: str
     sent_s: float
     visible_s: float = 0.0
@@ -64,12 +65,12 @@ class Queue:
         """Count the messages that are not deleted, visible or not."""
         return len(self._messages)
 
-    def send(self, body: Mapping[str, Any], *, group: str, now_s: float) -> None:
+    def send(self, body: Body, *, group: str, now_s: float) -> None:
         """Put a message on the queue."""
         self._sent += 1
         self._messages[self._sent] = Message(number=self._sent, body=dict(body), group=group, sent_s=now_s)
 
-    def receive(self, now_s: float) -> tuple[Mapping[str, Any], str] | None:
+    def receive(self, now_s: float) -> tuple[Body, str] | None:
         """Deliver at most one visible message and hide it for the visibility time-out."""
         for old in [m for m in self._messages.values() if now_s - m.sent_s > self._retention_s]:
             del self._messages[old.number]
@@ -107,7 +108,7 @@ class Queue:
         self._messages.pop(message.number, None)
         return "deleted"
 
-    def bodies(self) -> list[Mapping[str, Any]]:
+    def bodies(self) -> list[Body]:
         """Return the bodies of all messages that are not deleted."""
         return [message.body for message in self._messages.values()]
 

@@ -18,7 +18,7 @@ from worker.sandbox.journal import Journal
 from worker.sandbox.serialization import submission_json
 from worker.sandbox.server import Api, Listener, Media
 from worker.sandbox.settings import SandboxSettings
-from worker.sandbox.state import Submission, Team, World
+from worker.sandbox.state import Description, Entrant, Submission, Team, World
 from worker.sandbox.views.leaderboard import board
 
 
@@ -192,15 +192,8 @@ class Sandbox:
         content = file.read_bytes() if isinstance(file, Path) else file
         name = file_name or (file.name if isinstance(file, Path) else "embeddings.csv")
         with self.world.lock:
-            entrant = self._entrant(team, phase)
-            return lifecycle.create(
-                self.world,
-                **entrant,
-                content=content,
-                file_name=name,
-                is_public=is_public,
-                fields={"method_name": method_name},
-            ).pk
+            description = Description(method_name=method_name, is_public=is_public)
+            return lifecycle.create(self.world, self._entrant(team, phase), content, name, description).pk
 
     def begin_upload(
         self, team: str, phase: str, *, method_name: str = "a method", is_public: bool | None = True
@@ -211,15 +204,9 @@ class Sandbox:
             Refusal: The server does not take it.
         """
         with self.world.lock:
-            _, submission = uploads.begin(
-                self.world,
-                count=1,
-                **self._entrant(team, phase),
-                file_name="embeddings.csv",
-                is_public=is_public,
-                fields={"method_name": method_name},
-            )
-            return submission.pk
+            description = Description(method_name=method_name, is_public=is_public)
+            entrant = self._entrant(team, phase)
+            return uploads.begin(self.world, entrant, "embeddings.csv", description, count=1)[1].pk
 
     def finish_upload(self, pk: int, content: bytes, *, message: bool = True) -> None:
         """Put the file of a large upload in its place, and send the message as the command line does."""
@@ -231,7 +218,7 @@ class Sandbox:
             if message:
                 self.send_again(pk)
 
-    def _entrant(self, team: str, phase: str) -> dict[str, Any]:
+    def _entrant(self, team: str, phase: str) -> Entrant:
         """Return who submits where, if the server takes anything from them; an unknown team is made first."""
         try:
             found = self.world.team(team)
@@ -240,7 +227,7 @@ class Sandbox:
         stage, user = self.world.phase(phase), self.world.users[found.members[0]]
         lifecycle.check_open(self.world, stage, user)
         lifecycle.check_room(self.world, stage, found)
-        return {"phase": stage, "team": found, "user": user}
+        return Entrant(phase=stage, team=found, user=user)
 
     def rerun(self, pk: int) -> int:
         """Run a submission again, as a host does; return the new primary key."""

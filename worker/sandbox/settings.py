@@ -32,9 +32,8 @@ class PhaseSettings:
     disable_logs: bool = False
     partial_evaluation: bool = False
     visibility: int = 3  # 1 host, 2 owner and host, 3 public
-    by_latest: bool = (
-        False  # what EvalAI makes of every bundle, whatever its show_leaderboard_by_latest_submission says
-    )
+    # What EvalAI makes of every bundle, whatever its show_leaderboard_by_latest_submission says.
+    by_latest: bool = False
     show_execution_time: bool = False
 
     @property

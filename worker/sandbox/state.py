@@ -64,6 +64,26 @@ class Phase:
     is_submission_paused: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """Who submits, and where."""
+
+    phase: Phase
+    team: Team
+    user: User
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a participant says of a new submission; without ``is_public`` the phase decides."""
+
+    is_public: bool | None = None
+    method_name: str = ""
+    method_description: str = ""
+    project_url: str = ""
+    publication_url: str = ""
+
+
 @dataclass(kw_only=True)
 class Submission:
     """A submission; the ``*_file`` fields are paths under /media/."""
@@ -112,12 +132,12 @@ class Upload:
 
 @dataclass(kw_only=True)
 class Row:
-    """One leaderboard row: a submission's result on a split."""
+    """One leaderboard row: a submission's values on a split, by metric."""
 
     pk: int
     submission: int
     split: int
-    result: dict[str, Any]
+    result: dict[str, float]
 
 
 class World:
@@ -282,7 +302,7 @@ class World:
         """Return the primary key for the next submission."""
         return self.settings.pk_offset + 1001 + len(self.submissions)
 
-    def write_row(self, submission_pk: int, split_pk: int, result: Mapping[str, Any]) -> None:
+    def write_row(self, submission_pk: int, split_pk: int, result: Mapping[str, float]) -> None:
         """Create or overwrite a submission's row on a split."""
         for row in self.rows.values():
             if (row.submission, row.split) == (submission_pk, split_pk):

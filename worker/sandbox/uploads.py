@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 from urllib.parse import urlencode
 
 from worker.sandbox import lifecycle
-from worker.sandbox.state import Submission, Upload, World
+from worker.sandbox.state import Description, Entrant, Submission, Upload, World
 
 PLACEHOLDER = b"file_content"
 
 
-def begin(world: World, *, count: int, **described: Any) -> tuple[str, Submission]:
-    """Keep a new submission, described as for ``lifecycle.add``, that waits for its parts; no message is sent.
+def begin(
+    world: World, entrant: Entrant, file_name: str, description: Description, *, count: int
+) -> tuple[str, Submission]:
+    """Keep a new submission that waits for its parts; no message is sent.
 
     Returns:
         The name of the upload, and the submission.
@@ -21,7 +22,7 @@ def begin(world: World, *, count: int, **described: Any) -> tuple[str, Submissio
     Raises:
         Refusal: 406, quota used up.
     """
-    submission = lifecycle.add(world, content=PLACEHOLDER, **described)
+    submission = lifecycle.add(world, entrant, PLACEHOLDER, file_name, description)
     name = hashlib.sha256(f"{world.settings.seed}/upload/{submission.pk}".encode()).hexdigest()
     world.uploads[name] = Upload(submission=submission.pk, path=submission.input_file, count=count)
     return name, submission

@@ -316,6 +316,24 @@ def test_hidden_leaderboards_are_for_hosts(clock: ManualClock) -> None:
         assert Web(server)("GET", path).json()["count"] == 0
 
 
+def test_hosts_choose_which_submission_of_a_team_shows(sandbox: Sandbox, web: Web) -> None:
+    """The best of each team is on the leaderboard until a host asks for the latest, as the doctor advises."""
+    worse_later = []
+    for value in (2.0, 1.0):
+        worse_later.append(sandbox.submit("Team Alice", "dev", CSV))
+        result = json.dumps([{"split": "dev_split", "accuracies": {"q_mean": value}}])
+        body = {"submission": worse_later[-1], "submission_status": "finished", "result": result}
+        body["challenge_phase"] = sandbox.phase_pk("dev")
+        path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
+        assert web("PUT", path, json=body).status_code == 200
+    assert [row["submission__id"] for row in sandbox.leaderboard("dev")] == worse_later[:1]
+    path = f"/api/challenges/challenge/create/challenge_phase_split/{sandbox.split_pk('dev')}/"
+    wish = {"show_leaderboard_by_latest_submission": True}
+    assert web("PATCH", path, "alice", json=wish).status_code == 403
+    assert web("PATCH", path, json=wish).json()["show_leaderboard_by_latest_submission"] is True
+    assert [row["submission__id"] for row in sandbox.leaderboard("dev")] == worse_later[1:]
+
+
 def test_null_logs_break_before_anything_is_written(sandbox: Sandbox, web: Web) -> None:
     """A null stdout or stderr answers 500 and leaves no status, row or file, for failed ones too."""
     pk = sandbox.submit("Team Alice", "dev", CSV)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flask import Blueprint, request
+from flask import Blueprint
 
 from worker.sandbox.call import Call
 from worker.sandbox.replies import detail
@@ -44,15 +44,14 @@ def phase_splits(call: Call, challenge: int) -> list[dict[str, Any]]:
     return [phase_split_json(p) for p in shown]
 
 
-@views.route("/api/challenges/challenge/create/challenge_phase_split/<int:split>/", methods=["GET", "PATCH"])
-def phase_split(call: Call, split: int) -> dict[str, Any]:
-    """Return one challenge phase split, or change it as a host: the toggle on the leaderboard's page does nothing else."""
+@views.patch("/api/challenges/challenge/create/challenge_phase_split/<int:split>/")
+def change_phase_split(call: Call, split: int) -> dict[str, Any]:
+    """Change which submission of a team the leaderboard shows, as the toggle on its page does, and as the doctor asks a host to."""
     phase = call.phase_of_split(split)
-    if request.method == "PATCH":
-        call.require_host(403, "Sorry, you are not authorized to make this request!")
-        latest = call.data.get("show_leaderboard_by_latest_submission", phase.settings.by_latest)
-        phase.settings = replace(phase.settings, by_latest=bool(latest))
-        call.world.effect("phase_split_changed", by_latest=phase.settings.by_latest)
+    call.require_host(403, "Sorry, you are not authorized to make this request!")
+    latest = call.data.get("show_leaderboard_by_latest_submission", phase.settings.by_latest)
+    phase.settings = replace(phase.settings, by_latest=bool(latest))
+    call.world.effect("phase_split_changed", by_latest=phase.settings.by_latest)
     return phase_split_json(phase)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Blueprint
@@ -15,9 +16,17 @@ from worker.sandbox.state import Phase, Submission, World
 
 BAD_STATUS = "Sorry, submission status is invalid"
 ADDRESS = "/api/jobs/challenge/<int:challenge>/update_submission/"
-Entry = tuple[Phase, dict[str, Any], bool]  # phase of the split, accuracies, show_to_participant
 
 views = Blueprint("evaluation", __name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One entry of a result: the values on the split of a phase, and whether the participant sees them."""
+
+    phase: Phase
+    accuracies: dict[str, float]
+    shown: bool
 
 
 @views.put(ADDRESS)
@@ -31,8 +40,8 @@ def put(call: Call, challenge: int) -> dict[str, Any]:
     # A null among the logs breaks EvalAI before anything is written.
     texts = {name: call.text(name) for name in ("stdout", "stderr", "environment_log")}
     texts["metadata"] = str(call.data.get("metadata", ""))
-    for phase, accuracies, _ in entries:
-        world.write_row(submission.pk, phase.split_pk, accuracies)
+    for entry in entries:
+        world.write_row(submission.pk, entry.phase.split_pk, entry.accuracies)
     before = submission.status
     _end(world, submission, status, entries, texts)
     result = call.data.get("result", "") if status == "finished" else ""
@@ -70,7 +79,7 @@ def _end(
 ) -> None:
     submission.status = status
     submission.completed_at = world.clock.now()
-    shown = str([accuracies for _, accuracies, show in entries if show])
+    shown = str([entry.accuracies for entry in entries if entry.shown])
     files = {
         "stdout_file": (".txt", texts["stdout"]),
         "stderr_file": (".txt", texts["stderr"]),
@@ -120,4 +129,4 @@ def _entry(world: World, entry: dict[str, Any], phase_pk: Any) -> Entry:
         raise error(400, f"Values for following metrics are not offloat/int: {malformed}")
     if not all(math.isfinite(value) for value in accuracies.values()):
         raise Refusal(400, {"result": ["Value must be valid JSON."]})
-    return phase, dict(accuracies), bool(entry.get("show_to_participant", False))
+    return Entry(phase=phase, accuracies=accuracies, shown=bool(entry.get("show_to_participant", False)))

@@ -34,7 +34,7 @@ def all_entries(call: Call, split: int) -> dict[str, Any]:
 
 
 def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, Any]]:
-    """Rank the rows of a phase's split: each team's best, or its latest, and then the newest row first.
+    """Shape the rows of a phase's split: each team's best, or its latest, and then the newest row first.
 
     Raises:
         Breakdown: A row holds a boolean, which PostgreSQL cannot read as a number.
@@ -42,18 +42,18 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
     shown = [row for row in world.rows.values() if row.split == phase.split_pk and _counts(world, phase, row)]
     if public_only:
         shown = [row for row in shown if world.submissions[row.submission].is_public]
-    shapes = [_shape(world, phase, row) for row in sorted(shown, key=lambda row: -row.pk)]
-    if not phase.settings.by_latest:
-        shapes.sort(key=lambda shape: -shape["filtering_score"])
-    ranked: list[dict[str, Any]] = []
+    score = {row.pk: _score(phase, row) for row in shown}
+    shown.sort(key=lambda row: (0 if phase.settings.by_latest else -score[row.pk], -row.pk))
+    ranked = []
     seen: set[str] = set()
-    for shape in shapes:
-        name = shape["submission__participant_team__team_name"]
+    for row in shown:
+        submission = world.submissions[row.submission]
+        name = world.teams[submission.team].name
         if name in seen:
             continue
-        if not shape["submission__is_baseline"]:
+        if not submission.is_baseline:
             seen.add(name)
-        ranked.append(shape)
+        ranked.append(_shape(world, phase, row, score[row.pk]))
     return ranked
 
 
@@ -67,11 +67,15 @@ def _counts(world: World, phase: Phase, row: Row) -> bool:
     )
 
 
-def _shape(world: World, phase: Phase, row: Row) -> dict[str, Any]:
-    submission = world.submissions[row.submission]
+def _score(phase: Phase, row: Row) -> float:
     score = row.result.get(phase.settings.metrics[0], 0)
     if isinstance(score, bool):
         raise Breakdown("invalid input syntax for type double precision")
+    return score
+
+
+def _shape(world: World, phase: Phase, row: Row, score: float) -> dict[str, Any]:
+    submission = world.submissions[row.submission]
     return {
         "id": row.pk,
         "submission__id": submission.pk,

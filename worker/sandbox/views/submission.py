@@ -24,27 +24,15 @@ views = Blueprint("submission", __name__)
 @views.post(OWN)
 def submit(call: Call, challenge: int, phase: int) -> tuple[dict[str, Any], int]:
     """Take a participant's file."""
-    world, user = call.world, call.known_user
-    stage = _phase(call, challenge, phase)
-    lifecycle.check_open(world, stage, user)
-    team = call.team()
-    lifecycle.check_room(world, stage, team)
+    entrant = call.entrant(_phase(call, challenge, phase))
     if not request.files:
         missing = call.data.get("file_url") is None
         raise error(400, "The file URL is missing!" if missing else "The file URL does not exists!")
     upload = request.files.get("input_file")
     if upload is None:
         raise Refusal(406, {"input_file": ["No file was submitted."]})
-    submission = lifecycle.create(
-        world,
-        phase=stage,
-        team=team,
-        user=user,
-        content=upload.read(),
-        file_name=upload.filename or "",
-        **call.described(),
-    )
-    return submission_json(world, submission, user), 201
+    submission = lifecycle.create(call.world, entrant, upload.read(), upload.filename or "", call.description)
+    return submission_json(call.world, submission, call.user), 201
 
 
 @views.get(OWN)

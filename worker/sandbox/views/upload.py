@@ -17,19 +17,15 @@ views = Blueprint("upload", __name__)
 @views.post("/api/jobs/phases/<int:phase>/get_submission_file_presigned_url/")
 def begin(call: Call, phase: int) -> tuple[dict[str, Any], int]:
     """Make the submission, and say where its parts go."""
-    world, user, stage = call.world, call.known_user, call.phase(phase)
-    lifecycle.check_open(world, stage, user)
-    team = call.team()
-    lifecycle.check_room(world, stage, team)
+    entrant = call.entrant(call.phase(phase))
     try:
         count, file_name = int(call.data["num_file_chunks"]), str(call.data["file_name"])
     except (KeyError, TypeError, ValueError) as problem:
         raise Breakdown(f"a field is missing or unreadable: {problem!r}") from problem
-    name, submission = uploads.begin(
-        world, count=count, phase=stage, team=team, user=user, file_name=file_name, **call.described()
-    )
+    name, submission = uploads.begin(call.world, entrant, file_name, call.description, count=count)
     parts = [
-        {"partNumber": number, "url": uploads.address(world, name, number)} for number in range(1, count + 1)
+        {"partNumber": number, "url": uploads.address(call.world, name, number)}
+        for number in range(1, count + 1)
     ]
     return {"presigned_urls": parts, "upload_id": name, "submission_pk": submission.pk}, 201
 

@@ -32,7 +32,7 @@ from worker.evalai.records import (
     read,
     read_message,
 )
-from worker.evalai.transport import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, OnCall, Transport
+from worker.evalai.transport import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, Transport
 
 
 class Client:
@@ -47,8 +47,6 @@ class Client:
         queue: Name of its queue.
         session: Connection pool; one is made when none is handed in.
         timeout_s: Time-outs for connecting and for each read.
-        on_call: Told of each answered or failed call: method, endpoint, HTTP status (0 for none), seconds.
-        budget: Asked with the endpoint's name before each call; holds a call back by raising.
         clock: Where the date is read, to tell an expired token from an unknown one.
 
     Raises:
@@ -64,18 +62,10 @@ class Client:
         queue: str,
         session: requests.Session | None = None,
         timeout_s: tuple[float, float] = (CONNECT_TIMEOUT_S, READ_TIMEOUT_S),
-        on_call: OnCall | None = None,
-        budget: Callable[[str], None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._transport = Transport(
-            server=server,
-            token=token,
-            session=session,
-            timeout_s=timeout_s,
-            on_call=on_call,
-            budget=budget,
-            clock=clock,
+            server=server, token=token, session=session, timeout_s=timeout_s, clock=clock
         )
         self._call = self._transport.call
         self._challenge = challenge
@@ -107,7 +97,7 @@ class Client:
         GET /api/jobs/challenge/queues/<queue>/. The message is hidden for 30 s, then it comes again under a new receipt handle.
         """
         path = f"/api/jobs/challenge/queues/{self._queue}/"
-        return read_message(self._call("GET", "receive", path, "receive a message"))
+        return read_message(self._call("GET", path, "receive a message"))
 
     def delete_message(self, receipt_handle: str) -> None:
         """Delete a message by its newest receipt handle; a second time does no harm.
@@ -115,14 +105,14 @@ class Client:
         POST /api/jobs/queues/<queue>/.
         """
         body = {"receipt_handle": receipt_handle}
-        self._call("POST", "delete_message", f"/api/jobs/queues/{self._queue}/", "delete a message", body)
+        self._call("POST", f"/api/jobs/queues/{self._queue}/", "delete a message", body)
 
     # Reading ----------------------------------------------------------------------------------
 
     def submission(self, pk: int) -> Submission:
         """Read one submission. GET /api/jobs/submission/<pk>, without a slash at the end."""
         path = f"/api/jobs/submission/{int(pk)}"
-        return read(Submission, self._call("GET", "submission", path, f"read submission {pk}"), "submission")
+        return read(Submission, self._call("GET", path, f"read submission {pk}"), "submission")
 
     def submissions(
         self, *, status: str | None = None, submitted_after: datetime | None = None
@@ -138,7 +128,7 @@ class Client:
             query["submitted_after"] = submitted_after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         path = f"/api/jobs/challenge/{self._challenge}/submission/"
         path += f"?{urlencode(query)}" if query else ""
-        listed = _items(self._call("GET", "submissions", path, "list the submissions"))
+        listed = _items(self._call("GET", path, "list the submissions"))
         submissions = []
         while listed:  # the whole challenge, time and again: not twice in memory
             submissions.append(read(Submission, listed.pop(), "submission"))
@@ -150,17 +140,17 @@ class Client:
         GET /api/challenges/challenge/queues/<queue>/.
         """
         path = f"/api/challenges/challenge/queues/{self._queue}/"
-        answer = self._call("GET", "challenge", path, "read the challenge of the queue")
+        answer = self._call("GET", path, "read the challenge of the queue")
         return read(Challenge, answer, "challenge")
 
     def account(self) -> Account:
         """Read whose token ours is. GET /api/auth/user/."""
-        return read(Account, self._call("GET", "account", "/api/auth/user/", "read our account"), "account")
+        return read(Account, self._call("GET", "/api/auth/user/", "read our account"), "account")
 
     def host_names(self, team_pk: int) -> frozenset[str]:
         """Read the names of the challenge's hosts. GET /api/hosts/challenge_host_team/<pk>, without a slash at the end."""
         path = f"/api/hosts/challenge_host_team/{int(team_pk)}"
-        return read(HostTeam, self._call("GET", "host_names", path, "read the host team"), "host team").names
+        return read(HostTeam, self._call("GET", path, "read the host team"), "host team").names
 
     def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, str]:
         """Read who sent the submissions to a phase, newest first, in pages of 150: submission to user name; past the last page none.
@@ -175,7 +165,7 @@ class Client:
         query = {"page": str(page)} | ({} if team is None else {"participant_team__team_name": team})
         path = f"/api/challenges/{self._challenge}/challenge_phase/{int(phase_pk)}/submissions?{urlencode(query)}"
         try:
-            listed = read(Page, self._call("GET", "authors", path, "list a phase's submissions"), "page")
+            listed = read(Page, self._call("GET", path, "list a phase's submissions"), "page")
         except NotFound:
             return {}
         return {author.submission_pk: author.user for author in listed.results}
@@ -183,19 +173,19 @@ class Client:
     def phases(self) -> list[Phase]:
         """List the challenge's phases. GET /api/challenges/<c>/phases/."""
         path = f"/api/challenges/{self._challenge}/phases/"
-        listed = _items(self._call("GET", "phases", path, "list the phases"))
+        listed = _items(self._call("GET", path, "list the phases"))
         return [read(Phase, item, "phase") for item in listed]
 
     def phase_splits(self) -> list[PhaseSplit]:
         """List the phases' splits with their metric labels. GET /api/challenges/<c>/challenge_phase_split, without a slash."""
         path = f"/api/challenges/{self._challenge}/challenge_phase_split"
-        listed = _items(self._call("GET", "phase_splits", path, "list the phase splits"))
+        listed = _items(self._call("GET", path, "list the phase splits"))
         return [read(PhaseSplit, item, "phase split") for item in listed]
 
     def dataset_split(self, pk: int) -> DatasetSplit:
         """Read a dataset split, for its codename. GET /api/challenges/challenge/create/dataset_split/<id>/."""
         path = f"/api/challenges/challenge/create/dataset_split/{int(pk)}/"
-        answer = self._call("GET", "dataset_split", path, f"read dataset split {pk}")
+        answer = self._call("GET", path, f"read dataset split {pk}")
         return read(DatasetSplit, answer, "dataset split")
 
     def learn_labels(self) -> Mapping[tuple[int, str], frozenset[str]]:
@@ -216,7 +206,7 @@ class Client:
         PATCH /api/jobs/challenge/<c>/update_submission/. Nothing at EvalAI protects a finished or cancelled one from this.
         """
         body = {"submission": int(pk), "submission_status": "running"}
-        answer = self._update("PATCH", "set_running", f"set submission {pk} to running", body)
+        answer = self._update("PATCH", f"set submission {pk} to running", body)
         try:
             return read(Submission, answer, "submission")
         except Unintelligible as problem:
@@ -251,7 +241,7 @@ class Client:
             "result": json.dumps([entry], allow_nan=False),
             "metadata": "",
         }
-        self._update("PUT", "finish", f"post the result of submission {pk}", body)
+        self._update("PUT", f"post the result of submission {pk}", body)
 
     def fail(self, pk: int, phase_pk: int, *, stderr: str) -> None:
         """End a submission as failed; the participant reads ``stderr``. PUT on the same address as ``finish``."""
@@ -262,11 +252,11 @@ class Client:
             "stdout": "",
             "stderr": clean(stderr),
         }
-        self._update("PUT", "fail", f"post the failure of submission {pk}", body)
+        self._update("PUT", f"post the failure of submission {pk}", body)
 
-    def _update(self, method: str, endpoint: str, what: str, body: Mapping[str, Any]) -> Any:
+    def _update(self, method: str, what: str, body: Mapping[str, Any]) -> Any:
         path = f"/api/jobs/challenge/{self._challenge}/update_submission/"
-        return self._call(method, endpoint, path, what, body)
+        return self._call(method, path, what, body)
 
 
 def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = None) -> dict[str, float]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -27,8 +26,6 @@ from worker.runtime.user_agent import USER_AGENT
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes its time
 
-OnCall = Callable[[str, str, int, float], None]
-
 
 class Transport:
     """Sends one request at a time to one server with one token; see :class:`worker.evalai.Client` for the arguments."""
@@ -40,8 +37,6 @@ class Transport:
         token: str,
         session: requests.Session | None,
         timeout_s: tuple[float, float],
-        on_call: OnCall | None,
-        budget: Callable[[str], None] | None,
         clock: Callable[[], datetime],
     ) -> None:
         self.server = checked_server(server)
@@ -49,8 +44,6 @@ class Transport:
         self._auth = _TokenAuth(token)
         self._session = session or requests.Session()
         self._timeout_s = timeout_s
-        self._on_call = on_call
-        self._budget = budget
         self._clock = clock
         self.calls = 0  # sent, answered or not
 
@@ -61,14 +54,11 @@ class Transport:
         """Close the connections."""
         self._session.close()
 
-    def call(
-        self, method: str, endpoint: str, path: str, what: str, body: Mapping[str, Any] | None = None
-    ) -> Any:
+    def call(self, method: str, path: str, what: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send one request and return the JSON of its answer.
 
         Args:
             method: HTTP method; everything but GET counts as a write.
-            endpoint: The call's name for metrics.
             path: Address below the server, exactly as EvalAI wants it.
             what: The call in words, "read submission 4", for sentences.
             body: JSON to send.
@@ -76,13 +66,8 @@ class Transport:
         Raises:
             NeucoError: One of :mod:`worker.evalai.errors`.
         """
-        if self._budget is not None:
-            self._budget(endpoint)
         self.calls += 1
-        started_s = time.monotonic()
-        status, answer, error = self._send(method, path, what, body)
-        if self._on_call is not None:
-            self._on_call(method, endpoint, status, time.monotonic() - started_s)
+        answer, error = self._send(method, path, what, body)
         # Raised here, outside any handler: the library's exceptions hold the request, and the request holds the token.
         if error is not None:
             raise error
@@ -90,7 +75,7 @@ class Transport:
 
     def _send(
         self, method: str, path: str, what: str, body: Mapping[str, Any] | None
-    ) -> tuple[int, bytes, NeucoError | None]:
+    ) -> tuple[bytes, NeucoError | None]:
         write = method != "GET"
         try:
             response = self._session.request(
@@ -106,10 +91,10 @@ class Transport:
             # A connection that never came about carried nothing; any other failure may have come after the effect.
             sent = not isinstance(problem, requests.ConnectTimeout) and not _refused(problem)
             kind = type(problem).__name__
-            return (
-                0,
-                b"",
-                _unreachable(f"EvalAI could not be asked to {what} ({kind}).", write=write and sent),
+            return b"", Unreachable(
+                f"EvalAI could not be asked to {what} ({kind}).",
+                cure="If this lasts, check the network and evalai.server.",
+                applied_unknown=write and sent,
             )
         error = failure(
             status=response.status_code,
@@ -119,7 +104,7 @@ class Transport:
             write=write,
             token_expired=self.expiry is not None and self.expiry <= self._clock(),
         )
-        return response.status_code, response.content, error
+        return response.content, error
 
 
 def token_expiry(token: str) -> datetime | None:
@@ -186,10 +171,4 @@ def _refused(problem: requests.RequestException) -> bool:
     text = repr(problem.args)
     return isinstance(problem, requests.ConnectionError) and (
         "NewConnectionError" in text or "NameResolutionError" in text
-    )
-
-
-def _unreachable(sentence: str, *, write: bool) -> Unreachable:
-    return Unreachable(
-        sentence, cure="If this lasts, check the network and evalai.server.", applied_unknown=write
     )

@@ -696,31 +696,6 @@ def test_errors_cross_processes_whole(error: NeucoError) -> None:
     assert vars(again) == vars(error)
 
 
-# Hooks
-
-
-def test_hooks_hear_of_every_call_and_may_stop_it(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
-    """``on_call`` is told method, endpoint, status and seconds; a budget that raises keeps the call from leaving."""
-    calls: list[tuple[str, str, int]] = []
-    asked: list[str] = []
-
-    def budget(endpoint: str) -> None:
-        asked.append(endpoint)
-        if len(asked) > 2:
-            raise Throttled("Later.", retry_after_s=1)
-
-    client = connect(on_call=lambda m, e, s, _: calls.append((m, e, s)), budget=budget)
-    client.receive()
-    with pytest.raises(NotFound):
-        client.set_running(1)
-    before = len(sandbox.journal.requests())
-    with pytest.raises(Throttled):
-        client.phases()
-    assert calls == [("GET", "receive", 200), ("PATCH", "set_running", 404)]
-    assert asked == ["receive", "set_running", "phases"]
-    assert len(sandbox.journal.requests()) == before
-
-
 def test_time_outs_are_on_every_call(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
     """Each method sends with time-outs, without following redirects, and to the exact addresses of the contract."""
     sent: list[tuple[str, str]] = []

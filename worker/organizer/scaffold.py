@@ -86,7 +86,7 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
             code="init.exists",
         )
     text = annotated_configuration(
-        {"challenge.title": new.title, "submission.embedding_dim": new.dim}, _phase_keys(new)
+        {"challenge.title": new.title, "submission.embedding_dim": new.dim}, phase_keys(new.phases)
     )
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "challenge.yaml"
@@ -205,14 +205,15 @@ def write_secret(path: Path, secret: bytes | None = None) -> None:
         file.write((secret if secret is not None else secrets.token_bytes(32)).hex() + "\n")
 
 
-def _phase_keys(new: NewChallenge) -> dict[str, dict[str, object]]:
-    names = list(new.phases)
+def phase_keys(folds: Mapping[str, int]) -> dict[str, dict[str, object]]:
+    """Return what the configuration says of each phase, from their folds; the last of several is open to teams of the first."""
+    names = list(folds)
     return {
         name: {
             "split": f"{name}_split",
             "tasks": f"./tasks/{name}",
             "ids": f"./ids/{name}.txt",
-            "folds": new.phases[name],
+            "folds": folds[name],
             "eligible_if_scored_in": names[0] if 0 < number == len(names) - 1 else None,
         }
         for number, name in enumerate(names)

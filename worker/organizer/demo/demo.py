@@ -130,16 +130,7 @@ def _configure(challenge: ChallengeFolder, evalai: Sandbox, *, folds: Mapping[st
         "scoring.learning_rate": 0.01,
         "leaderboard.publish_every": 1,
     }
-    phases: dict[str, dict[str, object]] = {
-        codename: {
-            "split": f"{codename}_split",
-            "tasks": f"./tasks/{codename}",
-            "ids": f"./ids/{codename}.txt",
-            "folds": folds[codename],
-            "eligible_if_scored_in": "dev" if codename == "eval" else None,
-        }
-        for codename in FOLDS
-    }
+    phases = scaffold.phase_keys({codename: folds[codename] for codename in FOLDS})
     challenge.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
 
 

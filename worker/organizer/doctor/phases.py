@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from worker.evalai import Phase
+from worker.challenge.sections import Phase as ConfiguredPhase
+from worker.evalai import Phase, PhaseSplit
 from worker.organizer.doctor.check import Checks, Finding, Flag, fail, warn
 from worker.organizer.doctor.evalai import HOST
 from worker.organizer.doctor.examination import Examination
@@ -110,12 +111,17 @@ def _splits(exam: Examination) -> Iterator[Finding]:
             )
 
 
+def _each_split(exam: Examination) -> Iterator[tuple[str, ConfiguredPhase, PhaseSplit]]:
+    """Give each phase's codename, its configuration, and its split on EvalAI."""
+    for codename, phase in exam.configuration.phases.items():
+        yield codename, phase, exam.remote.splits[exam.remote.phases[codename].pk, phase.split]
+
+
 @CHECKS.add(
     "evalai.metric", "EvalAI's leaderboards have exactly the metric that is posted", needs=SPLITS, remote=True
 )
 def _metric(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
-        split = exam.remote.splits[exam.remote.phases[codename].pk, phase.split]
+    for codename, phase, split in _each_split(exam):
         if split.labels != (phase.metric,):
             yield fail(
                 f"The leaderboard of phase {codename} has the metrics {', '.join(split.labels)}, the worker posts {phase.metric}.",
@@ -125,10 +131,8 @@ def _metric(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("evalai.leaderboard", "Participants see EvalAI's own leaderboard", needs=SPLITS, remote=True)
 def _leaderboard(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
-        there = exam.remote.phases[codename]
-        split = exam.remote.splits[there.pk, phase.split]
-        if split.visibility != PUBLIC or not there.leaderboard_public:
+    for codename, _, split in _each_split(exam):
+        if split.visibility != PUBLIC or not exam.remote.phases[codename].leaderboard_public:
             yield warn(
                 f"EvalAI's leaderboard of phase {codename} is not public: participants see mean Q in their own submissions only.",
                 "Set leaderboard_public and visibility: 3 on EvalAI, unless that is meant.",
@@ -139,8 +143,7 @@ def _leaderboard(exam: Examination) -> Iterator[Finding]:
     "evalai.latest", "EvalAI shows the same submission of each team as the board", needs=SPLITS, remote=True
 )
 def _latest(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
-        split = exam.remote.splits[exam.remote.phases[codename].pk, phase.split]
+    for codename, phase, split in _each_split(exam):
         wanted = BY_LATEST.get(phase.selection)
         if wanted is None or split.by_latest is wanted:
             continue
@@ -159,8 +162,8 @@ def _latest(exam: Examination) -> Iterator[Finding]:
     "evalai.execution_time", "EvalAI does not show how long submissions took", needs=SPLITS, remote=True
 )
 def _execution_time(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
-        if exam.remote.splits[exam.remote.phases[codename].pk, phase.split].show_execution_time:
+    for codename, _, split in _each_split(exam):
+        if split.show_execution_time:
             yield warn(
                 f"EvalAI's leaderboard of phase {codename} shows execution times (show_execution_time), which depend on the hidden tasks.",
                 "Ask EvalAI's administrators to unset it, or upload the bundle again with show_execution_time: False.",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scoring.errors import OrganizerError
 from worker.cli.options import ConfigOption
 
 if TYPE_CHECKING:
-    from worker.state import Transaction
+    from worker.organizer.session import OrganizerSession
 
 challenge = typer.Typer(
     name="challenge",
@@ -75,9 +74,7 @@ def rescore(
                     bar.update(task, completed=done, total=rows)
 
                 changed = carry_out(session, plan, progress=show, tell=bar.console.print)
-            with session.store.read() as tx:
-                closed = _closed(tx, setup.codename)
-            follows = closed or " The daemon publishes the board."
+            follows = _closed(session, setup.codename) or " The daemon publishes the board."
             print(f"  Done: {changed} answers changed; the daemon posts them.{follows}")
 
 
@@ -105,7 +102,7 @@ def rules(
                 changed = record_rules(
                     tx, session.configuration, codename, actor=session.actor, reason=reason, now=session.now
                 )
-                closed = _closed(tx, codename)
+            closed = _closed(session, codename)
             told = f"takes up {', '.join(changed)}." if changed else "nothing to do."
             print(f"{codename}: {told}{closed}")
 
@@ -116,29 +113,11 @@ def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
 
     Example: neuco-worker challenge choose 123 --reason "asked by the team before the deadline" --config challenge.yaml
     """
-    from worker.challenge.setups import not_recorded, read_record
-    from worker.organizer.session import known_submission, open_session
-    from worker.state import COUNTED
+    from worker.organizer import decisions
+    from worker.organizer.session import open_session
 
-    with open_session(config) as session, session.store.write() as tx:
-        row = known_submission(tx, pk)
-        if row.state not in COUNTED or row.phase is None or row.team_key is None:
-            raise OrganizerError(
-                f"Submission {pk} is {row.state}; only a scored one can count.", code="choose.unscored"
-            )
-        record = read_record(tx, row.phase)
-        if record is None:
-            raise not_recorded(row.phase)
-        if record.rules.selection != "chosen":
-            raise OrganizerError(
-                f"In phase {row.phase} the {record.rules.selection} submission counts.",
-                cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
-                code="choose.selection",
-            )
-        tx.choose(row.phase, row.team_key, pk, reason)
-        tx.request_publish()
-        tx.log("chosen", actor=session.actor, now=session.now, submission=pk, reason=reason)
-        closed = _closed(tx, row.phase)
+    with open_session(config) as session:
+        closed = _closed(session, decisions.choose(session, pk, reason))
     print(f"Submission {pk} counts now.{closed}")
 
 
@@ -154,46 +133,36 @@ def disqualify(
 
     Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
     """
-    from worker.evaluation.matrix import missing_tasks
-    from worker.organizer.session import known_submission, open_session
+    from worker.organizer import decisions
+    from worker.organizer.session import open_session
 
-    with open_session(config) as session, session.store.write() as tx:
-        row = known_submission(tx, pk)
-        tx.note(pk, excluded=None if undo else reason)
-        tx.request_publish()
-        tx.log(
-            "reinstated" if undo else "disqualified",
-            actor=session.actor,
-            now=session.now,
-            submission=pk,
-            reason=reason,
-        )
-        closed = _closed(tx, row.phase)
-        record = tx.phase_record(row.phase or "")
-        complete = (
-            record is None
-            or row.content_hash is None
-            or not missing_tasks(tx, row.content_hash, record["protocol_hash"], record["tasks"])
-        )
-    lacking = " It was not scored on tasks that came meanwhile: `challenge rescore` does that."
-    hint = lacking if undo and not complete else ""
+    hint = ""
+    with open_session(config) as session:
+        if undo:
+            phase, complete = decisions.reinstate(session, pk, reason)
+            if not complete:
+                hint = " It was not scored on tasks that came meanwhile: `challenge rescore` does that."
+        else:
+            phase = decisions.disqualify(session, pk, reason)
+        closed = _closed(session, phase)
     print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{hint}{closed}")
 
 
-def _closed(tx: Transaction, phase: str | None) -> str:
+def _closed(session: OrganizerSession, phase: str | None) -> str:
     """Say so if a phase's board is frozen, and will not follow."""
-    record = None if phase is None else tx.phase_record(phase)
-    if record is None or record["frozen_at"] is None:
+    from worker.organizer.decisions import is_frozen
+
+    if not is_frozen(session, phase):
         return ""
     return f" The board of {phase} is frozen and stays as it is (`board freeze --undo` lets it move)."
 
 
-def _mode(config: Path, mode: str | None, action: str, sentence: str) -> None:
+def _mode(config: Path, mode: Literal["pause", "drain"] | None, action: str, sentence: str) -> None:
+    from worker.organizer.decisions import set_mode
     from worker.organizer.session import open_session
 
-    with open_session(config) as session, session.store.write() as tx:
-        tx.set_fact("mode", mode)
-        tx.log(action, actor=session.actor, now=session.now)
+    with open_session(config) as session:
+        set_mode(session, mode, action)
     print(sentence)
 
 

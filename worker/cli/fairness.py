@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,6 @@ from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from worker.fairness.verify import Report
-    from worker.state import Transaction
 
 MARKS = {"recomputed": "✓", "consistent": "✓", "believed": "~", "not revealed": "?", "contradicted": "✗"}
 
@@ -36,51 +34,14 @@ def commit(
 
     Example: neuco-worker challenge commit --beacon "2026-12-01 drand 4821937" --config challenge.yaml
     """
-    from worker.challenge.files import read_phases, read_secret
-    from worker.challenge.setups import put_on_record
-    from worker.fairness.commitments import begin, commit_again
-    from worker.fairness.commitments import commit as make_commitment
-    from worker.fairness.recording import has_begun
+    from worker.organizer.committing import commit as make_commitment
     from worker.organizer.session import open_session
 
     if beacon is not None and not (beacon := beacon.strip()):
         raise OrganizerError("The beacon is empty.", cure="Name a public value.", code="commit.beacon")
     with open_session(config) as session:
-        secret = read_secret(session.configuration)
-        if beacon is None:
-            with session.store.read() as tx:
-                open_ones = [name for name in session.configuration.phases if not has_begun(tx, name)]
-            read = [session.phase(name) for name in open_ones]
-            with session.store.write() as tx:
-                public = commit_again(tx, secret, read, reason=reason, now=session.now)
-        else:
-            phases = session.phases()
-            mixed = read_phases(session.configuration, beacon).values()
-            with session.store.write() as tx:
-                _not_begun(tx, phases)
-                begin(tx, secret, phases.values(), now=session.now)
-                for setup in mixed:
-                    put_on_record(tx, setup.record, files=setup.files, now=session.now)
-                public = make_commitment(
-                    tx, secret, mixed, reason="a beacon was mixed in", now=session.now, beacon=beacon
-                )
-        with session.store.write() as tx:
-            tx.log(
-                "committed",
-                actor=session.actor,
-                now=session.now,
-                commitment=public["commitment"],
-                reason=public["reason"],
-            )
-            tx.request_publish()
+        public = make_commitment(session, reason=reason, beacon=beacon)
     print(f"{public['commitment']} - a running daemon takes it up and publishes it.")
-
-
-def _not_begun(tx: Transaction, phases: Iterable[str]) -> None:
-    if any(tx.has_cells(name) for name in phases):
-        raise OrganizerError(
-            "Something was scored already: a beacon would change its splits.", code="commit.too_late"
-        )
 
 
 def reveal(

@@ -1,0 +1,61 @@
+"""Committing by hand: to secret and tasks as they are now, or to splits that a public value was mixed into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scoring.errors import OrganizerError
+from worker.challenge.files import read_phases, read_secret
+from worker.challenge.setups import put_on_record
+from worker.fairness import commitments
+from worker.fairness.recording import has_begun
+from worker.organizer.session import OrganizerSession
+
+
+def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dict[str, Any]:
+    """Commit, and have it published; return the public part of the commitment.
+
+    Args:
+        session: The challenge.
+        reason: Why, in public.
+        beacon: A public value to mix into the splits, if any; the reason is then that.
+
+    Raises:
+        OrganizerError: If there is a beacon, and something was scored already.
+    """
+    public = _commit_again(session, reason) if beacon is None else _commit_with_beacon(session, beacon)
+    with session.store.write() as tx:
+        tx.log(
+            "committed",
+            actor=session.actor,
+            now=session.now,
+            commitment=public["commitment"],
+            reason=public["reason"],
+        )
+        tx.request_publish()
+    return public
+
+
+def _commit_again(session: OrganizerSession, reason: str) -> dict[str, Any]:
+    secret = read_secret(session.configuration)
+    with session.store.read() as tx:
+        open_ones = [name for name in session.configuration.phases if not has_begun(tx, name)]
+    read = [session.phase(name) for name in open_ones]
+    with session.store.write() as tx:
+        return commitments.commit_again(tx, secret, read, reason=reason, now=session.now)
+
+
+def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any]:
+    secret = read_secret(session.configuration)
+    phases = session.phases()
+    mixed = read_phases(session.configuration, beacon).values()
+    with session.store.write() as tx:
+        if any(tx.has_cells(name) for name in phases):
+            raise OrganizerError(
+                "Something was scored already: a beacon would change its splits.", code="commit.too_late"
+            )
+        commitments.begin(tx, secret, phases.values(), now=session.now)
+        for setup in mixed:
+            put_on_record(tx, setup.record, files=setup.files, now=session.now)
+        reason = "a beacon was mixed in"
+        return commitments.commit(tx, secret, mixed, reason=reason, now=session.now, beacon=beacon)

@@ -1,0 +1,89 @@
+"""What an organizer decides while a challenge runs: which submission counts, and whether the daemon goes on; all with a trail."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from scoring.errors import OrganizerError
+from worker.challenge.setups import not_recorded, read_record
+from worker.evaluation.matrix import missing_tasks
+from worker.organizer.session import OrganizerSession, known_submission
+from worker.state import COUNTED, SubmissionRow, Transaction
+
+
+def choose(session: OrganizerSession, pk: int, reason: str) -> str:
+    """Let a submission count for its team, and return its phase.
+
+    Raises:
+        OrganizerError: If it is not known or not scored, or another rule selects in its phase.
+    """
+    with session.store.write() as tx:
+        row = known_submission(tx, pk)
+        if row.state not in COUNTED or row.phase is None or row.team_key is None:
+            raise OrganizerError(
+                f"Submission {pk} is {row.state}; only a scored one can count.", code="choose.unscored"
+            )
+        record = read_record(tx, row.phase)
+        if record is None:
+            raise not_recorded(row.phase)
+        if record.rules.selection != "chosen":
+            raise OrganizerError(
+                f"In phase {row.phase} the {record.rules.selection} submission counts.",
+                cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
+                code="choose.selection",
+            )
+        tx.choose(row.phase, row.team_key, pk, reason)
+        tx.request_publish()
+        tx.log("chosen", actor=session.actor, now=session.now, submission=pk, reason=reason)
+        return row.phase
+
+
+def disqualify(session: OrganizerSession, pk: int, reason: str) -> str | None:
+    """Take a submission off the board, and return its phase.
+
+    Raises:
+        OrganizerError: If it is not known.
+    """
+    with session.store.write() as tx:
+        return _exclude(session, tx, pk, reason, excluded=reason, action="disqualified").phase
+
+
+def reinstate(session: OrganizerSession, pk: int, reason: str) -> tuple[str | None, bool]:
+    """Let a disqualified submission count again; return its phase, and whether it has a score for every task.
+
+    Raises:
+        OrganizerError: If it is not known.
+    """
+    with session.store.write() as tx:
+        row = _exclude(session, tx, pk, reason, excluded=None, action="reinstated")
+        record = tx.phase_record(row.phase or "")
+        complete = (
+            record is None
+            or row.content_hash is None
+            or not missing_tasks(tx, row.content_hash, record["protocol_hash"], record["tasks"])
+        )
+        return row.phase, complete
+
+
+def _exclude(
+    session: OrganizerSession, tx: Transaction, pk: int, reason: str, *, excluded: str | None, action: str
+) -> SubmissionRow:
+    row = known_submission(tx, pk)
+    tx.note(pk, excluded=excluded)
+    tx.request_publish()
+    tx.log(action, actor=session.actor, now=session.now, submission=pk, reason=reason)
+    return row
+
+
+def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None, action: str) -> None:
+    """Have the daemon pause, drain, or go on as usual; ``action`` names that in the audit trail."""
+    with session.store.write() as tx:
+        tx.set_fact("mode", mode)
+        tx.log(action, actor=session.actor, now=session.now)
+
+
+def is_frozen(session: OrganizerSession, phase: str | None) -> bool:
+    """Tell whether a phase's board is closed, and will follow no decision."""
+    with session.store.read() as tx:
+        record = None if phase is None else tx.phase_record(phase)
+    return record is not None and record["frozen_at"] is not None

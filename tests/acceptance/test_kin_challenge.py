@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.worker.harness.harness import Harness, embeddings
 from worker.cli import guarded
 from worker.sandbox import ManualClock
-from worker.state import State
+from worker.state import CellRow, State
 
 
-def cells_of(harness: Harness) -> dict[tuple[str, str, str], dict[str, Any]]:
+def cells_of(harness: Harness) -> dict[tuple[str, str, str], CellRow]:
     """Return all cells by content, task and version."""
     store = harness.store()
     with store.read() as tx:
-        cells = {(cell["content_hash"], cell["task"], cell["version"]): cell for cell in tx.all_cells()}
+        cells = {(cell.content_hash, cell.task, cell.version): cell for cell in tx.all_cells()}
     store.close()
     return cells
 
@@ -63,7 +62,7 @@ def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.Capt
         document = json.loads((report / "dev.json").read_text())
         assert [group["group"] for group in document["groups"]] == ["", "land"]
         assert list(document["ceiled"]) == ["alpha"]
-        means = {new_key[0]: after[new_key]["mean"] for new_key in new}
+        means = {new_key[0]: after[new_key].mean for new_key in new}
         assert sorted(cell["score"] for cell in document["ceiled"]["alpha"]) == pytest.approx(
             sorted(means.values())
         )

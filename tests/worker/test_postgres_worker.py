@@ -155,15 +155,9 @@ def test_a_standby_takes_over_from_another_folder(live_shared: Harness, tmp_path
     with closing(harness.store()) as store:
         harness.until(lambda: counts(store) == {"published": len(pks)})
         with store.read() as tx:
-            ends = {
-                pk: [row["outcome"] for row in tx.attempts(pk=pk) if row["kind"] == "evaluate"] for pk in pks
-            }
-            scored_by = {
-                row["worker"].split(":")[1] for row in tx.attempts() if row["outcome"] == Outcome.DONE
-            }
-            fetched = [
-                row for row in tx.attempts() if row["kind"] == "fetch" and str(standby.pid) in row["worker"]
-            ]
+            ends = {pk: [row.outcome for row in tx.attempts(pk=pk) if row.kind == "evaluate"] for pk in pks}
+            scored_by = {row.worker.split(":")[1] for row in tx.attempts() if row.outcome == Outcome.DONE}
+            fetched = [row for row in tx.attempts() if row.kind == "fetch" and str(standby.pid) in row.worker]
     assert sorted(ends.values()) == [[Outcome.DEAD, Outcome.DONE], [Outcome.DONE]]
     assert str(standby.pid) in scored_by
     assert len(fetched) == len(pks)

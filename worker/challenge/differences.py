@@ -41,7 +41,7 @@ def differences(
 ) -> tuple[Difference, ...]:
     """Return what differs between a phase's record and its files and settings; nothing if it has none, or is frozen."""
     row = tx.phase_record(codename)
-    if row is None or row["frozen_at"] is not None:
+    if row is None or row.frozen_at is not None:
         return ()
     record = read_record(tx, codename)
     if record is None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from scoring.errors import OrganizerError
 from scoring.protocol import Protocol
@@ -14,7 +13,7 @@ from scoring.randomness import secret_commitment
 from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord, PhaseRules, unpack
 from worker.challenge.secrets import read_challenge_secret
-from worker.state import Store, Transaction
+from worker.state import PhaseRow, Store, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -56,9 +55,9 @@ class PhaseSetup:
         """Task identifier to version."""
         return self.record.versions
 
-    def is_recorded(self, row: Mapping[str, Any]) -> bool:
+    def is_recorded(self, row: PhaseRow) -> bool:
         """Tell whether this is what a row of the phases names as current."""
-        return bool(row["record"] == self.record.hash)
+        return row.record == self.record.hash
 
 
 class RecordedPhases(Mapping[str, PhaseSetup]):
@@ -113,7 +112,7 @@ def read_record(tx: Transaction, codename: str) -> PhaseRecord | None:
         InfrastructureError: If the record is damaged.
     """
     row = tx.phase_record(codename)
-    name = None if row is None else row["record"]
+    name = None if row is None else row.record
     return None if name is None else unpack(tx.record(name), name)
 
 

@@ -21,7 +21,7 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
         now: The time.
     """
     for attempt in tx.attempts(open_only=True):
-        tx.close_attempt(attempt["id"], Outcome.DEAD, now=now, reason="found open by the next leader")
+        tx.close_attempt(attempt.id, Outcome.DEAD, now=now, reason="found open by the next leader")
     for row in tx.submissions([State.SCORING]):
         tx.move(row.pk, State.SCORING, State.FETCHED)
     for row in tx.submissions([State.FETCHED]):

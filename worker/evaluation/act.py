@@ -171,7 +171,7 @@ class ScoreSubmission(ChildAct):
         )
 
     def _blame(self, tx: Transaction, error: NeucoError) -> Ending:
-        crashed = sum(attempt["outcome"] == Outcome.SIGNAL for attempt in tx.attempts(pk=self.pk))
+        crashed = sum(attempt.outcome == Outcome.SIGNAL for attempt in tx.attempts(pk=self.pk))
         return blame(error, self.stage, self.pk, fits=self._fits(), crashed_before=crashed)
 
     def _fits(self) -> bool:

@@ -30,13 +30,13 @@ def save_card(
 
 def missing_tasks(tx: Transaction, content_hash: str, protocol_hash: str, tasks: dict[str, str]) -> list[str]:
     """Return the tasks of a phase that a content has no cell for."""
-    known = {(cell["task"], cell["version"]) for cell in tx.cells(content_hash, protocol_hash)}
+    known = {(cell.task, cell.version) for cell in tx.cells(content_hash, protocol_hash)}
     return sorted(task for task, version in tasks.items() if (task, version) not in known)
 
 
 def row_mean_q(tx: Transaction, content_hash: str, protocol_hash: str, tasks: dict[str, str]) -> float | None:
     """Return mean Q of a row of the score matrix, or None if a cell is missing: unscored is a state, never a value."""
-    cells = {(cell["task"], cell["version"]): cell["q"] for cell in tx.cells(content_hash, protocol_hash)}
+    cells = {(cell.task, cell.version): cell.q for cell in tx.cells(content_hash, protocol_hash)}
     values = [cells.get((task, version)) for task, version in sorted(tasks.items())]
     if any(value is None for value in values):
         return None
@@ -50,7 +50,7 @@ def give_receipt(
     cells = [
         cell
         for cell in tx.cells(content_hash, setup.protocol.hash)
-        if setup.tasks.get(cell["task"]) == cell["version"]
+        if setup.tasks.get(cell.task) == cell.version
     ]
     record = receipts.make_record(
         submission=pk,

@@ -194,7 +194,7 @@ def _may_record(tx: Transaction, setup: PhaseSetup) -> bool:
     row = tx.phase_record(setup.codename)
     if row is None or not has_scores(tx, setup.codename):
         return True
-    return row["record"] is None and setup.record.scores_as(row["protocol_hash"], row["tasks"])
+    return row.record is None and setup.record.scores_as(row.protocol_hash, row.tasks)
 
 
 def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:

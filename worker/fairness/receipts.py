@@ -16,7 +16,7 @@ from typing import Any
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import canonical
 from worker.fairness.canonical import NONCE_BYTES, digest
-from worker.state import Transaction
+from worker.state import CellRow, Transaction
 
 PATH = "receipts.jsonl"
 FORMAT = 1
@@ -30,7 +30,7 @@ def make_record(
     phase: str,
     content_hash: str,
     protocol_hash: str,
-    cells: Sequence[Mapping[str, Any]],
+    cells: Sequence[CellRow],
     scored_at: datetime,
 ) -> dict[str, Any]:
     """Describe what was scored: everything that a later reveal must agree with."""
@@ -41,7 +41,7 @@ def make_record(
         "protocol_hash": protocol_hash,
         "scored_at": scored_at.isoformat(),
         "cells": {
-            cell["task"]: {"version": cell["version"], "folds": [_finite(score) for score in cell["folds"]]}
+            cell.task: {"version": cell.version, "folds": [_finite(score) for score in cell.folds]}
             for cell in cells
         },
     }

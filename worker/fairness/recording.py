@@ -59,13 +59,13 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
 def has_begun(tx: Transaction, codename: str) -> bool:
     """Tell whether a phase must not be recorded from whatever its files are."""
     row = tx.phase_record(codename)
-    return row is not None and (row["frozen_at"] is not None or has_scores(tx, codename))
+    return row is not None and (row.frozen_at is not None or has_scores(tx, codename))
 
 
 def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret: bytes) -> bool:
     """Tell whether the files of a phase have to be read."""
     row = tx.phase_record(codename)
-    if row is None or row["record"] is None:
+    if row is None or row.record is None:
         return True
     return not has_begun(tx, codename) and bool(differences(tx, configuration, codename, secret))
 
@@ -75,9 +75,9 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
     waiting = set()
     for codename in configuration.phases:
         row = tx.phase_record(codename)
-        if row is None or row["frozen_at"] is not None:
+        if row is None or row.frozen_at is not None:
             continue
-        if row["record"] is None:
+        if row.record is None:
             error = not_recorded(codename)
             tx.raise_alert(alert_key(codename), error.code, error.message, now=now)
             waiting.add(alert_key(codename))
@@ -100,14 +100,14 @@ def record_rules(
         InfrastructureError: If its record is damaged.
     """
     row, before = tx.phase_record(codename), read_record(tx, codename)
-    if row is not None and row["frozen_at"] is not None:
+    if row is not None and row.frozen_at is not None:
         return ()
     if row is None or before is None:
         raise not_recorded(codename)
     rules = rules_of(configuration, codename)
     changed = before.rules.changed(rules)
     if changed:
-        put_on_record(tx, replace(before, rules=rules), files=tx.record_files(row["record"]), now=now)
+        put_on_record(tx, replace(before, rules=rules), files=tx.record_files(before.hash), now=now)
         tx.request_publish()
         old, new = asdict(before.rules), asdict(rules)
         tx.log(

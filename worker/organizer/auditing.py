@@ -43,13 +43,13 @@ def records(store: Store) -> Iterator[dict[str, Any]]:
         for row in tx.submissions():
             attempts = [
                 {
-                    "kind": attempt["kind"],
-                    "worker": attempt["worker"],
-                    "outcome": attempt["outcome"],
-                    "opened_at": _text(attempt["opened_at"]),
-                    "closed_at": _text(attempt["closed_at"]),
-                    "reason": attempt["reason"],
-                    "peak_memory_bytes": attempt["peak_memory_bytes"],
+                    "kind": attempt.kind,
+                    "worker": attempt.worker,
+                    "outcome": attempt.outcome,
+                    "opened_at": _text(attempt.opened_at),
+                    "closed_at": _text(attempt.closed_at),
+                    "reason": attempt.reason,
+                    "peak_memory_bytes": attempt.peak_memory_bytes,
                 }
                 for attempt in tx.attempts(pk=row.pk)
             ]
@@ -61,11 +61,15 @@ def records(store: Store) -> Iterator[dict[str, Any]]:
         for cell in tx.all_cells():
             yield {
                 "record": "cell",
-                **{key: _text(value) for key, value in cell.items() if key not in ("folds", "provenance")},
-                **json.loads(cell["provenance"]),
+                **{
+                    key: _text(value)
+                    for key, value in vars(cell).items()
+                    if key not in ("folds", "provenance")
+                },
+                **json.loads(cell.provenance),
             }
         for step in tx.trail():
-            yield {"record": "step", **{key: _text(value) for key, value in step.items()}}
+            yield {"record": "step", **{key: _text(value) for key, value in vars(step).items()}}
 
 
 def _text(value: Any) -> Any:

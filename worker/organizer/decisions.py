@@ -60,7 +60,7 @@ def reinstate(session: OrganizerSession, pk: int, reason: str) -> tuple[str | No
         complete = (
             record is None
             or row.content_hash is None
-            or not missing_tasks(tx, row.content_hash, record["protocol_hash"], record["tasks"])
+            or not missing_tasks(tx, row.content_hash, record.protocol_hash, record.tasks)
         )
         return row.phase, complete
 
@@ -86,4 +86,4 @@ def is_frozen(session: OrganizerSession, phase: str | None) -> bool:
     """Tell whether a phase's board is closed, and will follow no decision."""
     with session.store.read() as tx:
         record = None if phase is None else tx.phase_record(phase)
-    return record is not None and record["frozen_at"] is not None
+    return record is not None and record.frozen_at is not None

@@ -62,8 +62,8 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
         rows = _rows(tx, setup)
         missing = _missing(session, tx, setup, rows)
         per_fold = tx.seconds_per_fold(setup.codename)
-    before = {} if record is None else record["tasks"]
-    changed = record is not None and not setup.record.scores_as(record["protocol_hash"], before)
+    before = {} if record is None else record.tasks
+    changed = record is not None and not setup.record.scores_as(record.protocol_hash, before)
     cells = sum(len(row.tasks) for row in missing)
     return RescorePlan(
         setup=setup,
@@ -252,7 +252,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
     changed = 0
     now = session.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
     before = tx.phase_record(setup.codename)
-    renewed = before is None or not setup.record.scores_as(before["protocol_hash"], before["tasks"])
+    renewed = before is None or not setup.record.scores_as(before.protocol_hash, before.tasks)
     put_on_record(tx, setup.record, files=setup.files, now=now)
     tx.request_publish()
     tx.forget_wanted(row.pk for row in tx.submissions(phase=setup.codename))
@@ -278,7 +278,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
         actor=session.actor,
         now=now,
         phase=setup.codename,
-        before=None if before is None else before["tasks"],
+        before=None if before is None else before.tasks,
         after=dict(setup.tasks),
         answers_changed=changed,
     )

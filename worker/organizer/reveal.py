@@ -52,7 +52,7 @@ def choose(
     left_out = [
         name
         for name, record in records.items()
-        if not open_too and (record is None or record["frozen_at"] is None)
+        if not open_too and (record is None or record.frozen_at is None)
     ]
     if left_out and (named or left_out == names):
         raise OrganizerError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from leaderboard import Board, PhaseSite, PhaseSnapshot, Site
 from leaderboard.git import Publisher
@@ -16,7 +16,7 @@ from worker.fairness import commitments, receipts
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.snapshots import snapshot
-from worker.state import ATTESTED, REVEALED, State, SubmissionRow, Transaction
+from worker.state import ATTESTED, REVEALED, PhaseRow, State, SubmissionRow, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Preconditions:
     generation: int
     posted: tuple[SubmissionRow, ...]
     attestations: Mapping[str, bytes]
-    records: Mapping[str, Mapping[str, Any] | None]
+    records: Mapping[str, PhaseRow | None]
     revealed_at: str | None
 
 
@@ -99,7 +99,7 @@ def make_boards(inputs: Inputs, now: datetime) -> PendingBoards:
     sites = []
     for phase in inputs.snapshots:
         history, record = inputs.histories[phase.codename], inputs.preconditions.records[phase.codename]
-        frozen_at = record["frozen_at"] if record is not None else None
+        frozen_at = record.frozen_at if record is not None else None
         if frozen_at is None:
             following = boards.next_board(phase, history, at=now)
             if following is not None:

@@ -17,8 +17,8 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
     Tasks, protocol and rules are those of the phase's record, so a board follows a rescore in the moment in which the answers do.
     """
     record = tx.phase_record(codename)
-    tasks = {} if record is None else record["tasks"]
-    matrix = {} if record is None else tx.matrix(record["protocol_hash"])
+    tasks = {} if record is None else record.tasks
+    matrix = {} if record is None else tx.matrix(record.protocol_hash)
     rules, epsilon = rules_and_epsilon(tx, configuration, codename)
     eligible = _eligible_teams(tx, rules.eligible_if_scored_in)
     entries, row_sets = [], {}
@@ -30,7 +30,7 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
         baseline = row.baseline or (row.own and row.method in rules.baselines)
         if row.own and not baseline:
             continue  # a trial of the organizers, which EvalAI's leaderboard leaves out too
-        row_sets = {task: cell["row_set"] for task, cell in scores.items()}  # the same in every row
+        row_sets = {task: cell.row_set for task, cell in scores.items()}  # the same in every row
         public = row.public_now if rules.visibility == "current" else row.public_at_first
         entries.append(
             Entry(
@@ -42,10 +42,10 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
                 submitted_at=row.submitted_at,
                 public=bool(public),
                 baseline=baseline,
-                scores={task: cell["folds"] for task, cell in scores.items()},
+                scores={task: cell.folds for task, cell in scores.items()},
                 eligible=eligible is None or row.team_key in eligible,
                 content_hash=row.content_hash or "",
-                seconds=sum(cell["seconds"] for cell in scores.values()),
+                seconds=sum(cell.seconds for cell in scores.values()),
             )
         )
     return PhaseSnapshot(
@@ -65,7 +65,7 @@ def rules_and_epsilon(
     if record is None:
         row = tx.phase_record(codename)
         manifests = (private["manifests"].get(codename) for _, private in tx.commitments())
-        epsilon = None if row is None else commitments.committed_epsilon(manifests, row["protocol_hash"])
+        epsilon = None if row is None else commitments.committed_epsilon(manifests, row.protocol_hash)
         return rules_of(configuration, codename), epsilon or configuration.scoring.epsilon
     return record.rules, record.protocol.recipe.epsilon
 

@@ -6,7 +6,16 @@ from worker.state.cycles import Completed
 from worker.state.leadership import Deposed, Leader
 from worker.state.lock import LeaderLock, leader_lock
 from worker.state.notices import ATTESTED, LOG_UNSEEN, RESTORED, REVEALED
-from worker.state.records import LONGEST_WAIT, Alert, Owed, SubmissionRow, is_host_team
+from worker.state.rows import (
+    LONGEST_WAIT,
+    Alert,
+    AttemptRow,
+    CellRow,
+    Owed,
+    PhaseRow,
+    SubmissionRow,
+    is_host_team,
+)
 from worker.state.states import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State
 from worker.state.store import Store, Transaction
 from worker.state.wanted_files import WantedFile
@@ -22,6 +31,8 @@ __all__ = [
     "REVEALED",
     "Alert",
     "Attempt",
+    "AttemptRow",
+    "CellRow",
     "Completed",
     "Deposed",
     "Leader",
@@ -29,6 +40,7 @@ __all__ = [
     "OutboxKind",
     "Outcome",
     "Owed",
+    "PhaseRow",
     "State",
     "Store",
     "SubmissionRow",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
 from worker.state import schema
+from worker.state.columns import Instant
+from worker.state.rows import AttemptRow
 from worker.state.states import Attempt, Outcome
 from worker.state.table import Tables
 
@@ -18,7 +19,7 @@ class Attempts(Tables):
     def open_attempt(self, pk: int, kind: Attempt, *, worker: str, now: datetime) -> int:
         """Open an attempt and return its id."""
         result = self._connection.execute(
-            schema.attempts.insert().values(submission=pk, kind=kind.value, worker=worker, opened_at=now)
+            schema.attempts.insert().values(submission=pk, kind=kind, worker=worker, opened_at=now)
         )
         key = result.inserted_primary_key
         if key is None:
@@ -51,10 +52,10 @@ class Attempts(Tables):
     def open_attempts(self, kind: Attempt) -> set[int]:
         """Return the submissions with an open attempt of a kind."""
         table = schema.attempts
-        query = sa.select(table.c.submission).where(table.c.kind == kind.value, table.c.closed_at.is_(None))
+        query = sa.select(table.c.submission).where(table.c.kind == kind, table.c.closed_at.is_(None))
         return set(self._connection.execute(query).scalars())
 
-    def attempts(self, *, pk: int | None = None, open_only: bool = False) -> list[dict[str, Any]]:
+    def attempts(self, *, pk: int | None = None, open_only: bool = False) -> list[AttemptRow]:
         """Return attempts, oldest first."""
         table = schema.attempts
         query = sa.select(table).order_by(table.c.id)
@@ -62,7 +63,7 @@ class Attempts(Tables):
             query = query.where(table.c.submission == pk)
         if open_only:
             query = query.where(table.c.closed_at.is_(None))
-        return [dict(row._mapping) for row in self._connection.execute(query)]
+        return self._all(AttemptRow, query)
 
     def attempt_summary(self) -> list[tuple[str, str, int, float]]:
         """Return closed attempts as (kind, outcome, how many, seconds in all)."""
@@ -81,9 +82,9 @@ class Attempts(Tables):
         """Return for each team when one of its submissions was last taken up for evaluation."""
         table, attempts = schema.submissions, schema.attempts
         query = (
-            sa.select(table.c.team_key, sa.func.max(attempts.c.opened_at, type_=schema.Instant()))
+            sa.select(table.c.team_key, sa.func.max(attempts.c.opened_at, type_=Instant()))
             .join(table, table.c.pk == attempts.c.submission)
-            .where(attempts.c.kind == Attempt.EVALUATE.value, table.c.team_key.is_not(None))
+            .where(attempts.c.kind == Attempt.EVALUATE, table.c.team_key.is_not(None))
             .group_by(table.c.team_key)
         )
         return {row[0]: row[1] for row in self._connection.execute(query)}

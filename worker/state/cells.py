@@ -9,8 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from scoring.scorecard import TaskScore, folds_from_json, folds_to_json
+from scoring.scorecard import TaskScore
 from worker.state import schema
+from worker.state.rows import CellRow
 from worker.state.table import Tables
 
 
@@ -28,38 +29,30 @@ class Cells(Tables):
         now: datetime,
     ) -> None:
         """Write score cells; one that is there already stays, since equal keys mean equal scores."""
-        known = {(row["task"], row["version"]) for row in self.cells(content_hash, protocol_hash)}
+        known = {(row.task, row.version) for row in self.cells(content_hash, protocol_hash)}
         for score in scores:
             if (score.task, score.version) in known:
                 continue
             self._connection.execute(
                 schema.cells.insert().values(
+                    **vars(score),
                     content_hash=content_hash,
-                    task=score.task,
-                    version=score.version,
                     protocol_hash=protocol_hash,
                     phase=phase,
-                    type=score.type,
-                    row_set=score.row_set,
-                    folds=json.dumps(folds_to_json(score.folds)),
-                    mean=score.mean,
-                    std=score.std,
-                    q=score.q,
-                    failed_folds=score.failed_folds,
-                    seconds=score.seconds,
                     scored_at=now,
                     provenance=json.dumps(dict(provenance), sort_keys=True),
                 )
             )
 
-    def cells(self, content_hash: str, protocol_hash: str) -> list[dict[str, Any]]:
+    def cells(self, content_hash: str, protocol_hash: str) -> list[CellRow]:
         """Return one row of the score matrix."""
         table = schema.cells
         query = sa.select(table).where(
             table.c.content_hash == content_hash, table.c.protocol_hash == protocol_hash
         )
-        cells = [_cell(row) for row in self._connection.execute(query)]
-        return sorted(cells, key=lambda cell: str(cell["task"]))  # a server's order may follow a language
+        return sorted(
+            self._all(CellRow, query), key=lambda cell: cell.task
+        )  # a server's order may follow a language
 
     def complete_rows(self, protocol_hash: str, tasks: Mapping[str, str]) -> list[str]:
         """Return the contents that have a cell for each of some tasks."""
@@ -73,34 +66,26 @@ class Cells(Tables):
         )
         return list(self._connection.execute(query).scalars())
 
-    def all_cells(self) -> list[dict[str, Any]]:
+    def all_cells(self) -> list[CellRow]:
         """Return the whole score matrix, oldest cells first."""
-        return [
-            _cell(row)
-            for row in self._connection.execute(sa.select(schema.cells).order_by(schema.cells.c.scored_at))
-        ]
+        return self._all(CellRow, sa.select(schema.cells).order_by(schema.cells.c.scored_at))
 
-    def matrix(self, protocol_hash: str) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
+    def matrix(self, protocol_hash: str) -> dict[str, dict[tuple[str, str], CellRow]]:
         """Return all cells of a protocol: content hash to (task, version) to cell."""
         table = schema.cells
-        rows: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
-        for row in self._connection.execute(sa.select(table).where(table.c.protocol_hash == protocol_hash)):
-            cell = _cell(row)
-            rows.setdefault(cell["content_hash"], {})[cell["task"], cell["version"]] = cell
+        rows: dict[str, dict[tuple[str, str], CellRow]] = {}
+        for cell in self._all(CellRow, sa.select(table).where(table.c.protocol_hash == protocol_hash)):
+            rows.setdefault(cell.content_hash, {})[cell.task, cell.version] = cell
         return rows
 
     def seconds_per_fold(self, phase: str) -> float | None:
         """Return what one fold of one task has cost on average, None before anything was scored."""
         table = schema.cells
         query = sa.select(table.c.seconds, table.c.folds).where(table.c.phase == phase)
-        costs = [row.seconds / max(1, len(json.loads(row.folds))) for row in self._connection.execute(query)]
+        costs = [row.seconds / max(1, len(row.folds)) for row in self._connection.execute(query)]
         return sum(costs) / len(costs) if costs else None
 
     def has_cells(self, phase: str) -> bool:
         """Tell whether anything of a phase was ever scored."""
         query = sa.select(sa.exists().where(schema.cells.c.phase == phase))
         return bool(self._connection.execute(query).scalar())
-
-
-def _cell(row: Any) -> dict[str, Any]:
-    return {**row._mapping, "folds": folds_from_json(json.loads(row.folds))}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from worker.state import schema
-from worker.state.records import Alert
+from worker.state.rows import Alert, AuditStep
 from worker.state.table import Tables
 
 RESTORED = "restored_from"  # until when the state knew everything, if it comes from a backup
@@ -50,7 +49,7 @@ class Notices(Tables):
         query = sa.select(table).where(table.c.resolved_at.is_(None)).order_by(table.c.raised_at)
         if unsent_only:
             query = query.where(table.c.sent_at.is_(None))
-        return [Alert(**row._mapping) for row in self._connection.execute(query)]
+        return self._all(Alert, query)
 
     def alert_sent(self, alert: Alert, *, now: datetime) -> None:
         """Record that the organizer was told, unless it was over meanwhile and is raised anew."""
@@ -64,18 +63,13 @@ class Notices(Tables):
         """Append to the audit trail."""
         self._connection.execute(
             schema.audit.insert().values(
-                at=now,
-                actor=actor,
-                action=action,
-                submission=submission,
-                detail=json.dumps(detail, sort_keys=True, default=str),
+                at=now, actor=actor, action=action, submission=submission, detail=detail
             )
         )
 
-    def trail(self) -> list[dict[str, Any]]:
+    def trail(self) -> list[AuditStep]:
         """Return the audit trail, oldest first."""
-        rows = self._connection.execute(sa.select(schema.audit).order_by(schema.audit.c.id))
-        return [{**row._mapping, "detail": json.loads(row.detail)} for row in rows]
+        return self._all(AuditStep, sa.select(schema.audit).order_by(schema.audit.c.id))
 
     def fact(self, name: str) -> str | None:
         """Return a named fact."""

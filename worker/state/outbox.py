@@ -7,7 +7,8 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from worker.state import schema
-from worker.state.records import Owed
+from worker.state.columns import Instant
+from worker.state.rows import Owed
 from worker.state.states import OutboxKind
 from worker.state.table import Tables
 
@@ -29,29 +30,27 @@ class Outbox(Tables):
         values = {"not_before": not_before or now, "receipt": receipt, "tries": 0, "created_at": now}
         result = self._connection.execute(
             table.update()
-            .where(table.c.kind == kind.value, table.c.submission == pk, table.c.done_at.is_(None))
+            .where(table.c.kind == kind, table.c.submission == pk, table.c.done_at.is_(None))
             .values(values)
         )
         if result.rowcount == 0:
-            self._connection.execute(table.insert().values(kind=kind.value, submission=pk, **values))
+            self._connection.execute(table.insert().values(kind=kind, submission=pk, **values))
 
     def owed(self, kind: OutboxKind | None = None, pk: int | None = None) -> list[Owed]:
         """Return what is still owed, the earliest due first."""
         table = schema.outbox
         query = sa.select(table).where(table.c.done_at.is_(None)).order_by(table.c.not_before, table.c.id)
         if kind is not None:
-            query = query.where(table.c.kind == kind.value)
+            query = query.where(table.c.kind == kind)
         if pk is not None:
             query = query.where(table.c.submission == pk)
-        return [
-            Owed(**{**row._mapping, "kind": OutboxKind(row.kind)}) for row in self._connection.execute(query)
-        ]
+        return self._all(Owed, query)
 
     def messaged_at(self, pk: int) -> datetime | None:
         """Return when a message about a submission was taken last; None if the listing alone told of it."""
         table = schema.outbox
-        query = sa.select(sa.func.max(table.c.created_at, type_=schema.Instant())).where(
-            table.c.kind == OutboxKind.DELETE.value, table.c.submission == pk
+        query = sa.select(sa.func.max(table.c.created_at, type_=Instant())).where(
+            table.c.kind == OutboxKind.DELETE, table.c.submission == pk
         )
         found: datetime | None = self._connection.execute(query).scalar()
         return found
@@ -69,7 +68,7 @@ class Outbox(Tables):
         table = schema.outbox
         self._connection.execute(
             table.update()
-            .where(table.c.kind == kind.value, table.c.submission == pk, table.c.done_at.is_(None))
+            .where(table.c.kind == kind, table.c.submission == pk, table.c.done_at.is_(None))
             .values(done_at=now)
         )
 

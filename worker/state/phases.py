@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
 from worker.state import schema
+from worker.state.rows import PhaseRow
 from worker.state.table import Tables
 
 
 class Phases(Tables):
     """The verbs of phases and their records."""
 
-    def phase_record(self, phase: str) -> dict[str, Any] | None:
-        """Return what a phase's scores stand on: protocol hash, {task: version}, record (its hash), frozen_at."""
-        row = self._connection.execute(sa.select(schema.phases).where(schema.phases.c.phase == phase)).first()
-        return None if row is None else {**row._mapping, "tasks": json.loads(row.tasks)}
+    def phase_record(self, phase: str) -> PhaseRow | None:
+        """Return what a phase's scores stand on."""
+        found = self._all(PhaseRow, sa.select(schema.phases).where(schema.phases.c.phase == phase))
+        return found[0] if found else None
 
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
         """Let a phase stand on a record from now on."""
-        values = {
-            "record": record,
-            "protocol_hash": protocol_hash,
-            "tasks": json.dumps(dict(tasks), sort_keys=True),
-        }
+        values = {"record": record, "protocol_hash": protocol_hash, "tasks": dict(tasks)}
         table = schema.phases
-        if (
-            self._connection.execute(table.update().where(table.c.phase == phase).values(values)).rowcount
-            == 0
-        ):
+        known = self._connection.execute(table.update().where(table.c.phase == phase).values(values))
+        if known.rowcount == 0:
             self._connection.execute(table.insert().values(phase=phase, **values))
 
     def add_record(self, name: str, document: bytes, *, files: str | None, now: datetime) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from worker.state import schema
-from worker.state.records import SubmissionRow
+from worker.state.rows import SubmissionRow
 from worker.state.states import TRANSITIONS, State
 from worker.state.table import Tables
 
@@ -24,9 +24,7 @@ class Submissions(Tables):
             return False
         table = schema.submissions
         self._connection.execute(
-            table.insert().values(
-                pk=pk, state=State.RECEIVED.value, first_seen_at=now, message_phase=message_phase
-            )
+            table.insert().values(pk=pk, state=State.RECEIVED, first_seen_at=now, message_phase=message_phase)
         )
         self.moves.append(f"new>{State.RECEIVED}")
         return True
@@ -36,7 +34,7 @@ class Submissions(Tables):
         row = self._connection.execute(
             sa.select(schema.submissions).where(schema.submissions.c.pk == pk)
         ).first()
-        return None if row is None else _tracked(row)
+        return None if row is None else _remembered(row)
 
     def submissions(
         self,
@@ -57,14 +55,14 @@ class Submissions(Tables):
         table = schema.submissions
         query = sa.select(table).order_by(table.c.submitted_at.nulls_first(), table.c.pk)
         if states is not None:
-            query = query.where(table.c.state.in_([state.value for state in states]))
+            query = query.where(table.c.state.in_(list(states)))
         if phase is not None:
             query = query.where(table.c.phase == phase)
         if unread:
             query = query.where(table.c.read_at.is_(None))
         if superseded_by is not None:
             query = query.where(table.c.superseded_by == superseded_by)
-        return [_tracked(row) for row in self._connection.execute(query)]
+        return [_remembered(row) for row in self._connection.execute(query)]
 
     def unannounced(self, *, since: datetime) -> bool:
         """Tell whether one that was first seen since a time is known from a listing alone, so that its message is still to come."""
@@ -75,8 +73,8 @@ class Submissions(Tables):
     def get_many(self, pks: Collection[int]) -> dict[int, SubmissionRow]:
         """Return those of some submissions that we know, by number."""
         table = schema.submissions
-        rows = self._connection.execute(sa.select(table).where(table.c.pk.in_(pks)))
-        return {row.pk: _record(tuple(row)) for row in rows}
+        found = self._all(SubmissionRow, sa.select(table).where(table.c.pk.in_(pks)))
+        return {row.pk: row for row in found}
 
     def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
         """Move a submission from one state to another, if it still is where the caller thinks.
@@ -92,8 +90,8 @@ class Submissions(Tables):
         cleared = {"not_before": None, "tries": 0, "hold": None, "hold_reason": None}
         result = self._connection.execute(
             table.update()
-            .where(table.c.pk == pk, table.c.state == source.value)
-            .values({**cleared, **values, "state": target.value})
+            .where(table.c.pk == pk, table.c.state == source)
+            .values({**cleared, **values, "state": target})
         )
         if result.rowcount == 1:
             self.moves.append(f"{source}>{target}")
@@ -115,7 +113,7 @@ class Submissions(Tables):
             table.c.phase.is_not(None),
             table.c.deleted.is_(False),
         )
-        return [_tracked(row) for row in self._connection.execute(query.order_by(table.c.pk))]
+        return [_remembered(row) for row in self._connection.execute(query.order_by(table.c.pk))]
 
     def is_host(self, user: int) -> bool | None:
         """Tell whether a user is a host, as it was found out for another submission; None if it was not."""
@@ -165,14 +163,7 @@ class Submissions(Tables):
         return {row[0]: row[1] for row in rows}
 
 
-def _record(values: tuple[Any, ...]) -> SubmissionRow:
-    named = dict(zip(schema.submissions.c.keys(), values, strict=True))
-    return SubmissionRow(**{**named, "state": State(named["state"])})
-
-
-_remembered = lru_cache(maxsize=256)(_record)
-"""A row that did not change is not made into a record again, since steps read what waits again and again."""
-
-
-def _tracked(row: Any) -> SubmissionRow:
-    return _remembered(tuple(row))
+@lru_cache(maxsize=256)
+def _remembered(row: sa.Row[Any]) -> SubmissionRow:
+    """Make a value of a row; not again of one that did not change, since steps read what waits again and again."""
+    return SubmissionRow(**row._mapping)

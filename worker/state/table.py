@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import sqlalchemy as sa
+
+Row = TypeVar("Row")
 
 
 class Tables:
@@ -11,3 +15,7 @@ class Tables:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         self.moves: list[str] = []
+
+    def _all(self, kind: type[Row], query: sa.Select[tuple[object, ...]]) -> list[Row]:
+        """Return what a query of a whole table finds, as values."""
+        return [kind(**row._mapping) for row in self._connection.execute(query)]

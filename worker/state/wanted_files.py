@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from worker.state.notices import Notices
-from worker.state.records import LONGEST_WAIT
+from worker.state.rows import LONGEST_WAIT
 from worker.state.submissions import Submissions
 
 _WANTED = "files_wanted"

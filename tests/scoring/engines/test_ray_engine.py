@@ -264,7 +264,7 @@ def test_the_worker_scores_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
         worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)
         assert harness.status(pk) == "finished"
         with worker.store.read() as tx:
-            made_by = {json.loads(cell["provenance"])["versions"]["engine"] for cell in tx.all_cells()}
+            made_by = {json.loads(cell.provenance)["versions"]["engine"] for cell in tx.all_cells()}
     assert made_by == {"ray"}
 
 
@@ -286,5 +286,5 @@ def test_the_worker_has_several_submissions_scored_on_the_cluster(nodes: Nodes, 
                 cells = tx.all_cells()
         finally:
             worker.stop()
-    assert {json.loads(cell["provenance"])["versions"]["engine"] for cell in cells} == {"ray"}
-    assert len({cell["content_hash"] for cell in cells}) == len(pks)
+    assert {json.loads(cell.provenance)["versions"]["engine"] for cell in cells} == {"ray"}
+    assert len({cell.content_hash for cell in cells}) == len(pks)

@@ -364,7 +364,7 @@ def test_a_child_gets_its_record_as_a_file_of_its_owner_alone(harness: Harness, 
     worker.drive()
     assert not place.exists()
     with worker.store.read() as tx:
-        [name] = [each["record"] for each in tx.attempts(pk=pk) if each["kind"] == "evaluate"]
+        [name] = [each.record for each in tx.attempts(pk=pk) if each.kind == "evaluate"]
     assert name == recorded(worker).hash
 
 

@@ -152,7 +152,7 @@ def test_the_end_of_one_child_is_not_the_others(harness: Harness, hold: Callable
     cancelled, killed, scored = (harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABC"))
     worker.drive(lambda: len(held.pks) == 3)
     with worker.store.read() as tx:
-        attempts = {row["submission"]: row["id"] for row in tx.attempts(open_only=True)}
+        attempts = {row.submission: row.id for row in tx.attempts(open_only=True)}
     harness.evalai.cancel(cancelled)
     worker.clock.advance(25)  # the listing is due
     worker.drive(lambda: cancelled not in held.pks)
@@ -186,7 +186,7 @@ def test_equal_content_scored_at_once_has_one_row_of_cells(
     setup = worker.daemon.context.phases["dev"]
     with worker.store.read() as tx:
         cells = tx.cells(worker.row(one).content_hash or "", setup.protocol.hash)
-    assert [cell["task"] for cell in cells] == sorted(setup.tasks)
+    assert [cell.task for cell in cells] == sorted(setup.tasks)
 
 
 def test_the_choice_is_made_again_where_it_is_recorded(harness: Harness, worker: StepWorker) -> None:

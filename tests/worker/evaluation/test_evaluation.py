@@ -304,9 +304,7 @@ def test_an_edited_label_file_changes_nothing(harness: Harness, worker: StepWork
     assert [harness.status(pk) for pk in (first, before, after)] == ["finished"] * 3
     assert worker.alerts() == set()
     with worker.store.read() as tx:
-        assert (
-            len({(cell["task"], cell["version"]) for cell in tx.all_cells() if cell["phase"] == "dev"}) == 3
-        )
+        assert len({(cell.task, cell.version) for cell in tx.all_cells() if cell.phase == "dev"}) == 3
 
 
 def test_a_rescore_under_way_mixes_no_protocols(slow: Harness) -> None:
@@ -323,8 +321,8 @@ def test_a_rescore_under_way_mixes_no_protocols(slow: Harness) -> None:
         assert new != old
         with worker.store.read() as tx:
             content = worker.row(pk).content_hash or ""
-            assert {len(cell["folds"]) for cell in tx.cells(content, old)} == {2000}
-            assert {len(cell["folds"]) for cell in tx.cells(content, new)} == {4}
+            assert {len(cell.folds) for cell in tx.cells(content, old)} == {2000}
+            assert {len(cell.folds) for cell in tx.cells(content, new)} == {4}
 
 
 def test_no_process_to_be_had_is_tried_again(harness: Harness, worker: StepWorker) -> None:

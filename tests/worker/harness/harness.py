@@ -470,7 +470,7 @@ class StepWorker:
     def outcomes(self, pk: int, kind: str = "evaluate") -> list[str | None]:
         """Return how the attempts at a submission ended."""
         with self.store.read() as tx:
-            return [attempt["outcome"] for attempt in tx.attempts(pk=pk) if attempt["kind"] == kind]
+            return [attempt.outcome for attempt in tx.attempts(pk=pk) if attempt.kind == kind]
 
     def alerts(self) -> set[str]:
         """Return the codes of what needs a person."""

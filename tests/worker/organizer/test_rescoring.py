@@ -367,7 +367,7 @@ def test_a_running_worker_takes_up_what_nothing_was_scored_on(tmp_path: Path) ->
         pk = harness.submit("A", embeddings(0))
         worker.drive()
         with worker.store.read() as tx:
-            assert {cell["task"] for cell in tx.all_cells()} == {"alpha", "beta", "gamma", "late"}
+            assert {cell.task for cell in tx.all_cells()} == {"alpha", "beta", "gamma", "late"}
             assert [public["reason"] for public, _ in tx.commitments()][1:] == ["a task more"]
         assert harness.status(pk) == "finished"
         assert worker.alerts() == set()
@@ -385,7 +385,7 @@ def test_a_running_worker_takes_up_a_beacon(tmp_path: Path) -> None:
         assert worker.daemon.context.phases["dev"].protocol.hash != before
         with worker.store.read() as tx:
             assert tx.commitments()[-1][0]["reason"] == "a beacon was mixed in"
-            assert {cell["protocol_hash"] for cell in tx.all_cells()} == {
+            assert {cell.protocol_hash for cell in tx.all_cells()} == {
                 worker.daemon.context.phases["dev"].protocol.hash
             }
         assert worker.alerts() == set()

@@ -97,7 +97,7 @@ def test_attempts_are_kept_with_their_reasons(store: Store) -> None:
         tx.open_attempt(1, Attempt.EVALUATE, worker="w", now=NOW)
         kept = tx.attempts(pk=1)
         assert len(tx.attempts(open_only=True)) == 1
-    assert [(row["outcome"], row["reason"]) for row in kept] == [("memory", "too much"), (None, None)]
+    assert [(row.outcome, row.reason) for row in kept] == [("memory", "too much"), (None, None)]
     store.close()
 
 

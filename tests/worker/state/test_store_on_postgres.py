@@ -130,7 +130,7 @@ def test_order_is_the_same_on_both(store: Store) -> None:
         )
     with store.read() as tx:
         assert [known.pk for known in tx.submissions()] == [2, 3, 1]
-        assert [row["task"] for row in tx.cells("c" * 64, "p" * 64)] == ["A", "aB", "a_b", "b", "é"]
+        assert [row.task for row in tx.cells("c" * 64, "p" * 64)] == ["A", "aB", "a_b", "b", "é"]
 
 
 def test_cells_come_back_to_the_bit(store: Store) -> None:
@@ -140,9 +140,9 @@ def test_cells_come_back_to_the_bit(store: Store) -> None:
         tx.save_cells("c" * 64, "p" * 64, "dev", [cell("one", q=9.0)], provenance={}, now=NOW)
     with store.read() as tx:
         (row,) = tx.cells("c" * 64, "p" * 64)
-        assert row["folds"][0] == 0.25
-        assert row["folds"][1] != row["folds"][1]
-        assert row["q"] == 1.5
+        assert row.folds[0] == 0.25
+        assert row.folds[1] != row.folds[1]
+        assert row.q == 1.5
         assert tx.seconds_per_fold("dev") == pytest.approx(2.5 / 3)
 
 
@@ -156,7 +156,7 @@ def test_attempts_outbox_alerts_and_facts(store: Store) -> None:
         assert second > first
         tx.close_attempt(first, Outcome.DONE, now=NOW + timedelta(seconds=3))
         tx.close_attempt(first, Outcome.DEAD, now=NOW)
-        assert [attempt["id"] for attempt in tx.attempts(open_only=True)] == [second]
+        assert [attempt.id for attempt in tx.attempts(open_only=True)] == [second]
         assert tx.attempt_summary() == [("evaluate", "done", 1, 3.0)]
         assert tx.last_turns() == {4: NOW + timedelta(seconds=1)}
         tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt="old")
@@ -169,7 +169,7 @@ def test_attempts_outbox_alerts_and_facts(store: Store) -> None:
         tx.set_fact("mode", "drain")
         assert tx.fact("mode") == "drain"
         tx.log("did", actor="me", now=NOW, submission=1, detail_of="é")
-        assert tx.trail()[0]["detail"] == {"detail_of": "é"}
+        assert tx.trail()[0].detail == {"detail_of": "é"}
 
 
 def test_writers_wait_for_one_another(url: str) -> None:

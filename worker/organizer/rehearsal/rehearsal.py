@@ -164,15 +164,15 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
     finished = shown["status"] == "finished"
     seconds, peak = None, None
     for attempt in tx.attempts(pk=one.pk):
-        if attempt["kind"] == Attempt.EVALUATE.value and attempt["closed_at"] is not None:
-            seconds = (attempt["closed_at"] - attempt["opened_at"]).total_seconds()
-            peak = attempt["peak_memory_bytes"]
+        if attempt.kind == Attempt.EVALUATE.value and attempt.closed_at is not None:
+            seconds = (attempt.closed_at - attempt.opened_at).total_seconds()
+            peak = attempt.peak_memory_bytes
     known = tx.get(one.pk)
     content = known.content_hash if known is not None else None
     training_s = sum(
-        float(cell["seconds"])
+        float(cell.seconds)
         for cell in tx.all_cells()
-        if (cell["content_hash"], cell["phase"]) == (content, one.phase)
+        if (cell.content_hash, cell.phase) == (content, one.phase)
     )
     return RehearsedSubmission(
         phase=one.phase,

@@ -1,7 +1,7 @@
 """Versions of the tables, and the way from each to the newest.
 
-To change a table: change :mod:`worker.state.schema`, add ``versions/rNNNN_<noun>.py`` (alembic's ``op``, batch mode for SQLite), append
-its number to :data:`REVISIONS`, and add a dump of the version before to ``tests/worker/state``. The tests compare both ways.
+To change a table: change :mod:`worker.state.rows` or :mod:`worker.state.schema`, add ``versions/rNNNN_<noun>.py`` (alembic's ``op``, batch
+mode for SQLite), append its number to :data:`REVISIONS`, and add a dump of it to ``tests/worker/state``. The tests compare both ways.
 
 A start compares one stamped number and imports nothing; alembic is loaded only when there is something to migrate.
 """
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from scoring.errors import OrganizerError
 from worker.state import schema
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """All versions, oldest first."""
 HEAD = REVISIONS[-1]
 _STAMP = sa.Table(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -64,6 +65,13 @@ def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | 
             cure="It looks like postgresql+psycopg://USER@HOST/DATABASE; a password may stand in ~/.pgpass.",
             code="state.url",
         ) from None
+    event.listen(engine, "connect", partial(_prepare, busy_timeout_s))
+    event.listen(engine, "begin", partial(_begin, busy_timeout_s, stopping or threading.Event()))
+    return engine
+
+
+def _prepare(busy_timeout_s: float, connection: Any, _: object) -> None:
+    """Set up a new connection."""
     settings = {
         "lock_timeout": f"{busy_timeout_s:g}s",
         "idle_in_transaction_session_timeout": "60s",
@@ -73,21 +81,16 @@ def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | 
         "tcp_user_timeout": f"{DEAD_AFTER_S}s",
         "timezone": "UTC",
     }
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        for name, value in settings.items():
+            cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
+    connection.autocommit = False
 
-    def prepare(connection: Any, _: object) -> None:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            for name, value in settings.items():
-                cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
-        connection.autocommit = False
 
-    def begin(connection: sa.Connection) -> None:
-        if connection.get_execution_options().get("neuco_write", False):
-            _take_write_lock(connection, busy_timeout_s, stopping or threading.Event())
-
-    event.listen(engine, "connect", prepare)
-    event.listen(engine, "begin", begin)
-    return engine
+def _begin(busy_timeout_s: float, stopping: threading.Event, connection: sa.Connection) -> None:
+    if connection.get_execution_options().get("neuco_write", False):
+        _take_write_lock(connection, busy_timeout_s, stopping)
 
 
 def _take_write_lock(connection: sa.Connection, busy_timeout_s: float, stopping: threading.Event) -> None:
@@ -95,9 +98,8 @@ def _take_write_lock(connection: sa.Connection, busy_timeout_s: float, stopping:
     ends_s = time.monotonic() + busy_timeout_s
     while not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({WRITE_LOCK})").scalar():
         if stopping.wait(LOOK_S) or time.monotonic() > ends_s:
-            connection.exec_driver_sql(
-                "SET LOCAL lock_timeout = 1"
-            )  # then the server refuses it in its own words
+            # Then the server refuses it in its own words.
+            connection.exec_driver_sql("SET LOCAL lock_timeout = 1")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
             return
 

@@ -15,11 +15,11 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup
 from worker.evaluation import answers
-from worker.evaluation.evaluate_child import order_for
+from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
 from worker.evaluation.outcomes import READING, STARTING, Ending, blame, requeue
 from worker.runtime import NotDue
-from worker.runtime.child_acts import ChildAct, Limits
+from worker.runtime.child_acts import ChildAct, Limits, Progress
 from worker.runtime.files import FileStore
 from worker.runtime.limits import GIGABYTE, reading_memory
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
@@ -31,7 +31,7 @@ def child_limits(configuration: Configuration) -> Limits:
     return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
 
 
-class ScoreSubmission(ChildAct):
+class ScoreSubmission(ChildAct[Result]):
     """Score a submission that EvalAI shows as running.
 
     Args:
@@ -83,34 +83,32 @@ class ScoreSubmission(ChildAct):
         """The configured ones."""
         return child_limits(self._context.configuration)
 
-    def order(self) -> dict[str, Any]:
+    def order(self) -> Order:
         """Say what to score; content that is known needs no scoring."""
-        configuration, tasks = self._context.configuration, tuple(self._setup.tasks)
         return order_for(
             self._setup,
-            configuration,
+            self._context.configuration,
             self._file,
             folder=self.folder,
-            tasks=tasks,
+            tasks=tuple(self._setup.tasks),
             complete=self._complete,
         )
 
-    def progress(self, message: dict[str, Any]) -> None:
+    def progress(self, message: Progress) -> None:
         """Note how far the child is."""
-        if message.get("kind") == "stage":
-            self.stage = str(message.get("stage"))
-            self._bare_bytes = int(message.get("memory_bytes", self._bare_bytes))
+        self.stage = message.get("stage", self.stage)
+        self._bare_bytes = message.get("memory_bytes", self._bare_bytes)
 
     def is_due(self, tx: Transaction) -> bool:
         """Tell whether the submission is still to be scored, and this attempt is the one that does it."""
         current = tx.get(self.pk)
         return current is not None and current.state is State.SCORING and tx.is_open(self._attempt)
 
-    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
         """Make the result durable: cells, answer and its place in the outbox, in one transaction."""
         if not tx.is_open(self._attempt):
             return
-        setup, content_hash = self._setup, str(result["content_hash"])
+        setup, content_hash = self._setup, result["content_hash"]
         tx.note(self.pk, content_hash=content_hash)
         if result["scorecard"] is not None:
             card = Scorecard.from_json(result["scorecard"])
@@ -124,14 +122,14 @@ class ScoreSubmission(ChildAct):
         answer = answers.finished(
             q_mean,
             decimals=setup.rules.decimals,
-            notes=tuple(str(note) for note in result["notes"]),
-            zarr_suffix_removed=bool(result["zarr_suffix_removed"]),
+            notes=tuple(result["notes"]),
+            zarr_suffix_removed=result["zarr_suffix_removed"],
             receipt=give_receipt(tx, self.pk, setup, content_hash, now=now),
         )
         self._owe(tx, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
         self._close(tx, Outcome.DONE, "", now)
 
-    def recorded(self, result: dict[str, Any], now: datetime) -> None:
+    def recorded(self, result: Result, now: datetime) -> None:
         """Log it."""
         text, event_key = "Scored.", "evaluate.done"
         if self._outdated:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict
 
-from scoring.protocol import Protocol, Recipe
 from worker.runtime.limits import largest_expanded
 
 if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
@@ -25,6 +23,31 @@ RECORD = "record"
 STATM = Path("/proc/self/statm")
 
 
+class Order(TypedDict):
+    """What to read and score; JSON, for a pipe (it holds the phase key)."""
+
+    file: str
+    ids: list[str]
+    embedding_dim: int
+    record: str
+    record_hash: str
+    tasks: list[str]
+    complete: list[str]
+    key: str
+    max_expanded_bytes: int
+    threads: int | Literal["auto"]
+    ray_address: str
+
+
+class Result(TypedDict):
+    """What was read and scored; no scorecard if the content was known."""
+
+    content_hash: str
+    notes: list[str]
+    zarr_suffix_removed: bool
+    scorecard: dict[str, object] | None
+
+
 def order_for(
     setup: PhaseSetup,
     configuration: Configuration,
@@ -33,8 +56,8 @@ def order_for(
     folder: Path,
     tasks: Sequence[str],
     complete: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Lay the phase's record into the child's folder, and write the order; JSON, for a pipe (it holds the phase key).
+) -> Order:
+    """Lay the phase's record into the child's folder, and write the order.
 
     The record is only read once the participant's file was: what reads that file knows no hidden task.
 
@@ -50,11 +73,11 @@ def order_for(
     return {
         "file": str(file),
         "ids": list(setup.ids),
+        "embedding_dim": setup.protocol.embedding_dim,
         "record": str(_hand_over(setup, folder)),
         "record_hash": setup.record.hash,
         "tasks": list(tasks),
         "complete": list(complete),
-        "protocol": asdict(setup.protocol),
         "key": setup.key.hex(),
         "max_expanded_bytes": largest_expanded(configuration.submission.max_megabytes),
         "threads": configuration.scoring.threads,
@@ -83,7 +106,7 @@ def resident_bytes() -> int:
         return 0
 
 
-def main(order: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
+def main(order: Order, say: Callable[..., None]) -> Result:
     """Read the file, and score it unless its content is known.
 
     Raises:
@@ -92,11 +115,12 @@ def main(order: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
     """
     from scoring.inputs.submission import read_submission
 
-    ids = tuple(order["ids"])
-    protocol = Protocol(**{**order["protocol"], "recipe": Recipe(**order["protocol"]["recipe"])})
     say(kind="stage", stage="reading", memory_bytes=resident_bytes())
     embeddings = read_submission(
-        Path(order["file"]), ids, protocol.embedding_dim, max_expanded_bytes=order["max_expanded_bytes"]
+        Path(order["file"]),
+        tuple(order["ids"]),
+        order["embedding_dim"],
+        max_expanded_bytes=order["max_expanded_bytes"],
     )
     say(kind="stage", stage="scoring")
     known = embeddings.content_hash in order["complete"]
@@ -104,11 +128,11 @@ def main(order: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
         "content_hash": embeddings.content_hash,
         "notes": list(embeddings.notes),
         "zarr_suffix_removed": embeddings.zarr_suffix_removed,
-        "scorecard": None if known else _score(order, protocol, embeddings),
+        "scorecard": None if known else _score(order, embeddings),
     }
 
 
-def _score(order: dict[str, Any], protocol: Protocol, embeddings: Embeddings) -> dict[str, Any]:
+def _score(order: Order, embeddings: Embeddings) -> dict[str, object]:
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings
     from worker.challenge.records import unpack
@@ -117,7 +141,7 @@ def _score(order: dict[str, Any], protocol: Protocol, embeddings: Embeddings) ->
     scorecard = score_embeddings(
         embeddings,
         tuple(task for task in record.tasks if task.name in order["tasks"]),
-        protocol,
+        record.protocol,
         bytes.fromhex(order["key"]),
         engine=make_engine(record.engine, threads=order["threads"], ray_address=order["ray_address"]),
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError
 from scoring.scorecard import Scorecard
 from worker.challenge.configuration import Configuration
 from worker.challenge.setups import PhaseSetup
 from worker.evaluation.act import child_limits
-from worker.evaluation.evaluate_child import order_for
+from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.matrix import save_card
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
 from worker.state import Outcome, SubmissionRow, Transaction
@@ -35,7 +34,7 @@ class IncompleteRow:
     file_hash: str | None
 
 
-class FillRow(ChildAct):
+class FillRow(ChildAct[Result]):
     """Score the missing cells of a content.
 
     Args:
@@ -87,12 +86,12 @@ class FillRow(ChildAct):
         """Those of a submission."""
         return child_limits(self._configuration)
 
-    def order(self) -> dict[str, Any]:
+    def order(self) -> Order:
         """Say which file to score on which tasks."""
         tasks = self._row.tasks
         return order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=tasks)
 
-    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
         """Keep the cells."""
         if result["scorecard"] is not None:
             card = Scorecard.from_json(result["scorecard"])

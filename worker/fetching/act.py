@@ -14,6 +14,7 @@ from scoring.errors import Cancelled, InfrastructureError, NeucoError, Organizer
 from worker.challenge.context import Context, seconds
 from worker.evaluation import answers
 from worker.fetching import uploads
+from worker.fetching.fetch_child import Order, Result
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
 from worker.runtime.files import FileStore
@@ -25,7 +26,7 @@ SETTLES_S = 10.0  # after a message; less where the queue is looked at more ofte
 TRIES_UNTOLD = 2  # in vain, before the organizer is told
 
 
-class Download(ChildAct):
+class Download(ChildAct[Result]):
     """Have a submission's file downloaded; what follows from it is another matter.
 
     Args:
@@ -59,11 +60,11 @@ class Download(ChildAct):
         """Time alone: a download takes next to no memory, whatever comes."""
         return Limits(deadline_s=self._deadline_s)
 
-    def order(self) -> dict[str, Any]:
+    def order(self) -> Order:
         """Say what to download from whom, and where it is stored."""
         configuration = self._context.configuration
         return {
-            "url": self._row.input_file,
+            "url": self._row.input_file or "",
             "state_dir": str(configuration.state_dir),
             "placeholder": uploads.PLACEHOLDER,
             "only": self._only,
@@ -117,7 +118,7 @@ class FetchFile(Download):
         current = tx.get(self.pk)
         return current is not None and current.state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
 
-    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
         """Let it be scored; or follow EvalAI's placeholder, which stands where an upload is under way or was never finished."""
         current = tx.get(self.pk)
         if current is None or not tx.is_open(self._attempt):
@@ -131,7 +132,7 @@ class FetchFile(Download):
             State.ACKNOWLEDGED,
             State.FETCHED,
             file_hash=result["sha256"],
-            file_bytes=int(result["size"]),
+            file_bytes=result["size"],
         )
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from scoring.errors import Cancelled, NeucoError, ParticipantError
 from worker.fetching.act import Download
+from worker.fetching.fetch_child import Order, Result
 from worker.runtime import NotDue
 from worker.runtime.files import FileStore
 from worker.state import COUNTED, State, SubmissionRow, Transaction, WantedFile
@@ -29,7 +29,7 @@ class FetchAgain(Download):
         if not self.is_due(tx):
             raise NotDue
 
-    def order(self) -> dict[str, Any]:
+    def order(self) -> Order:
         """Say the same as for any file; a limit that was lowered since does not hold."""
         order = super().order()
         return {**order, "max_bytes": max(order["max_bytes"], self._row.file_bytes or 0)}
@@ -44,7 +44,7 @@ class FetchAgain(Download):
         wanted = tx.wanted_file(self.pk)
         return wanted is not None and wanted.open and wanted.file_hash == self._only
 
-    def outcome(self, tx: Transaction, result: dict[str, Any], now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
         """Tell that it is here, or that it is another file."""
         if result["sha256"] == self._only:
             tx.note_wanted(self.pk, stored=True)

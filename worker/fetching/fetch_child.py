@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 
-def main(order: dict[str, Any], _: Callable[..., None]) -> dict[str, Any]:
+class Order(TypedDict):
+    """What to download, and which file to keep."""
+
+    url: str
+    state_dir: str
+    placeholder: str
+    only: str | None
+    max_bytes: int
+    allowed_hosts: list[str]
+    timeout_s: float
+
+
+class Result(TypedDict):
+    """What was downloaded."""
+
+    sha256: str
+    size: int
+
+
+def main(order: Order, _: Callable[..., None]) -> Result:
     """Download the order's URL, and keep the file if it is the one that is wanted, or if none is named and it is not EvalAI's placeholder.
 
     Raises:

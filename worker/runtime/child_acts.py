@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, read_error
 from worker.runtime import disk
-from worker.runtime.acts import RecordedAct
+from worker.runtime.acts import RecordedAct, Result
 from worker.state import Outcome
 
 if TYPE_CHECKING:  # a child imports this package, and must not load a database
@@ -29,8 +30,15 @@ class Limits:
     memory_bytes: int | None = None
 
 
-class ChildAct(RecordedAct[dict[str, Any]]):
-    """One thing that a child does; its result is the last message of the child.
+class Progress(TypedDict, total=False):
+    """How far a child is, in its own words, and how much memory it had there."""
+
+    stage: str
+    memory_bytes: int
+
+
+class ChildAct(RecordedAct[Result]):
+    """One thing that a child does; order and result are JSON documents, the result is the last message of the child.
 
     Attributes:
         module: What the child runs, see :mod:`worker.runtime.child_main`.
@@ -51,11 +59,11 @@ class ChildAct(RecordedAct[dict[str, Any]]):
         """What the child may use, as configured now."""
 
     @abstractmethod
-    def order(self) -> dict[str, Any]:
+    def order(self) -> Mapping[str, object]:
         """Say what the child is to do; asked for after the intent."""
 
-    def progress(self, message: dict[str, Any]) -> None:
-        """Take note of what the child says before its end."""
+    def progress(self, message: Progress) -> None:
+        """Take note of how far the child is."""
 
     def is_due(self, tx: Transaction) -> bool:
         """Tell whether it is still to be done; the child is killed if not."""
@@ -95,7 +103,7 @@ class Stopped(Cancelled):
         super().__init__("The worker was stopped.")
 
 
-def decode_error(message: dict[str, Any]) -> NeucoError:
+def decode_error(message: Mapping[str, Any]) -> NeucoError:
     """Turn the error that a child reported into one of ours."""
     return OverLimit(Outcome.MEMORY) if message.get("family") == "memory" else read_error(message)
 

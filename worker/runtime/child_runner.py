@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import structlog
 
 from scoring.errors import Cancelled, NeucoError
 from worker.runtime.acts import NotDue
 from worker.runtime.cgroup import Delegation
-from worker.runtime.child_acts import ChildAct, Died, OverLimit, Stopped, decode_error, no_child
+from worker.runtime.child_acts import (
+    ChildAct,
+    Died,
+    OverLimit,
+    Progress,
+    Stopped,
+    decode_error,
+    no_child,
+)
 from worker.runtime.children import Child
 from worker.runtime.runner import counted
 from worker.state import Outcome, Store
@@ -22,7 +30,7 @@ from worker.state import Outcome, Store
 class _Performance:
     """One child act under way, or over and not recorded yet."""
 
-    act: ChildAct
+    act: ChildAct[Any]
     looked_at: datetime
     child: Child | None = None
     spent_s: float = 0.0
@@ -57,11 +65,11 @@ class ChildRunner:
         self._log = structlog.get_logger("neuco_worker")
 
     @property
-    def acts(self) -> list[ChildAct]:
+    def acts(self) -> list[ChildAct[Any]]:
         """The acts that are under way, or whose outcomes wait to be recorded."""
         return [performance.act for performance in self._performances]
 
-    def start(self, act: ChildAct, now: datetime, *, cgroup: Delegation | None = None) -> bool:
+    def start(self, act: ChildAct[Any], now: datetime, *, cgroup: Delegation | None = None) -> bool:
         """Record an act's intent and start its child; tell whether it was still due. Nothing begins when the process is to end.
 
         Args:
@@ -152,14 +160,14 @@ class ChildRunner:
             elif kind == "error":
                 performance.error = decode_error(message)
             else:
-                performance.act.progress(message)
+                performance.act.progress(cast("Progress", message))
         return moved
 
-    def _is_due(self, act: ChildAct) -> bool:
+    def _is_due(self, act: ChildAct[Any]) -> bool:
         with self._store.read() as tx:
             return act.is_due(tx)
 
-    def _death(self, act: ChildAct, child: Child, status: int) -> NeucoError:
+    def _death(self, act: ChildAct[Any], child: Child, status: int) -> NeucoError:
         """Say how a child died; its stderr goes to the log, never out."""
         if errors := child.errors():
             self._log.error(

@@ -14,7 +14,7 @@ import shutil
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Child:
     def __init__(
         self,
         module: str,
-        order: dict[str, Any],
+        order: Mapping[str, object],
         *,
         folder: Path,
         wake: Callable[[], None],
@@ -84,7 +84,7 @@ class Child:
         """Process id, which is also its group's id."""
         return self._group.pid
 
-    def _send(self, order: dict[str, Any]) -> None:
+    def _send(self, order: Mapping[str, object]) -> None:
         """Send the order and close; a dead child is noticed by :meth:`ended`, not here."""
         if self._stdin is not None:
             with contextlib.suppress(OSError, ValueError):

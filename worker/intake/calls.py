@@ -145,7 +145,7 @@ class CallRunner:
             raise TypeError(f"{call.name} is not a call to EvalAI")
         self._note_silence(ended.error, now)
         try:
-            self._runner.record(now)
+            ended = self._runner.record(now)
         except OrganizerError as error:
             self.fatal = error
         self._hung |= ended.given_up

@@ -22,7 +22,7 @@ from worker.runtime.child_acts import (
     no_child,
 )
 from worker.runtime.children import Child
-from worker.runtime.runner import counted
+from worker.runtime.runner import counted, record
 from worker.state import Outcome, Store
 
 
@@ -179,19 +179,15 @@ class ChildRunner:
         return OverLimit(Outcome.MEMORY) if child.out_of_memory() else Died(status)
 
     def _record(self, performance: _Performance, now: datetime) -> None:
-        act, child, error = performance.act, performance.child, performance.error
+        act, child = performance.act, performance.child
         self._checkpoint(f"after child {act.name}")
         if child is not None:
             act.peak_memory_bytes = child.peak_memory_bytes
-        with self._store.write() as tx:
-            if error is not None:
-                act.failure(tx, error, now)
-            else:
-                act.outcome(tx, performance.result or {}, now)
+        error = record(self._store, act, performance.result, performance.error, now)
         self._performances.remove(performance)
         if child is not None:
             child.close()
         if error is not None:
             act.failure_recorded(error, now)
         else:
-            act.recorded(performance.result or {}, now)
+            act.recorded(performance.result, now)

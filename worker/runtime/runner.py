@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
 
+import structlog
+
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.runtime.acts import Act, NotDue, Resource, UnrecordedAct
+from worker.runtime.acts import Act, NotDue, RecordedAct, Resource, Result, UnrecordedAct
 
 if TYPE_CHECKING:  # a child imports this package, and must not load a database
     from worker.state import Store
@@ -21,6 +24,47 @@ LOOK_S = 5.0
 def counted(since: datetime, now: datetime) -> float:
     """Return how many seconds between two looks count."""
     return min(max((now - since).total_seconds(), 0.0), LOOK_S)
+
+
+def unexpected(problem: Exception, where: str) -> InfrastructureError:
+    """Turn a defect into an error of ours; the log gets its traceback."""
+    structlog.get_logger("neuco_worker").error(
+        f"Unexpected {type(problem).__name__} in {where}.",
+        event_key="unexpected",
+        traceback="".join(traceback.format_exception(problem)),
+    )
+    error = InfrastructureError(
+        f"Unexpected {type(problem).__name__} in {where}.",
+        cure="It is tried again; if it stays, the log of this moment tells the maintainers what happened.",
+        code="unexpected",
+    )
+    error.__cause__ = problem
+    return error
+
+
+def record(
+    store: Store, act: RecordedAct[Result], result: Result, error: NeucoError | None, now: datetime
+) -> NeucoError | None:
+    """Record what came of an act; return why it failed, if it did.
+
+    A defect in its outcome is recorded as its failure: it would come again at every step, and nothing else would go on.
+
+    Raises:
+        NeucoError: As the act or the database refuses it.
+    """
+    if error is None:
+        try:
+            with store.write() as tx:
+                act.outcome(tx, result, now)
+        except NeucoError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - converted: an unknown exception is infrastructure
+            error = unexpected(problem, f"the outcome of {act.name}")
+        else:
+            return None
+    with store.write() as tx:
+        act.failure(tx, error, now)
+    return error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,17 +161,8 @@ class Runner(Generic[Resource]):
         except NeucoError as error:
             performance.ended = Ended(act=act, error=error)
         except Exception as problem:  # noqa: BLE001 - converted: an unknown exception is infrastructure
-            performance.ended = Ended(act=act, error=self._unexpected(problem))
+            performance.ended = Ended(act=act, error=unexpected(problem, self._name))
         self._wake()
-
-    def _unexpected(self, problem: Exception) -> InfrastructureError:
-        error = InfrastructureError(
-            f"Unexpected {type(problem).__name__} in {self._name}.",
-            cure="It is tried again; if it stays, the log of this moment tells the maintainers what happened.",
-            code="unexpected",
-        )
-        error.__cause__ = problem
-        return error
 
     def look(self, now: datetime) -> Ended[Resource] | None:
         """Return the act that is over, if one is: its outcome is still to be recorded. One that hangs is given up."""
@@ -161,8 +196,8 @@ class Runner(Generic[Resource]):
         if self._performance is not None:
             self._performance.act.give_up(self._performance.resource)
 
-    def record(self, now: datetime) -> None:
-        """Record what came of the act that is over, and be free for the next one.
+    def record(self, now: datetime) -> Ended[Resource]:
+        """Record what came of the act that is over, and be free for the next one; return it as it was recorded.
 
         As long as it cannot be recorded, because the database cannot be written, the act stays: nothing that was done outside is forgotten.
 
@@ -174,19 +209,17 @@ class Runner(Generic[Resource]):
             raise RuntimeError(f"runner {self._name} has nothing to record")
         if not isinstance(ended.act, UnrecordedAct):
             try:
-                with self._store.write() as tx:
-                    if ended.error is None:
-                        ended.act.outcome(tx, ended.result, now)
-                    else:
-                        ended.act.failure(tx, ended.error, now)
+                error = record(self._store, ended.act, ended.result, ended.error, now)
             except OrganizerError:
                 self._free()
                 raise
+            ended = replace(ended, error=error)
         self._free()
         if ended.error is None:
             ended.act.recorded(ended.result, now)
         else:
             ended.act.failure_recorded(ended.error, now)
+        return ended
 
     def collect(self, now: datetime) -> Ended[Resource] | None:
         """Look, and record what came of an act that is over; return it.
@@ -194,10 +227,7 @@ class Runner(Generic[Resource]):
         Raises:
             NeucoError: As :meth:`record`.
         """
-        ended = self.look(now)
-        if ended is not None:
-            self.record(now)
-        return ended
+        return None if self.look(now) is None else self.record(now)
 
     def _free(self) -> None:
         if self._performance is not None and self._performance.thread is not None:

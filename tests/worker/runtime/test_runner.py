@@ -44,8 +44,10 @@ class Sayings(Act[str, str]):
         return f"{self.word} {resource}"
 
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
-        """Record it."""
+        """Record it, unless it is a word that nobody has thought of."""
         tx.set_fact("said", f"{tx.fact('said') or ''}{result};")
+        if self.word == "defect":
+            raise KeyError(self.word)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record it."""
@@ -146,6 +148,25 @@ def test_a_clock_that_jumps_gives_nothing_up(store: Store, jump: int) -> None:
     pass_time(acts, now, 7)
     assert act.ended_by_force
     act.may_go_on.set()
+
+
+def test_a_defect_in_an_outcome_is_recorded_as_a_failure(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing of the outcome is kept, the log gets the traceback, and the next act can begin: the defect does not come at every step."""
+    wake = threading.Event()
+    acts = runner(store, wake)
+    act = Sayings("defect")
+    act.may_go_on.set()
+    acts.start(act, "word", START)
+    assert wake.wait(LIMIT_S)
+    ended = acts.collect(START)
+    assert ended is not None
+    assert ended.error is not None
+    assert ended.error.message.startswith("Unexpected KeyError in the outcome of say.")
+    assert said(store) == "unexpected;"
+    assert not acts.busy
+    assert "in outcome" in capsys.readouterr().out
 
 
 def test_what_cannot_even_be_given_up_is_late(store: Store) -> None:

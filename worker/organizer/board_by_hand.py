@@ -104,6 +104,8 @@ def thaw(session: OrganizerSession, phase: str) -> None:
 def _make_boards(session: OrganizerSession, phases: Collection[str]) -> PendingBoards:
     with session.store.read() as tx:
         inputs = read_inputs(tx, session.configuration, phases, BoardHistory())
+    if inputs.damaged:
+        raise next(iter(inputs.damaged.values()))
     return make_boards(inputs, session.clock())
 
 

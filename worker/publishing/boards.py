@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from leaderboard import Board, PhaseSite, PhaseSnapshot, Site
+from leaderboard import Board, PhaseSite, PhaseSnapshot, Rules, Site
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
+from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
+from worker.challenge.files import rules_of
 from worker.fairness import commitments, receipts
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
@@ -49,10 +51,21 @@ class PendingBoards:
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What a publish cycle reads out of the database at its beginning."""
+    """What a publish cycle reads out of the database at its beginning.
+
+    Attributes:
+        configuration: The checked configuration.
+        snapshots: Phase to what decides its board now.
+        damaged: Phase without a snapshot to why: its record cannot be read.
+        histories: Phase to its boards so far.
+        revealed: The phases that were revealed.
+        attested_at: The latest time on an attestation.
+        preconditions: What the cycle stands on.
+    """
 
     configuration: Configuration
-    snapshots: tuple[PhaseSnapshot, ...]
+    snapshots: Mapping[str, PhaseSnapshot]
+    damaged: Mapping[str, NeucoError]
     histories: Mapping[str, tuple[Board, ...]]
     revealed: frozenset[str]
     attested_at: datetime | None
@@ -64,9 +77,16 @@ def read_inputs(
 ) -> Inputs:
     """Read everything that a publish cycle needs: of the database alone, no file of a phase is looked at."""
     attested = tx.fact(ATTESTED)
+    snapshots, damaged = {}, {}
+    for name in phases:
+        try:
+            snapshots[name] = snapshot(tx, configuration, name)
+        except InfrastructureError as error:
+            damaged[name] = error
     return Inputs(
         configuration=configuration,
-        snapshots=tuple(snapshot(tx, configuration, name) for name in phases),
+        snapshots=snapshots,
+        damaged=damaged,
         histories={name: history.read(tx, name) for name in phases},
         revealed=frozenset(tx.reveals()),
         attested_at=datetime.fromisoformat(attested) if attested is not None else None,
@@ -89,37 +109,44 @@ def attestation_files(tx: Transaction) -> dict[str, bytes]:
 
 
 def make_boards(inputs: Inputs, now: datetime) -> PendingBoards:
-    """Make the boards that follow; pure. A frozen phase gets none.
+    """Make the boards that follow; pure. A frozen phase gets none, and neither does one whose record is damaged: it is shown as it was.
 
     A board is never dated before the scores that it shows, whatever another machine's clock or ours says: who checks it looks for the
     scores that stood at its time.
     """
     now = max(now, inputs.attested_at or now)
-    new = []
+    new: list[Board] = []
     sites = []
-    for phase in inputs.snapshots:
-        history, record = inputs.histories[phase.codename], inputs.preconditions.records[phase.codename]
+    for codename, history in inputs.histories.items():
+        phase, record = inputs.snapshots.get(codename), inputs.preconditions.records[codename]
         frozen_at = record.frozen_at if record is not None else None
-        if frozen_at is None:
+        following = None
+        if phase is not None and frozen_at is None:
             following = boards.next_board(phase, history, at=now)
-            if following is not None:
-                new.append(following)
-                history = (*history, following)
+        made = () if following is None else (following,)
+        new += made
         sites.append(
             PhaseSite(
-                codename=phase.codename,
-                title=phase.title,
-                rules=phase.rules,
-                history=history,
+                codename=codename,
+                title=codename,
+                rules=_rules_so_far(inputs, codename) if phase is None else phase.rules,
+                history=(*history, *made),
                 snapshot=phase
-                if phase.codename in inputs.revealed or inputs.configuration.leaderboard.publish
+                if codename in inputs.revealed or inputs.configuration.leaderboard.publish
                 else None,
-                revealed=phase.codename in inputs.revealed,
+                revealed=codename in inputs.revealed,
                 frozen_at=frozen_at,
             )
         )
     site = make_site(inputs.configuration, tuple(sites))
     return PendingBoards(site=site, new=tuple(new), preconditions=inputs.preconditions)
+
+
+def _rules_so_far(inputs: Inputs, codename: str) -> Rules:
+    """Return the rules of a phase without a record: those of its latest board, and of the configuration for what that did not keep."""
+    configuration, history = inputs.configuration, inputs.histories[codename]
+    rules = rules_of(configuration, codename).for_board(epsilon=configuration.scoring.epsilon, chosen={})
+    return history[-1].rules_then(rules) if history else rules
 
 
 def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from leaderboard.git import Publisher
 from scoring.errors import NeucoError
 from worker.challenge.context import Context
+from worker.challenge.setups import alert_key
 from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.publishing.act import PublishAct
@@ -104,6 +105,8 @@ class Publishing:
             if not self._may_begin(tx, now) or not self._is_behind(tx):
                 return None
             inputs = read_inputs(tx, context.configuration, context.phases, self._history)
+        for phase, error in inputs.damaged.items():
+            context.raise_alert(alert_key(phase), error, now=now)
         return MakeBoards(context, inputs, now, tries=self.tries)
 
     def reload(self) -> None:

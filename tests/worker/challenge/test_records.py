@@ -382,3 +382,31 @@ def test_a_damaged_record_breaks_no_step_of_the_evaluation(harness: Harness) -> 
         worker.daemon.evaluation.step(worker.clock.now())
         assert (worker.state(pk), worker.row(pk).tries) == (State.FETCHED, 1)
         assert "record.damaged" in worker.alerts()
+
+
+def test_a_damaged_record_holds_its_own_board_alone(harness: Harness) -> None:
+    """The phase is shown as it was and the organizer is told once; other boards move, and so does this one once it is whole again."""
+    with harness.worker() as worker:
+        harness.submit("A", embeddings(1))
+        worker.drive()
+        shown = harness.boards("dev")
+        with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
+            ((name, whole),) = database.execute(
+                "SELECT hash, document FROM records JOIN phases ON record = hash WHERE phase = 'dev'"
+            )
+            database.execute("UPDATE records SET document = x'00' WHERE hash = ?", [name])
+        harness.submit("B", embeddings(1), phase="eval")
+        worker.drive()
+        assert harness.teams("eval") == ["B"]
+        assert harness.boards("dev") == shown
+        assert worker.alerts() == {"record.damaged"}
+        with open_session(harness.path) as session, pytest.raises(InfrastructureError) as error:
+            freeze(session, "dev")
+        assert error.value.code == "record.damaged"
+        with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
+            database.execute("UPDATE records SET document = ? WHERE hash = ?", [whole, name])
+        harness.submit("C", embeddings(2))
+        worker.drive()
+        assert set(harness.teams("dev")) == {"A", "C"}
+    with harness.worker() as worker:
+        assert worker.alerts() == set()

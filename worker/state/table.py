@@ -18,4 +18,6 @@ class Tables:
 
     def _all(self, kind: type[Row], query: sa.Select[tuple[object, ...]]) -> list[Row]:
         """Return what a query of a whole table finds, as values."""
-        return [kind(**row._mapping) for row in self._connection.execute(query)]
+        found = self._connection.execute(query)
+        names = tuple(found.keys())
+        return [kind(**dict(zip(names, row, strict=True))) for row in found]

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from scoring.errors import InfrastructureError
+from scoring.errors import InfrastructureError, NeucoError
 from worker.daemon.watchdog import Watchdog
 from worker.daemon.worker import Worker
 from worker.runtime import storage
@@ -35,7 +35,7 @@ class _Quiet(WSGIRequestHandler):
 class Reporter(Protocol):
     """Who has something to say of a daemon, whether it leads or stands by."""
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Say it: ``healthy`` and more."""
 
 
@@ -53,21 +53,27 @@ class Health:
         self._watchdog = watchdog
         self._clock = clock
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Say how long the worker has been silent, what keeps its state from being recorded, and how much room there is."""
         configuration = self._worker.context.configuration
-        silent = self._clock() - self._watchdog.fed_at
         error = self._worker.problem or storage.fault(configuration.state_dir)
         return {
-            "healthy": silent <= SILENT_FOR and error is None,
-            "role": "leader",
-            "last_step_s": round(silent.total_seconds(), 1),
-            "problem": None if error is None else {"code": error.code, "text": error.message},
+            **condition("leader", self._clock() - self._watchdog.fed_at, error),
             **room(self._worker.files, configuration.submission.disk_reserve_gigabytes),
         }
 
 
-def room(files: FileStore, reserve_gigabytes: float) -> dict[str, Any]:
+def condition(role: str, silent: timedelta, error: NeucoError | None) -> dict[str, object]:
+    """Say how a daemon is that has been silent for so long and has this problem."""
+    return {
+        "healthy": silent <= SILENT_FOR and error is None,
+        "role": role,
+        "last_step_s": round(silent.total_seconds(), 1),
+        "problem": None if error is None else {"code": error.code, "text": error.message},
+    }
+
+
+def room(files: FileStore, reserve_gigabytes: float) -> dict[str, object]:
     """Say how much room there is; a folder that is gone has none that could be told, and is a problem of its own."""
     try:
         free = files.free_bytes()

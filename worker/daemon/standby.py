@@ -7,14 +7,13 @@ import socket
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import structlog
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
-from worker.daemon.health import SILENT_FOR, room
+from worker.daemon.health import condition, room
 from worker.daemon.jobs import intervals_s
 from worker.daemon.leadership import STANDBY
 from worker.daemon.signals import Signals
@@ -69,22 +68,15 @@ class Standby:
             self._tell(None, datetime.now(UTC))
         return False
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Say how long this worker has been silent, and what its disk says."""
-        configuration = self._configuration
-        silent = datetime.now(UTC) - self._watchdog.fed_at
-        error = storage.fault(configuration.state_dir)
-        return {
-            "healthy": silent <= SILENT_FOR and error is None,
-            "role": "standby",
-            "last_step_s": round(silent.total_seconds(), 1),
-            "problem": None if error is None else {"code": error.code, "text": error.message},
-            **({} if error else self._room()),
-        }
-
-    def _room(self) -> dict[str, Any]:
-        configuration = self._configuration
-        return room(FileStore(configuration.state_dir), configuration.submission.disk_reserve_gigabytes)
+        state_dir, reserve = (
+            self._configuration.state_dir,
+            self._configuration.submission.disk_reserve_gigabytes,
+        )
+        error = storage.fault(state_dir)
+        said = condition("standby", datetime.now(UTC) - self._watchdog.fed_at, error)
+        return said if error else {**said, **room(FileStore(state_dir), reserve)}
 
     def _look(self, now: datetime) -> bool:
         """Look at the lock, and now and then at what taking over would need; tell whether the lock is ours."""

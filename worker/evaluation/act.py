@@ -116,7 +116,7 @@ class ScoreSubmission(ChildAct[Result]):
         if not self._is_current(tx):
             self._begin_again(tx, now)
             return
-        q_mean = row_mean_q(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
+        q_mean = row_mean_q(tx, content_hash, setup.protocol.hash, setup.tasks)
         if q_mean is None:
             raise RuntimeError("the child ended but cells are missing")
         answer = answers.finished(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from scoring.quality import mean_quality
 from scoring.scorecard import Scorecard
 from worker.challenge.setups import PhaseSetup
 from worker.fairness import receipts
-from worker.state import Transaction
+from worker.state import CellRow, Transaction
 
 
 def save_card(
@@ -28,36 +29,37 @@ def save_card(
     )
 
 
-def missing_tasks(tx: Transaction, content_hash: str, protocol_hash: str, tasks: dict[str, str]) -> list[str]:
+def missing_tasks(
+    tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]
+) -> list[str]:
     """Return the tasks of a phase that a content has no cell for."""
-    known = {(cell.task, cell.version) for cell in tx.cells(content_hash, protocol_hash)}
-    return sorted(task for task, version in tasks.items() if (task, version) not in known)
+    return sorted(tasks.keys() - {cell.task for cell in _row(tx, content_hash, protocol_hash, tasks)})
 
 
-def row_mean_q(tx: Transaction, content_hash: str, protocol_hash: str, tasks: dict[str, str]) -> float | None:
+def row_mean_q(
+    tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]
+) -> float | None:
     """Return mean Q of a row of the score matrix, or None if a cell is missing: unscored is a state, never a value."""
-    cells = {(cell.task, cell.version): cell.q for cell in tx.cells(content_hash, protocol_hash)}
-    values = [cells.get((task, version)) for task, version in sorted(tasks.items())]
-    if any(value is None for value in values):
-        return None
-    return mean_quality([float(value) for value in values if value is not None])
+    row = _row(tx, content_hash, protocol_hash, tasks)
+    values = [cell.q for cell in row if cell.q is not None]
+    return mean_quality(values) if len(values) == len(tasks) else None
 
 
 def give_receipt(
     tx: Transaction, pk: int, setup: PhaseSetup, content_hash: str, *, now: datetime
 ) -> dict[str, str]:
     """Commit to what was scored, and return what the participant is told of it."""
-    cells = [
-        cell
-        for cell in tx.cells(content_hash, setup.protocol.hash)
-        if setup.tasks.get(cell.task) == cell.version
-    ]
     record = receipts.make_record(
         submission=pk,
         phase=setup.codename,
         content_hash=content_hash,
         protocol_hash=setup.protocol.hash,
-        cells=cells,
+        cells=_row(tx, content_hash, setup.protocol.hash, setup.tasks),
         scored_at=tx.attestation_time(now),
     )
     return receipts.issue(tx, record)
+
+
+def _row(tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]) -> list[CellRow]:
+    """Return the cells of a content that are of a phase's tasks, in their order."""
+    return [cell for cell in tx.cells(content_hash, protocol_hash) if tasks.get(cell.task) == cell.version]

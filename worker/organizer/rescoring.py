@@ -99,7 +99,7 @@ def _missing(
 ) -> tuple[IncompleteRow, ...]:
     found = []
     for content_hash, submissions in rows.items():
-        tasks = missing_tasks(tx, content_hash, setup.protocol.hash, dict(setup.tasks))
+        tasks = missing_tasks(tx, content_hash, setup.protocol.hash, setup.tasks)
         if not tasks:
             continue
         stored = (row.file_hash for row in submissions if row.file_hash)
@@ -259,7 +259,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
     for row in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
         if row.content_hash is None or row.answer is None:
             continue
-        q_mean = row_mean_q(tx, row.content_hash, setup.protocol.hash, dict(setup.tasks))
+        q_mean = row_mean_q(tx, row.content_hash, setup.protocol.hash, setup.tasks)
         if q_mean is None or (q_mean == row.q_mean and not renewed):
             continue
         receipt = give_receipt(tx, row.pk, setup, row.content_hash, now=now)

@@ -53,9 +53,9 @@ def unheld(harness: Harness) -> Iterator[tuple[StepWorker, Callable[[], None]]]:
         yield worker, lambda: None
 
 
-def reach(worker: StepWorker, harness: str) -> None:
+def reach(worker: StepWorker, stage: str) -> None:
     """Drive until the child is in a stage."""
-    worker.drive(lambda: worker.scoring(harness))
+    worker.drive(lambda: worker.scoring(stage))
 
 
 def tighten(worker: StepWorker, **limits: float) -> None:

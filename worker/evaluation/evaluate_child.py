@@ -115,12 +115,10 @@ def main(order: Order, say: Callable[..., None]) -> Result:
     """
     from scoring.inputs.submission import read_submission
 
+    ids, columns = tuple(order["ids"]), order["embedding_dim"]
     say(kind="stage", stage="reading", memory_bytes=resident_bytes())
     embeddings = read_submission(
-        Path(order["file"]),
-        tuple(order["ids"]),
-        order["embedding_dim"],
-        max_expanded_bytes=order["max_expanded_bytes"],
+        Path(order["file"]), ids, columns, max_expanded_bytes=order["max_expanded_bytes"]
     )
     say(kind="stage", stage="scoring")
     known = embeddings.content_hash in order["complete"]

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
 
-import structlog
-
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.runtime.acts import Act, NotDue, RecordedAct, Resource, Result, UnrecordedAct
 
@@ -28,6 +26,8 @@ def counted(since: datetime, now: datetime) -> float:
 
 def unexpected(problem: Exception, where: str) -> InfrastructureError:
     """Turn a defect into an error of ours; the log gets its traceback."""
+    import structlog  # here, because a child imports this package, and must not load what it does not need
+
     structlog.get_logger("neuco_worker").error(
         f"Unexpected {type(problem).__name__} in {where}.",
         event_key="unexpected",

@@ -35,12 +35,12 @@ class Retry:
         self.failed_at, self.not_before = now, again_at
 
     def clear(self) -> None:
-        """Begin anew: it worked, or what it depends on has changed."""
+        """Start over: it worked, or what it depends on has changed."""
         self.tries, self.failed_at, self.not_before = 0, None, None
 
 
 def backoff(tries: int, *, first_s: float, random: Random) -> timedelta:
-    """Return the wait after a failed try: doubling from ``first_s`` to a minute, for ever, with jitter.
+    """Return the wait after a failed try: doubling from ``first_s`` to a minute, indefinitely, with jitter.
 
     The jitter shortens by up to a quarter, so that many waiters do not come back in one moment and a minute stays the longest.
 

@@ -2,7 +2,7 @@
 
 Addresses are built exactly (some end in a slash, some must not), redirects are never followed (they turn POST into GET and drop bodies),
 every call has time-outs, and every failure is one of the types in :mod:`worker.evalai.errors`. The client neither retries nor waits:
-whoever calls decides.
+the caller decides.
 """
 
 from __future__ import annotations

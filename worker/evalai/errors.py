@@ -8,7 +8,7 @@
     └── Throttled         too many calls in this minute; ``retry_after_s``
     OrganizerError
     ├── TokenRefused      the token is expired, blacklisted, of the wrong kind or unknown; ``reason``
-    ├── NotPermitted      the token is good, but its owner is no host of this challenge
+    ├── NotPermitted      the token is good, but its owner is not a host of this challenge
     ├── NotFound          there is no such submission, queue, phase or split
     └── Rejected          EvalAI refuses what we sent; ``status`` and ``server_text``
 
@@ -152,11 +152,11 @@ def failure(
     write: bool,
     token_expired: bool = False,
 ) -> NeucoError | None:
-    """Read an answer and return the error that it stands for, None when there is none.
+    """Read an answer and return the error that it means, None when there is none.
 
     Args:
         status: HTTP status.
-        headers: Header fields; looked up without regard to case by whoever hands them in.
+        headers: Header fields; looked up without regard to case by the caller.
         body: The whole answer.
         what: The call in words, for the sentence.
         write: Whether the call changes something at EvalAI.

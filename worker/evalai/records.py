@@ -179,7 +179,6 @@ class Phase:
 
     pk: Annotated[Integer, Field(alias="id")]
     codename: Text
-    name: Words = ""
     challenge_pk: Annotated[Integer, Field(alias="challenge")]
     end_date: OptionalMoment = None
     is_public: Flag = False

@@ -50,7 +50,7 @@ def download(
 
     Args:
         url: Address from the submission; ``http://`` only on loopback.
-        destination: Where the file goes; its folder must exist. A temporary file beside it is removed in every outcome.
+        destination: Where the file goes; its folder must exist. A temporary file next to it is removed in every outcome.
         max_bytes: Cap of the download.
         allowed_hosts: ``host`` (any port) or ``host:port``: the server's own and the configured ``media_hosts``.
         timeout_s: How long the other side may stay silent.
@@ -84,7 +84,7 @@ def download(
 
 
 class _Part:
-    """A temporary file beside its destination: moved there when kept, removed in every other outcome."""
+    """A temporary file next to its destination: moved there when kept, removed in every other outcome."""
 
     def __init__(self, destination: Path) -> None:
         self._destination = destination

@@ -15,12 +15,12 @@ class Fault(StrEnum):
     """One way of spoiling an answer; "before" and "after" tell whether the request took effect."""
 
     ERROR_BEFORE = "error_before"  #: 500 with an HTML page, nothing happened
-    ERROR_AFTER = "error_after"  #: 500 with an HTML page, but the effect stands
+    ERROR_AFTER = "error_after"  #: 500 with an HTML page, but the effect remains
     RESET_BEFORE = "reset_before"  #: the connection ends without an answer, nothing happened
-    RESET_AFTER = "reset_after"  #: the connection ends without an answer, but the effect stands
+    RESET_AFTER = "reset_after"  #: the connection ends without an answer, but the effect remains
     SLOW = "slow"  #: the right answer, late
     TRUNCATED = "truncated"  #: the right answer, cut in half
-    HTML = "html"  #: 200 with an HTML page instead of JSON, and the effect stands
+    HTML = "html"  #: 200 with an HTML page instead of JSON, and the effect remains
     STORM = "storm"  #: 429 with Retry-After, for everybody and for a while
 
 

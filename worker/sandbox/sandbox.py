@@ -268,7 +268,7 @@ class Sandbox:
             lifecycle.replace_file(self.world, self._submission(pk), content, suffix)
 
     def expire_link(self, pk: int) -> None:
-        """Let the present address of a submission's file answer 403; who reads the submission anew gets one with a fresh signature."""
+        """Let the present address of a submission's file answer 403; reading the submission again gives one with a fresh signature."""
         with self.world.lock:
             path = self._submission(pk).input_file
             self.world.signatures[path] = self.world.signatures.get(path, 0) + 1
@@ -285,7 +285,7 @@ class Sandbox:
             return [submission_json(self.world, s, host) for s in self.world.submissions.values()]
 
     def text(self, pk: int, name: str) -> str:
-        """Return what stands in a submission's ``stdout_file``, ``stderr_file``, ``submission_result_file`` ..., empty if nothing."""
+        """Return the content of a submission's ``stdout_file``, ``stderr_file``, ``submission_result_file`` ..., empty if nothing."""
         with self.world.lock:
             path = getattr(self._submission(pk), name)
             return "" if path is None else self.world.media[path].decode("utf-8", "surrogatepass")

@@ -63,7 +63,7 @@ def submission_json(world: World, submission: Submission, reader: User | None) -
 
 
 def managed_submission_json(world: World, submission: Submission) -> dict[str, Any]:
-    """Shape a submission for the host's list of one phase, where names stand instead of primary keys."""
+    """Shape a submission for the host's list of one phase, with names instead of primary keys."""
     members = [world.users[pk] for pk in world.teams[submission.team].members]
     return {
         "id": submission.pk,

@@ -67,7 +67,7 @@ def patch(call: Call, challenge: int) -> dict[str, Any]:
 
 
 def _addressed(call: Call, challenge: int) -> tuple[World, Submission, str]:
-    """Return the submission that a host writes to, and the status that it shall have."""
+    """Return the submission that a host writes to, and the status that it is to have."""
     if not call.is_host or challenge != call.world.settings.challenge:
         raise error(400, "Sorry, you are not authorized to make this request!")
     submission = call.world.submission(call.data.get("submission"))

@@ -1,0 +1,32 @@
+"""What counts as this machine: a token may travel to it over plain ``http://``."""
+
+from __future__ import annotations
+
+import pytest
+
+from scoring.loopback import is_loopback
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
+def test_this_machine(host: str) -> None:
+    """Every loopback address, and the one name."""
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "",
+        "0.0.0.0",
+        "10.0.0.1",
+        "::",
+        "localhost.example.org",
+        "127.0.0.1.example.org",
+        "2130706433",
+        "127.1",
+    ],
+)
+def test_elsewhere(host: str | None) -> None:
+    """Other addresses, names that begin alike, and spellings that only some parsers take for an address."""
+    assert not is_loopback(host)

@@ -120,7 +120,7 @@ def load(path: Path) -> Configuration:
     """Read and check a configuration file.
 
     Raises:
-        OrganizerError: In one sentence what is wrong, where, and how to mend it; all faults of the file at once.
+        OrganizerError: In one sentence what is wrong, where, and how to fix it; all faults of the file at once.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

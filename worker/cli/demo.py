@@ -58,9 +58,8 @@ def demo(
     from worker.organizer.demo.folder import FOLDS
     from worker.organizer.demo.screen import Screen
 
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
-    )  # the worker is ended on the way out
+    # The worker is ended on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console(highlight=False)
     folder = (directory or Path(tempfile.mkdtemp(prefix="neuco-demo-"))).resolve()
     console.print(f"A hidden-task challenge in {folder}", soft_wrap=True, markup=False)

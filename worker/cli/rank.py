@@ -80,7 +80,7 @@ def _show(table: Table, ranking: Ranking, baselines: tuple[str, ...]) -> None:
         entry = table.entries[index]
         standings.add_row(
             "–" if entry in baselines else str(ranking.ranks[index]),
-            Text(entry),  # as it stands: a name is no markup
+            Text(entry),  # unchanged: a name is not markup
             f"{ranking.weighted_ranks[index]:.3f}",
             f"{ranking.means[index]:.3f}",
         )

@@ -1,4 +1,4 @@
-"""``neuco-worker status``: what needs attention first, then where everything stands."""
+"""``neuco-worker status``: what needs attention first, then the state of everything."""
 
 from __future__ import annotations
 

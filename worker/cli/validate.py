@@ -41,9 +41,8 @@ def validate(
 
     public_ids = read_ids(ids)
     try:
-        if file.is_file() and file.stat().st_size > largest_file(
-            max_megabytes
-        ):  # the worker would not even download it
+        # The worker would not even download it.
+        if file.is_file() and file.stat().st_size > largest_file(max_megabytes):
             raise too_large(largest_file(max_megabytes))
         embeddings = read_submission(
             file, public_ids, dim, max_expanded_bytes=largest_expanded(max_megabytes)

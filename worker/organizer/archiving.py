@@ -173,7 +173,7 @@ def missing_secrets(configuration: Configuration) -> list[str]:
 
 
 def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
-    """Write the files of an archive, and nothing that is no plain file or lies elsewhere.
+    """Write the files of an archive, and nothing that is not a plain file or lies elsewhere.
 
     Written out because the Python of Debian 12 (3.11.2) has no extraction filters yet.
     """

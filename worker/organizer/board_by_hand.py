@@ -68,7 +68,7 @@ def _publish_leading(session: OrganizerSession) -> Completed:
 
 
 def freeze(session: OrganizerSession, phase: str) -> None:
-    """Close a phase on the board that is due now: what was answered until this moment stands on it, nothing that comes later.
+    """Close a phase on the board that is due now: it shows what was answered until this moment, and nothing that comes later.
 
     Raises:
         OrganizerError: If there is no such phase.

@@ -69,9 +69,8 @@ def write_sources(folder: Path, configuration: Configuration, *, now: datetime) 
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters["quoted"] = lambda text: json.dumps(
-        text, ensure_ascii=False
-    )  # a YAML string, readable
+    # A YAML string, readable.
+    environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
     phases = bundle_phases(configuration, now=now)
     facts = _facts(configuration, phases)
     (folder / "annotations").mkdir(parents=True, exist_ok=True)

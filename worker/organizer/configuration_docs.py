@@ -1,7 +1,7 @@
 """The documentation of the configuration, written from its schema: every key with its meaning, values and default.
 
-``python -m worker.organizer.configuration_docs`` writes ``config/README.md`` anew; ``--check`` tells whether it is up to date.
-What people should know beyond the keys stands in :data:`INTRODUCTION` and :data:`EPILOGUE`.
+``python -m worker.organizer.configuration_docs`` writes ``config/README.md`` again; ``--check`` tells if it is up to date.
+What people should know besides the keys is in :data:`INTRODUCTION` and :data:`EPILOGUE`.
 """
 
 from __future__ import annotations

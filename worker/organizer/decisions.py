@@ -83,7 +83,7 @@ def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None, 
 
 
 def is_frozen(session: OrganizerSession, phase: str | None) -> bool:
-    """Tell whether a phase's board is closed, and will follow no decision."""
+    """Check whether a phase's board is closed, and will not follow a decision."""
     with session.store.read() as tx:
         record = None if phase is None else tx.phase_record(phase)
     return record is not None and record.frozen_at is not None

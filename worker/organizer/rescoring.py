@@ -1,6 +1,6 @@
 """Rescoring: taking up changed tasks or a changed protocol by filling the missing cells of the submissions that count.
 
-The cells are filled first, under their new keys, while the board still stands on the old ones. Only when the row of every submission is
+The cells are filled first, under their new keys, while the board still shows the old ones. Only when the row of every submission is
 complete does the phase's record change, and with it answers and board, in one transaction. An interrupted rescore goes on where it was.
 """
 
@@ -189,7 +189,7 @@ def carry_out(
                 off_board.add(row.content_hash)
             done += 1
         with session.store.write() as tx:
-            # A daemon beside us went on scoring under the old tasks meanwhile.
+            # A daemon that runs at the same time went on scoring under the old tasks meanwhile.
             found = _missing(session, tx, setup, _rows(tx, setup))
             missing = tuple(row for row in found if row.content_hash not in off_board)
             if not missing:
@@ -289,9 +289,8 @@ def _answer_again(
     tx: Transaction, row: SubmissionRow, answer: answers.Answer, q_mean: float, now: datetime
 ) -> None:
     values = {"answer": answer.to_json(), "q_mean": q_mean}
-    rerun = (
-        row.remote_status == "cancelled"
-    )  # EvalAI takes no answer for it; it stands until its re-run is answered
+    # EvalAI takes no answer for it; it stays as it is until its re-run is answered.
+    rerun = row.remote_status == "cancelled"
     if row.state is State.SCORED or rerun:
         tx.note(row.pk, **values)
     elif tx.move(row.pk, row.state, State.SCORED, **values):

@@ -19,9 +19,8 @@ def shipped(name: str) -> Path:
         InfrastructureError: If it is not there: the installation is incomplete.
     """
     candidates = [_PACKAGE / name]
-    if (
-        _PACKAGE.parent / "pyproject.toml"
-    ).is_file():  # a checkout; next to an installed package anything may stand
+    # Only of a checkout: next to an installed package there may be anything.
+    if (_PACKAGE.parent / "pyproject.toml").is_file():
         candidates.append(_PACKAGE.parent / name)
     for candidate in candidates:
         if candidate.exists():

@@ -31,7 +31,7 @@ def choose(
 ) -> tuple[list[str], list[str]]:
     """Decide which phases to reveal: the named ones, or all that are frozen.
 
-    Once a phase's tasks are public, whoever may still submit to it can train on them, and nothing takes that back.
+    Once a phase's tasks are public, anyone who may still submit to it can train on them, and nothing takes that back.
 
     Args:
         session: The challenge.

@@ -44,7 +44,7 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
     """Give each phase its folds; one number is for all.
 
     Raises:
-        OrganizerError: If the counts do not fit, or a phase stands there twice.
+        OrganizerError: If the counts do not fit, or a phase is named twice.
     """
     if len(folds) not in (1, len(phases)):
         raise OrganizerError(

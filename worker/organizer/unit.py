@@ -178,7 +178,7 @@ class View:
     settings: Mapping[str, tuple[str, ...]]
 
     def may(self, place: Place) -> bool:
-        """Tell whether the service may do with a place what the configuration has it do."""
+        """Check whether the service may do with a place what the configuration wants."""
         path, bound = place.path, self._paths("BindPaths")
         if _within(path, self._hidden()):
             return _within(path, bound if place.written else (*bound, *self._paths("BindReadOnlyPaths")))

@@ -210,7 +210,7 @@ def _close(challenge: ChallengeFolder) -> None:
 
 
 def _keep_answer(evalai: Sandbox, submitted: Submitted) -> None:
-    """Keep what EvalAI showed beside the file, as careful participants do: it holds their receipt."""
+    """Keep what EvalAI showed next to the file, as careful participants do: it holds their receipt."""
     for output in ("stdout", "stderr"):
         text = evalai.text(submitted.pk, f"{output}_file")
         if text:

@@ -98,8 +98,8 @@ PHASES: dict[str, tuple[DemoEntry, ...]] = {
 }
 """What arrives in each phase, in order.
 
-In dev the Random Walkers submit twice, and their last one counts; Last Minute mend their file, and because all teams share their splits
-they get the score of the Pixel Pushers, to the last digit. In eval nobody is left to mend it.
+In dev the Random Walkers submit twice, and their last one counts; Last Minute correct their file, and because all teams share their splits
+they get the score of the Pixel Pushers, to the last digit. In eval nobody is left to correct it.
 """
 
 

@@ -15,10 +15,8 @@ from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, 
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.web_address import EXAMPLE_REPOSITORY
 
-GIT_NEEDED = (
-    2,
-    31,
-)  # the first that reads its configuration from the environment, where no process list shows it
+# The first version that reads its configuration from the environment, where no process list shows it.
+GIT_NEEDED = (2, 31)
 GIT_S = 20.0
 CONNECT_S = 5.0
 README, HISTORY = "README.md", "leaderboard/history.jsonl"

@@ -184,7 +184,7 @@ def _secret_path(exam: Examination) -> Path:
 
 
 def _tracked(path: Path) -> bool:
-    """Tell whether a git repository around a path tracks it, or something in it."""
+    """Check whether a git repository around a path tracks it, or something in it."""
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir():
         return False
@@ -203,7 +203,7 @@ def _tracked(path: Path) -> bool:
 
 
 def _open_to_others(folder: Path, base: Path) -> bool:
-    """Tell whether others may go from the challenge's folder down to a file and read it; what lies above is not ours to judge."""
+    """Check whether others may go from the challenge's folder down to a file and read it; what lies above is not ours to judge."""
     way = [folder]
     while way[-1].parent not in (base, way[-1]) and base in way[-1].parents:
         way.append(way[-1].parent)

@@ -14,7 +14,7 @@ from scoring.tasks import Task, is_package, load_task, read_package, task_source
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelRow:
-    """One line of a label file; a label that is no finite number is NaN."""
+    """One line of a label file; a label that is not a finite number is NaN."""
 
     line: int
     id: str
@@ -42,7 +42,7 @@ def read_labels(folder: Path, ids: tuple[str, ...]) -> tuple[LabelFile, ...]:
     """Read a folder's label files.
 
     Raises:
-        OrganizerError: If the folder holds something that is no label file, or nothing.
+        OrganizerError: If the folder holds something that is not a label file, or nothing.
     """
     known = frozenset(ids)
     return tuple(_read(source, known) for source in task_sources(folder))

@@ -145,7 +145,7 @@ def _enough(exam: Examination) -> Iterator[Finding]:
 def _neutral(exam: Examination) -> Iterator[Finding]:
     for codename, ids in exam.ids.items():
         tasks = exam.tasks(codename)
-        # Whole words but for a number at their end: three letters of a hash are no name.
+        # Whole words but for a number at their end: three letters of a hash are not a name.
         words = {
             word.rstrip("0123456789").casefold()
             for identifier in ids
@@ -302,7 +302,7 @@ def _lines(file: LabelFile, faulty: Callable[[LabelRow], bool]) -> str:
 
 
 def _alike(one: Task, other: Task) -> bool:
-    """Tell whether two tasks agree on the samples they share, but for scale and sign."""
+    """Check whether two tasks agree on the samples they share, but for scale and sign."""
     if one.row_set == other.row_set:
         first, second = one.labels, other.labels
     else:
@@ -340,7 +340,7 @@ def _orders(task: Task) -> Iterator[NDArray[np.float64]]:
     ]
     try:
         order = sorted(range(len(natural)), key=natural.__getitem__)
-    except TypeError:  # an id that begins with a number beside one that does not
+    except TypeError:  # an id that begins with a number next to one that does not
         return
     places = np.empty(len(order))
     places[order] = np.arange(len(order))
@@ -348,7 +348,7 @@ def _orders(task: Task) -> Iterator[NDArray[np.float64]]:
 
 
 def _grouped(ids: tuple[str, ...], tasks: dict[str, Task]) -> bool:
-    """Tell whether words at the beginning of the ids keep row sets apart."""
+    """Check whether words at the beginning of the ids keep row sets apart."""
     prefixes = Counter(_prefix(identifier) for identifier in ids)
     few = 1 < len(prefixes) <= MOST_PREFIXES and min(prefixes.values()) >= LEAST_PER_PREFIX
     if not few:

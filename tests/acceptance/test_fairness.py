@@ -32,7 +32,7 @@ def test_honest_repository_verifies(fair: Fair) -> None:
         report = make_report(repository, found)
     others = [(named(verdict), verdict.worth) for verdict in found if verdict.worth is not Worth.CONSISTENT]
     assert others == [("eval: reveal", Worth.NOT_REVEALED)]
-    assert len(found) >= 12
+    assert len(found) >= 15
     assert report.sentence == "Consistent as far as revealed."
     tip = git(fair.harness.board, "rev-parse", "main").strip()
     assert report.heading()[0] == f"Repository: {fair.harness.board}"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, named, to, with_file
 from tests.worker.harness.harness import clean_environment, embeddings
 from worker.fairness import receipts
-from worker.fairness.verify import Worth, make_report, receipt_verdicts, verdicts
+from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
 
@@ -136,6 +136,47 @@ LIES: dict[str, tuple[str, Change, str]] = {
     "another weight on the page": ("leaderboard/dev.json", to("tasks", 0, "weight", value=0.9), "dev: board"),
     "another table": ("leaderboard/dev.csv", _better, "dev: board"),
     "another README": ("README.md", _swap_lines, "dev: board"),
+    "a sentence of the README": (
+        "README.md",
+        lambda text: text.replace("A team's last scored", "A team's best scored"),
+        "page",
+    ),
+    "another group on the page": (
+        "index.html",
+        lambda text: text.replace('<td class="num group wide">1<', '<td class="num group wide">2<', 1),
+        "page",
+    ),
+    "a script on the page": (
+        "index.html",
+        lambda text: text.replace("</body>", "<p>B won</p></body>"),
+        "page",
+    ),
+    "a phase taken off the page": (
+        "index.html",
+        lambda text: text.replace('class="phase" id="dev"', 'class="phase" hidden id="dev"'),
+        "page",
+    ),
+    "another leader on the badge": (
+        "leaderboard/badge.json",
+        to("message", value=lambda message: message.replace(": ", ": Z", 1)),
+        "page",
+    ),
+    "another chart": (
+        "leaderboard/dev-evolution-dark.svg",
+        lambda text: text.replace(">A<", ">Z<").replace(">B<", ">A<").replace(">Z<", ">B<"),
+        "dev: page",
+    ),
+    "another interval": (
+        "leaderboard/dev.json",
+        to("intervals", "entries", 0, "p_first", value=1.0 / 3),
+        "dev: page",
+    ),
+    "another rule on the page": ("leaderboard/dev.json", to("rules", "selection", value="best"), "dev: page"),
+    "a table of a phase that is not revealed": (
+        "leaderboard/eval.csv",
+        lambda text: text + "1,1,1,B,99.000\n",
+        "eval: page",
+    ),
 }
 MADE_TO_FIT: dict[str, tuple[Change, str]] = {
     "a score": (to("cells", "alpha", "folds", 0, value=lambda fold: fold - 0.25), "dev: ranks"),
@@ -147,6 +188,14 @@ MADE_TO_FIT: dict[str, tuple[Change, str]] = {
     "another protocol": (to("protocol_hash", value="00" * 32), "dev: scores"),
     "a score from before the commitment": (to("scored_at", value="2001-01-01T00:00:00+00:00"), "dev: scores"),
     "another submission's score": (to("submission", value=999), "dev: scores"),
+    "a fold score of 1.7": (to("cells", "alpha", "folds", 0, value=1.7), "dev: possible"),
+    "an F1 below zero": (to("cells", "beta", "folds", 0, value=-0.01), "dev: possible"),
+    "one fold for all": (to("cells", "alpha", "folds", value=lambda folds: folds[:1]), "dev: possible"),
+    "more folds": (to("cells", "alpha", "folds", value=lambda folds: folds * 2), "dev: possible"),
+    "failed folds": (
+        to("cells", "alpha", "folds", value=lambda folds: [None for _ in folds]),
+        "dev: possible",
+    ),
 }
 
 
@@ -168,6 +217,20 @@ def test_lies_that_were_made_to_fit_are_found(fair: Fair, lie: str) -> None:
     assert not found & {"receipts", "commitment", "dev: commitment", "dev: labels"}
 
 
+def test_a_second_score_is_found(fair: Fair) -> None:
+    """One submission has one score by one protocol, and equal files have equal ones, whatever receipts say."""
+    repository = read_folder(fair.public)
+    document = json.loads(repository.files[REVEAL])
+    first, second = document["entries"][:2]
+    again = json.loads(json.dumps(first))
+    again["record"]["cells"]["alpha"]["folds"][0] -= 0.1
+    twice = {**document, "entries": [*document["entries"], again]}
+    first["record"]["content_hash"] = second["record"]["content_hash"]
+    for told in (twice, document):
+        spoilt = with_file(repository, REVEAL, json.dumps(told).encode())
+        assert "dev: possible" in lies(spoilt)
+
+
 def test_missing_files_are_found(fair: Fair) -> None:
     """A label file, the table or the reveal's ids may not be missing."""
     repository = read_folder(fair.public)
@@ -177,6 +240,10 @@ def test_missing_files_are_found(fair: Fair) -> None:
         ("leaderboard/dev.json", "dev: board"),
         ("leaderboard/dev.csv", "dev: board"),
         ("README.md", "dev: board"),
+        ("README.md", "page"),
+        ("index.html", "page"),
+        ("leaderboard/dev-evolution-light.svg", "dev: page"),
+        ("leaderboard/history.jsonl", "page"),
         ("commitment.json", "commitment"),
     ):
         assert check in lies(with_file(repository, path, None))
@@ -191,21 +258,34 @@ def test_boards_from_after_the_reveal_wait_for_another_one(fair: Fair) -> None:
 
 
 def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path) -> None:
-    """A commit that changes an earlier line of a file that may only grow is seen in the repository's history."""
+    """A commit that changes an earlier line of a file that may only grow is seen, with its author; what is gone, against an older clone."""
     copy = tmp_path / "copy"
-    subprocess.run(
-        ["git", "clone", "-q", "-b", "main", str(fair.harness.board), str(copy)],
-        check=True,
-        env=clean_environment(),
-    )
+
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+        command = ["git", "-C", str(copy), *identity, *arguments]
+        subprocess.run(command, check=True, env=clean_environment(), capture_output=True)
+
+    copy.mkdir()
+    git("clone", "-q", "-b", "main", str(fair.harness.board), ".")
     lines = (copy / "leaderboard/history.jsonl").read_text().splitlines()
     (copy / "leaderboard/history.jsonl").write_text("\n".join(lines[1:]) + "\n")
-    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-    subprocess.run(
-        ["git", "-C", str(copy), *identity, "commit", "-qam", "tidy"], check=True, env=clean_environment()
-    )
-    with opened(str(copy)) as repository:
+    git("commit", "-qam", "tidy")
+    with opened(str(copy)) as repository, opened(str(fair.harness.board)) as older:
         assert "history" in lies(repository)
+        found = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "history"]
+        assert any("by x takes away" in sentence for sentence in found)
+        ahead = list(older_verdicts(repository, older))
+        assert {verdict.worth for verdict in older_verdicts(older, older)} == {Worth.CONSISTENT}
+    assert [verdict.worth for verdict in ahead].count(Worth.CONTRADICTED) == 1
+    git("reset", "-q", "--hard", "HEAD~2")
+    git("commit", "-q", "--allow-empty", "-m", "another way")
+    with opened(str(copy)) as repository:
+        first, *files = older_verdicts(repository, older)
+        assert (first.worth, "History was rewritten: commit" in first.sentence) == (Worth.CONTRADICTED, True)
+        assert Worth.CONTRADICTED in {verdict.worth for verdict in files}
+    copied = list(older_verdicts(older, read_folder(fair.public)))
+    assert [verdict.worth for verdict in copied] == [Worth.BELIEVED, *[Worth.CONSISTENT] * 3]
 
 
 def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
@@ -221,24 +301,6 @@ def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
     receipt = fair.harness.stdout(first)["receipt"]
     said = {verdict.worth for verdict in receipt_verdicts(repository, receipt)}
     assert said == {Worth.CONSISTENT, Worth.NOT_REVEALED}  # its receipt is no longer in the log
-
-
-def test_participants_are_witnesses(fair: Fair) -> None:
-    """The receipt in a participant's stdout agrees with the repository; against a rewritten one it testifies."""
-    repository = read_folder(fair.public)
-    told = fair.harness.stdout(min(fair.harness.evalai.journal.posts()))
-    receipt, q_mean = told["receipt"], told["q_mean"]
-    honest = list(receipt_verdicts(repository, receipt, q_mean))
-    assert {verdict.worth for verdict in honest} == {Worth.CONSISTENT}
-    assert "are those that your receipt promised" in honest[-1].sentence
-    rewritten = changed(repository, "commitment.json", to(0, "commitment", value="55" * 32))
-    for other, shown, told_q in (
-        (rewritten, receipt, q_mean),
-        (repository, {**receipt, "chain": "66" * 32}, q_mean),
-        (repository, {**receipt, "nonce": "77" * 32}, q_mean),
-        (repository, receipt, q_mean + 0.01),
-    ):
-        assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(other, shown, told_q)}
 
 
 ANYTHING = st.recursive(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +16,8 @@ from scoring.printable import printable
 from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
-    from worker.fairness.verify import Report
+    from worker.fairness.verify import Report, Verdict
+    from worker.fairness.verify.public import PublicRepository
 
 MARKS = {"recomputed": "✓", "consistent": "✓", "believed": "~", "not revealed": "?", "contradicted": "✗"}
 
@@ -94,11 +98,18 @@ def verify(
         str,
         typer.Argument(help="The public leaderboard repository: URL, clone or folder.", show_default=False),
     ],
+    *,
     submission: Annotated[
-        Path | None, typer.Option(help="A submission file, to compute its scores anew.")
+        list[Path] | None,
+        typer.Option(help="A submission file, to compute its scores anew; may be repeated.", metavar="FILE"),
     ] = None,
     receipt: Annotated[
-        Path | None, typer.Option(help="The stdout that EvalAI showed for a submission.")
+        list[Path] | None,
+        typer.Option(help="The stdout that EvalAI showed for a submission; may be repeated.", metavar="FILE"),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="An older clone or copy of the repository, to see whether history was rewritten."),
     ] = None,
     engine: Annotated[
         str, typer.Option("--with", help="`default`, or `pytorch`: the plain training loop.")
@@ -112,21 +123,21 @@ def verify(
 
     Example: neuco-worker challenge verify https://github.com/organizer/challenge-leaderboard
     """
-    from worker.fairness.verify import make_report, receipt_verdicts, verdicts
+    from worker.fairness.verify import make_report, older_verdicts, verdicts
     from worker.fairness.verify.public import opened as opened_repository
 
     if engine not in ("default", "pytorch"):
         raise OrganizerError(
             f"There is no engine {engine!r}.", cure="Use default or pytorch.", code="verify.engine"
         )
+    told = [(path, *_told(_readable(path))) for path in receipt or ()]
+    files = [_readable(path) for path in submission or ()]
     with opened_repository(repository) as public:
         found = list(verdicts(public))
-        if receipt is not None:
-            found += receipt_verdicts(public, *_told(receipt))
-        if submission is not None:
-            from worker.fairness.verify.recompute import submission_verdicts
-
-            found += submission_verdicts(public, submission, engine=engine)
+        if against is not None:
+            with opened_repository(against) as older:
+                found += older_verdicts(public, older)
+        found += _brought(public, told, files, engine)
         report = make_report(public, found)
     if json_output:
         print(json.dumps(report.to_json(), indent=1))
@@ -136,6 +147,76 @@ def verify(
         raise typer.Exit(1)
 
 
+def _brought(
+    public: PublicRepository,
+    told: Sequence[tuple[Path, dict[str, Any], float]],
+    files: Sequence[Path],
+    engine: str,
+) -> Iterator[Verdict]:
+    """Check what somebody brought along: receipts first, then files."""
+    from worker.fairness.verify import entry_of, receipt_verdicts
+
+    for path, receipt, q_mean in told:
+        yield from receipt_verdicts(public, receipt, q_mean, check=f"your receipt {path.name}")
+    if not files:
+        return
+    from worker.fairness.verify.recompute import submission_verdicts
+
+    scored = [entry for _, receipt, _ in told if (entry := entry_of(public, receipt)) is not None]
+    for path in files:
+        with _progress(path.name) as progress:
+            yield from submission_verdicts(
+                public,
+                path,
+                engine=engine,
+                progress=progress,
+                scored=scored,
+                check=f"your submission {path.name}",
+            )
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on a terminal's stderr how many folds of a file were computed."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("folds"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    bar = bars.add_task(f"Computing {printable(name)} anew", total=None)
+    with bars:
+        yield lambda done, of: bars.update(bar, advance=done, total=of)
+
+
+def _readable(path: Path) -> Path:
+    """Return a file's path.
+
+    Raises:
+        OrganizerError: If it is a folder, or cannot be read.
+    """
+    if path.is_dir():
+        raise OrganizerError(
+            f"{path} is a folder.",
+            cure="Name the file itself; the option may be repeated.",
+            code="verify.file",
+        )
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise OrganizerError(
+            f"{path} cannot be read: {error.strerror}.", cure="Check the path.", code="verify.file"
+        ) from None
+    return path
+
+
 def _show(report: Report) -> None:
     """Print a report; it quotes what others wrote, so every line is made printable."""
     for line in report.heading():
@@ -143,7 +224,7 @@ def _show(report: Report) -> None:
     for heading, found, sums in (
         ("The challenge", report.of_challenge(), ""),
         *((f"Phase {name}", report.of_phase(name), sums.sentence) for name, sums in report.phases.items()),
-        ("Your receipts and files", report.of_yours(), ""),
+        *((name.replace("your", "Your", 1), found, "") for name, found in report.of_yours().items()),
     ):
         if found:
             print(f"\n{printable(heading)}")
@@ -154,15 +235,14 @@ def _show(report: Report) -> None:
     print(f"\n{report.sentence}")
 
 
-def _told(path: Path) -> tuple[dict[str, str], float]:
+def _told(path: Path) -> tuple[dict[str, Any], float]:
     """Read the receipt and mean Q of a stdout that EvalAI showed."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        receipt, q_mean = dict(document["receipt"]), float(document["q_mean"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return dict(document["receipt"]), float(document["q_mean"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OrganizerError(
             f"{path} does not hold a receipt.",
             cure="Save what EvalAI shows as stdout of your submission.",
             code="verify.receipt",
         ) from None
-    return {str(key): str(value) for key, value in receipt.items()}, q_mean

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from worker.fairness import commitments, receipts
-from worker.fairness.verify import ledger, opening, standings
+from worker.fairness.verify import ledger, opening, plausible, standings
+from worker.fairness.verify.pages import page_verdicts
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, revealed_phases
 from worker.fairness.verify.verdict import Verdict, contradicted, not_revealed
@@ -21,6 +22,7 @@ PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
     "labels": opening.labels,
     "ids": opening.ids,
     "scores": ledger.scores,
+    "possible": plausible.possible,
     "ranks": standings.ranks,
     "board": standings.files,
 }
@@ -37,21 +39,23 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     yield opening.sequence(entries)
     chain = list(repository.lines(receipts.PATH))
     yield ledger.chain(chain)
-    revealed = revealed_phases(repository)
+    revealed = {name: RevealedPhase(repository, name, entries, chain) for name in revealed_phases(repository)}
     for name in phases(repository):
-        if name not in revealed:
+        if name in revealed:
+            yield from _of_phase(revealed[name])
+        else:
             yield not_revealed(
-                "reveal", "Not revealed: tasks, splits, scores and boards cannot be checked.", phase=name
+                "reveal", "Not revealed: tasks, splits, scores and ranks cannot be checked.", phase=name
             )
-            continue
-        phase = RevealedPhase(repository, name, entries, chain)
-        for check, look in PHASE_CHECKS.items():
-            try:
-                yield look(phase)
-            except UNREADABLE as error:
-                yield phase.contradicted(
-                    check, f"the revealed document cannot be read ({type(error).__name__})"
-                )
+    yield from page_verdicts(repository, revealed, entries)
+
+
+def _of_phase(phase: RevealedPhase) -> Iterator[Verdict]:
+    for check, look in PHASE_CHECKS.items():
+        try:
+            yield look(phase)
+        except UNREADABLE as error:
+            yield phase.contradicted(check, f"the revealed document cannot be read ({type(error).__name__})")
 
 
 def phases(repository: PublicRepository) -> list[str]:

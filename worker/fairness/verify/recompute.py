@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from scoring.engines import make_engine
 from scoring.errors import NeucoError, ParticipantError
@@ -16,18 +14,26 @@ from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.submission import read_submission
 from scoring.scorecard import folds_from_json
 from scoring.tasks import Task, load_tasks
+from worker.fairness.verify.plausible import TOLERANCE, largest_difference
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
-from worker.fairness.verify.verdict import Verdict, Worth, believed, contradicted
+from worker.fairness.verify.verdict import Verdict, Worth, believed
+from worker.fairness.verify.witness import Scored
 
-TOLERANCE = 1e-5
 EXPANDED_BYTES = 8_000_000_000
 ENGINES = {"default": "local", "pytorch": "plain"}
 YOURS = "your submission"
+Progress = Callable[[int, int], None]
 
 
 def submission_verdicts(
-    repository: PublicRepository, file: Path, *, engine: str, progress: Callable[[int], None] = lambda _: None
+    repository: PublicRepository,
+    file: Path,
+    *,
+    engine: str,
+    progress: Progress = lambda _done, _of: None,
+    scored: Sequence[Scored] = (),
+    check: str = YOURS,
 ) -> Iterator[Verdict]:
     """Score a submission file anew in every revealed phase that has it.
 
@@ -37,7 +43,9 @@ def submission_verdicts(
         repository: The public files.
         file: The submission as it was sent to EvalAI.
         engine: ``default`` or ``pytorch`` (the plain loop).
-        progress: Called with the number of folds done since the last call.
+        progress: Called with the number of folds done since the last call, and how many there are.
+        scored: The entries of the receipts that came with it.
+        check: What the verdicts are called.
 
     Raises:
         ParticipantError: If the file cannot be read in any revealed phase.
@@ -52,43 +60,57 @@ def submission_verdicts(
             )
             records = [
                 record
-                for found_records in phase.records.values()
-                for record in found_records
+                for same in phase.records.values()
+                for record in same
                 if record["content_hash"] == embeddings.content_hash
             ]
+            if other := _other_entry(embeddings, records, [one for one in scored if one.phase == name]):
+                yield phase.believed(check, other)
             if records:
                 found += 1
-                yield _recomputed(phase, embeddings, records, engine, progress)
+                yield _recomputed(phase, embeddings, records, engine=engine, progress=progress, check=check)
         except ParticipantError as error:
             refused.append(error)
         except UNREADABLE as error:
             found += 1
-            yield contradicted(
-                YOURS, f"What was revealed cannot be read ({type(error).__name__}).", phase=name
-            )
+            yield phase.contradicted(check, f"what was revealed cannot be read ({type(error).__name__})")
     if refused and len(refused) == len(phases):
         raise refused[0]
     if not found:
         yield believed(
-            YOURS,
+            check,
             "No published entry has the content of this file; only entries that ever counted are published.",
         )
+
+
+def _other_entry(
+    embeddings: Embeddings, records: Sequence[Mapping[str, Any]], scored: Sequence[Scored]
+) -> str | None:
+    """Say so if none of the receipts that came with a file belongs to its content."""
+    if not scored or any(one.content_hash == embeddings.content_hash for one in scored):
+        return None
+    promised = ", ".join(str(one.submission) for one in scored)
+    held = ", ".join(str(record["submission"]) for record in records)
+    has = f"it has the content of submission {held}" if held else "no published entry has its content"
+    return f"receipt and file belong to different entries: the receipt is of submission {promised}, of the file {has}"
 
 
 def _recomputed(
     phase: RevealedPhase,
     embeddings: Embeddings,
     records: list[Mapping[str, Any]],
+    *,
     engine: str,
-    progress: Callable[[int], None],
+    progress: Progress,
+    check: str,
 ) -> Verdict:
     """Compute one submission's scores anew on the labels that were published, and compare."""
     if not phase.with_labels:
-        return phase.believed(YOURS, "labels were released as hashes only: not recomputable")
+        return phase.believed(check, "labels were released as hashes only: not recomputable")
     try:
         tasks = _tasks(phase)
     except NeucoError:
-        return phase.contradicted(YOURS, "the published labels cannot be read")
+        return phase.contradicted(check, "the published labels cannot be read")
     versions = {task.name: task.version for task in tasks}
     ours = [
         record
@@ -98,7 +120,7 @@ def _recomputed(
     ]
     if not ours:
         return phase.believed(
-            YOURS,
+            check,
             "your file was scored on tasks that were changed since; their labels are not published: not recomputable",
         )
     card = score_embeddings(
@@ -107,7 +129,7 @@ def _recomputed(
         phase.protocol,
         phase.phase_key(phase.latest),
         engine=make_engine(ENGINES[engine]),
-        progress=progress,
+        progress=lambda done: progress(done, len(tasks) * phase.protocol.folds),
     )
     worst = max(
         largest_difference(task.folds, folds_from_json(record["cells"][task.task]["folds"]))
@@ -116,11 +138,11 @@ def _recomputed(
     )
     if worst > TOLERANCE:
         return phase.contradicted(
-            YOURS, f"the published scores are not those of your file (off by {worst:.2g})"
+            check, f"the published scores are not those of your file (off by {worst:.2g})"
         )
     return Verdict(
         phase=phase.name,
-        check=YOURS,
+        check=check,
         worth=Worth.RECOMPUTED,
         sentence=f"All {len(card.tasks)} x {phase.protocol.folds} fold scores were computed anew; "
         f"the largest difference is {worst:.1e}.",
@@ -133,11 +155,3 @@ def _tasks(phase: RevealedPhase) -> tuple[Task, ...]:
         for name, content in phase.label_files.items():
             (Path(temporary) / Path(name).name).write_bytes(content)
         return tuple(load_tasks(Path(temporary), phase.ids))
-
-
-def largest_difference(computed: tuple[float, ...], published: tuple[float, ...]) -> float:
-    """Compare fold scores: absolute up to 1, relative beyond (R2 is unbounded below); infinite where one of two folds failed."""
-    ours, theirs = np.array(computed), np.array(published)
-    if ours.shape != theirs.shape or not np.array_equal(np.isnan(ours), np.isnan(theirs)):
-        return float("inf")
-    return float(np.nanmax(np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs)), initial=0.0))

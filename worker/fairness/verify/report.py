@@ -93,9 +93,13 @@ class Report:
         """Return the verdicts on one phase."""
         return [one for one in self.verdicts if one.phase == name and not one.check.startswith(YOURS)]
 
-    def of_yours(self) -> list[Verdict]:
-        """Return the verdicts on what a participant brought along."""
-        return [one for one in self.verdicts if one.check.startswith(YOURS)]
+    def of_yours(self) -> dict[str, list[Verdict]]:
+        """Return the verdicts on what a participant brought along, by receipt and file."""
+        found: dict[str, list[Verdict]] = {}
+        for one in self.verdicts:
+            if one.check.startswith(YOURS):
+                found.setdefault(one.check, []).append(one)
+        return found
 
     def heading(self) -> list[str]:
         """Say in lines what was checked."""

@@ -17,6 +17,7 @@ from leaderboard.ranking import append_board, from_json
 from scoring.protocol import Protocol, Recipe
 from scoring.quality import quality
 from scoring.scorecard import folds_from_json
+from scoring.tasks import TaskType
 from worker.challenge.keys import mixed_key
 from worker.fairness.commitments import committed_epsilon, reveal_path
 from worker.fairness.verify.documents import LargeDocument
@@ -122,8 +123,31 @@ class RevealedPhase:
     @property
     def protocol(self) -> Protocol:
         """The protocol of the latest manifest."""
-        fields = dict(self.manifest["protocol"])
-        return Protocol(**{**fields, "recipe": Recipe(**fields["recipe"])})
+        return _protocol(self.manifest)
+
+    @cached_property
+    def _manifests(self) -> Mapping[str, Mapping[str, Any]]:
+        """Hash of a protocol to the latest manifest that commits to it."""
+        promised = (promise.manifest for promise in self.promises)
+        return {manifest["protocol_hash"]: manifest for manifest in promised if manifest}
+
+    def protocol_of(self, record: Mapping[str, Any]) -> Protocol:
+        """Return the protocol that a record's scores were made by.
+
+        Raises:
+            LookupError: If nobody committed to it.
+        """
+        return _protocol(self._manifests[record["protocol_hash"]])
+
+    def types_of(self, record: Mapping[str, Any]) -> Mapping[str, TaskType]:
+        """Return the types of the tasks that were committed to with a record's protocol, the latest of equal names."""
+        promised = (promise.manifest for promise in self.promises)
+        return {
+            task["identifier"]: TaskType(task["type"])
+            for manifest in promised
+            if manifest and manifest["protocol_hash"] == record["protocol_hash"]
+            for task in manifest["tasks"]
+        }
 
     def phase_key(self, promise: Promise) -> bytes:
         """Return the key that seeds derived from under a commitment: the revealed one, with the beacon if there was one."""
@@ -224,6 +248,11 @@ class RevealedPhase:
     def not_revealed(self, check: str, sentence: str) -> Verdict:
         """Say that something of this phase cannot be told yet."""
         return not_revealed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
+
+
+def _protocol(manifest: Mapping[str, Any]) -> Protocol:
+    fields = dict(manifest["protocol"])
+    return Protocol(**{**fields, "recipe": Recipe(**fields["recipe"])})
 
 
 def revealed_phases(repository: PublicRepository) -> list[str]:

@@ -4,86 +4,194 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from leaderboard import Selection, Standing
+from leaderboard.rendering import Row, public_rows
 from scoring.quality import mean_quality
-from worker.fairness import commitments, receipts
+from worker.fairness import receipts
+from worker.fairness.verify.checks import phases, public_commitments
 from worker.fairness.verify.ledger import listed
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
-from worker.fairness.verify.verdict import Verdict, consistent, contradicted, not_revealed
+from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
+
+RECEIPT = "your receipt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """The revealed entry of a receipt: where its scores are."""
+
+    phase: str
+    submission: int
+    content_hash: str
+
+
+def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> Scored | None:
+    """Return the revealed entry that a receipt belongs to; None if there is none, or it cannot be read."""
+    for name in revealed_phases(repository):
+        try:
+            for entry in read_phase(repository, name).entries:
+                if entry["commitment"] == receipt.get("commitment"):
+                    return Scored(
+                        phase=name,
+                        submission=int(entry["submission"]),
+                        content_hash=str(entry["record"]["content_hash"]),
+                    )
+        except UNREADABLE:
+            continue
+    return None
 
 
 def receipt_verdicts(
-    repository: PublicRepository, receipt: Mapping[str, Any], told: float | None = None
+    repository: PublicRepository,
+    receipt: Mapping[str, Any],
+    told: float | None = None,
+    *,
+    check: str = RECEIPT,
 ) -> Iterator[Verdict]:
-    """Check what a participant was told against the repository: participants are the witnesses.
+    """Check what a participant was told against the repository, and say whether the submission counts.
 
     Args:
         repository: The public files.
         receipt: The receipt in the stdout that EvalAI showed.
         told: Mean Q in the same stdout.
+        check: What the verdicts are called.
     """
-    try:
-        entries = list(repository.json(commitments.PATH))
-        challenges = {entry.get("commitment") for entry in entries}
-    except UNREADABLE:
-        challenges = set()
+    challenges = {str(entry.get("commitment")) for entry in public_commitments(repository)}
     lines = list(repository.lines(receipts.PATH))
-    if receipt.get("challenge") in challenges:
-        yield consistent("your receipt", "The commitment in your receipt is in the repository.")
+    if str(receipt.get("challenge")) in challenges:
+        yield consistent(check, "The commitment in your receipt is in the repository.")
     else:
         yield contradicted(
-            "your receipt", "The commitment in your receipt is not in the repository: history was rewritten."
+            check, "The commitment in your receipt is not in the repository: history was rewritten."
         )
-    if receipt.get("chain") in {receipts.GENESIS, *(str(line.get("head")) for line in lines)}:
+    if str(receipt.get("chain")) in {receipts.GENESIS, *(str(line.get("head")) for line in lines)}:
         yield consistent(
-            "your receipt", "The log of receipts still contains all that was in it when you were answered."
+            check, "The log of receipts still contains all that was in it when you were answered."
         )
     else:
-        yield contradicted("your receipt", "The log of receipts was changed after you were answered.")
-    if receipt.get("commitment") in listed(lines):
-        yield consistent("your receipt", "Your score's receipt is in the log.")
+        yield contradicted(check, "The log of receipts was changed after you were answered.")
+    if str(receipt.get("commitment")) in listed(lines):
+        yield consistent(check, "Your score's receipt is in the log.")
     else:
-        yield not_revealed(
-            "your receipt", "Your score's receipt is not in the log yet; it comes with the next batch."
-        )
-    for name in revealed_phases(repository):
+        yield not_revealed(check, "Your score's receipt is not in the log yet; it comes with the next batch.")
+    revealed = revealed_phases(repository)
+    found = False
+    for name in revealed:
         try:
-            verdict = _promised(read_phase(repository, name), receipt, told)
+            for verdict in _of_phase(read_phase(repository, name), receipt, told, check):
+                found = True
+                yield verdict
         except UNREADABLE:
-            verdict = contradicted("your receipt", "The revealed scores cannot be read.", phase=name)
-        if verdict is not None:
-            yield verdict
+            found = True
+            yield contradicted(check, "The revealed scores cannot be read.", phase=name)
+    if not found:
+        yield _nowhere([name for name in phases(repository) if name not in revealed], check)
 
 
-def _promised(phase: RevealedPhase, receipt: Mapping[str, Any], told: float | None) -> Verdict | None:
-    """Compare the revealed scores with those that a receipt promised; None if none of them claim to be its."""
+def _nowhere(hidden: list[str], check: str) -> Verdict:
+    """Say what it means that no revealed entry has a receipt."""
+    if hidden:
+        return not_revealed(
+            check,
+            f"No revealed entry has your receipt, and phase {', '.join(hidden)} is not revealed: whether your submission counts"
+            " cannot be told yet.",
+        )
+    return believed(
+        check,
+        "No revealed entry has your receipt: your submission never stood on a board. That it was private, or that another one of your"
+        " team counted from the start, is believed; this format does not show why.",
+    )
+
+
+def _of_phase(
+    phase: RevealedPhase, receipt: Mapping[str, Any], told: float | None, check: str
+) -> Iterator[Verdict]:
+    """Compare the revealed scores with those that a receipt promised, and find its place; nothing if none claim to be its."""
     for entry in phase.entries:
-        if entry["commitment"] != receipt.get("commitment"):
-            continue
-        record = entry["record"]
-        if receipts.commitment_of(record, bytes.fromhex(str(receipt.get("nonce")))) != entry["commitment"]:
-            return contradicted(
-                "your receipt",
-                "The scores that were revealed for you are not those in your receipt.",
-                phase=phase.name,
-            )
-        values = list(phase.quality_of(record).values())
-        # What was told keeps its decimals, whatever the rules became afterwards.
-        decimals = min(
-            [phase.rules.decimals, *(one.rules_then(phase.rules).decimals for one in phase.boards)]
+        if entry["commitment"] == receipt.get("commitment"):
+            yield _promised(phase, entry, receipt, told, check)
+            yield place(phase, entry, check)
+            return
+
+
+def _promised(
+    phase: RevealedPhase, entry: Mapping[str, Any], receipt: Mapping[str, Any], told: float | None, check: str
+) -> Verdict:
+    """Compare the revealed scores of an entry with those that its receipt promised."""
+    record = entry["record"]
+    if receipts.commitment_of(record, bytes.fromhex(str(receipt.get("nonce")))) != entry["commitment"]:
+        return phase.contradicted(
+            check, "the scores that were revealed for you are not those in your receipt"
         )
-        rounding = 0.5 * 10.0**-decimals + 1e-9
-        if told is not None and not math.isclose(mean_quality(values), told, rel_tol=0, abs_tol=rounding):
-            return contradicted(
-                "your receipt",
-                "The mean Q that you were told does not follow from your scores.",
-                phase=phase.name,
-            )
-        return consistent(
-            "your receipt",
-            "The scores that were revealed for you are those that your receipt promised.",
-            phase=phase.name,
-        )
-    return None
+    # What was told keeps its decimals, whatever the rules became afterwards.
+    decimals = min([phase.rules.decimals, *(one.rules_then(phase.rules).decimals for one in phase.boards)])
+    rounding = 0.5 * 10.0**-decimals + 1e-9
+    q_mean = mean_quality(list(phase.quality_of(record).values()))
+    if told is not None and not math.isclose(q_mean, told, rel_tol=0, abs_tol=rounding):
+        return phase.contradicted(check, "the mean Q that you were told does not follow from your scores")
+    return phase.consistent(
+        check, "the scores that were revealed for you are those that your receipt promised"
+    )
+
+
+def place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict:
+    """Say whether a revealed entry counts on the final board, and if not, why."""
+    submission = int(entry["submission"])
+    who = f"submission {submission} of team {entry['team']}"
+    if not phase.boards:
+        return phase.contradicted(check, f"{who} is on no board: none was revealed")
+    rows = public_rows(phase.boards[-1], phase.rules)
+    for row in rows:
+        if row.submission == submission:
+            return phase.consistent(check, f"{who} counts on the final board {_at(row)}")
+    stood = [
+        (number, standing)
+        for number, board in enumerate(phase.boards, 1)
+        for standing in board.standings
+        if standing.submission == submission
+    ]
+    if not stood:
+        return phase.contradicted(check, f"{who} was revealed but never stood on a board")
+    number, standing = stood[-1]
+    for row in rows:
+        if row.key == standing.key:
+            return _replaced(phase, who, standing, row, check)
+    since = phase.boards[number].made_at.isoformat(timespec="seconds")
+    if entry["team"] in phase.rules.hidden_teams:
+        reason = "by then the rules of the board hid this team"
+    else:
+        reason = "nothing that was published says why"
+    return phase.contradicted(
+        check,
+        f"{who} is not on the final board: it stood at rank {standing.rank} until board {number} and was removed at {since};"
+        f" {reason}",
+    )
+
+
+def _replaced(phase: RevealedPhase, who: str, standing: Standing, row: Row, check: str) -> Verdict:
+    """Say whether the rules explain that another submission of a team counts."""
+    rules = phase.rules
+    other = next(one for one in phase.boards[-1].standings if one.submission == row.submission)
+    chosen = rules.chosen.get(standing.team_key)
+    if rules.selection is Selection.BEST:
+        explained = other.q_mean >= standing.q_mean
+    elif rules.selection is Selection.CHOSEN and chosen is not None:
+        explained = other.submission == chosen
+    else:
+        explained = other.submission > standing.submission
+    told = f"{who} does not count: submission {row.submission} of the same team counts {_at(row)}"
+    if explained:
+        return phase.consistent(check, f"{told}, by the rule that the {rules.selection.value} one counts")
+    return phase.contradicted(check, f"{told}, although the {rules.selection.value} one should count")
+
+
+def _at(row: Row) -> str:
+    """Say where a row stands."""
+    if row.rank is not None:
+        return f"at rank {row.rank} with mean Q {row.q_text}"
+    why = "as a baseline" if row.baseline else "out of competition"
+    return f"without a rank ({why}) with mean Q {row.q_text}"

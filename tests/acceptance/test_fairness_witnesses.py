@@ -1,0 +1,197 @@
+"""What participants kept: a receipt testifies and finds its place on the final board, or says why it has none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, to
+from tests.worker.harness.harness import clean_environment, embeddings
+from worker.fairness.verify import Worth, entry_of, receipt_verdicts
+from worker.fairness.verify.public import PublicRepository, read_folder
+from worker.fairness.verify.recompute import submission_verdicts
+
+pytestmark = pytest.mark.xdist_group("fairness")
+FIRST_OF_A, OF_B, PRIVATE_OF_B, LAST_OF_A = range(4)
+BOARD = ("boards", -1)
+
+
+def stdout(fair: Fair, number: int) -> dict[str, Any]:
+    """Return what EvalAI showed for a submission."""
+    return fair.harness.stdout(sorted(fair.harness.evalai.journal.posts())[number])
+
+
+def said(repository: PublicRepository, told: dict[str, Any]) -> tuple[Worth, str]:
+    """Return the last word on a receipt: whether its submission counts."""
+    *_, last = receipt_verdicts(repository, told["receipt"], told["q_mean"])
+    return last.worth, last.sentence
+
+
+def test_participants_are_witnesses(fair: Fair) -> None:
+    """The receipt in a participant's stdout agrees with the repository; against a rewritten one it testifies."""
+    repository = read_folder(fair.public)
+    told = fair.harness.stdout(min(fair.harness.evalai.journal.posts()))
+    receipt, q_mean = told["receipt"], told["q_mean"]
+    honest = list(receipt_verdicts(repository, receipt, q_mean))
+    assert {verdict.worth for verdict in honest} == {Worth.CONSISTENT}
+    assert "are those that your receipt promised" in honest[-2].sentence
+    rewritten = changed(repository, "commitment.json", to(0, "commitment", value="55" * 32))
+    for other, shown, told_q in (
+        (rewritten, receipt, q_mean),
+        (repository, {**receipt, "chain": "66" * 32}, q_mean),
+        (repository, {**receipt, "nonce": "77" * 32}, q_mean),
+        (repository, receipt, q_mean + 0.01),
+    ):
+        assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(other, shown, told_q)}
+
+
+def test_a_receipt_finds_its_place(fair: Fair) -> None:
+    """Its submission counts at a rank with a mean Q; or another one of the team counts; or nobody can tell yet."""
+    repository = read_folder(fair.public)
+    rows = json.loads(repository.files["leaderboard/dev.json"])["entries"]
+    for number, team in ((OF_B, "B"), (LAST_OF_A, "A")):
+        (row,) = [row for row in rows if row["team"] == team]
+        assert said(repository, stdout(fair, number)) == (
+            Worth.CONSISTENT,
+            f"Submission {row['submission']} of team {team} counts on the final board at rank {row['rank']}"
+            f" with mean Q {row['q_mean']:.3f}.",
+        )
+    worth, sentence = said(repository, stdout(fair, FIRST_OF_A))
+    assert (worth, "does not count: submission" in sentence) == (Worth.CONSISTENT, True)
+    assert "by the rule that the last one counts" in sentence
+    worth, sentence = said(repository, stdout(fair, PRIVATE_OF_B))
+    assert (worth, "phase eval is not revealed" in sentence) == (Worth.NOT_REVEALED, True)
+
+
+def _without_b(document: Any) -> Any:
+    board = document["boards"][-1]
+    board["standings"] = [row for row in board["standings"] if row["team"] != "B"]
+    return document
+
+
+def _hidden(document: Any) -> Any:
+    document["rules"]["hidden_teams"] = ["B"]
+    return _without_b(document)
+
+
+def _first_again(document: Any) -> Any:
+    first, *_, last = document["boards"]
+    document["boards"].append({**last, "standings": first["standings"]})
+    return document
+
+
+@pytest.mark.parametrize(
+    ("change", "number", "words"),
+    [
+        (_hidden, OF_B, "by then the rules of the board hid this team"),
+        (_without_b, OF_B, "nothing that was published says why"),
+        (_first_again, LAST_OF_A, "although the last one should count"),
+        (to("boards", value=[]), OF_B, "none was revealed"),
+    ],
+)
+def test_who_was_taken_off_the_board_is_told_so(fair: Fair, change: Change, number: int, words: str) -> None:
+    """A winner who was hidden or removed after the end has a receipt without a place: a contradiction, with its reason."""
+    repository = changed(read_folder(fair.public), REVEAL, change)
+    worth, sentence = said(repository, stdout(fair, number))
+    assert (worth, words in sentence) == (Worth.CONTRADICTED, True), sentence
+
+
+def test_receipt_and_file_of_different_entries_are_told_apart(fair: Fair, tmp_path: Path) -> None:
+    """Two honest things do not belong together because somebody names them together."""
+    repository = read_folder(fair.public)
+    entry = entry_of(repository, stdout(fair, OF_B)["receipt"])
+    assert entry is not None
+    file = tmp_path / "mine.csv"
+    for seed, noise, words in (
+        (1, 0.0, "it has the content of submission"),
+        (9, 0.0, "no published entry has its content"),
+    ):
+        file.write_bytes(embeddings(seed, noise=noise) if noise else embeddings(seed))
+        first, *_ = submission_verdicts(repository, file, engine="default", scored=[entry])
+        assert (first.worth, words in first.sentence) == (Worth.BELIEVED, True)
+        assert "belong to different entries" in first.sentence
+    file.write_bytes(embeddings(2, noise=1.0))
+    (only,) = submission_verdicts(repository, file, engine="default", scored=[entry])
+    assert (only.worth, only.submissions) == (Worth.RECOMPUTED, (entry.submission,))
+
+
+def verify(fair: Fair, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as anybody does."""
+    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "challenge", "verify"]
+    environment = {
+        **clean_environment(),
+        "HOME": str(folder),
+        "NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"],
+    }
+    return subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, env=environment, cwd=folder, check=False
+    )
+
+
+def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) -> None:
+    """Each is answered by itself; what was computed again is counted."""
+    for name, number in (("a.stdout", LAST_OF_A), ("b.stdout", OF_B)):
+        (tmp_path / name).write_text(json.dumps(stdout(fair, number)))
+    (tmp_path / "a.csv").write_bytes(embeddings(4))
+    (tmp_path / "b.csv").write_bytes(embeddings(2, noise=1.0))
+    options = [
+        "--receipt",
+        "a.stdout",
+        "--receipt",
+        "b.stdout",
+        "--submission",
+        "a.csv",
+        "--submission",
+        "b.csv",
+    ]
+    done = verify(
+        fair, tmp_path, str(fair.harness.board), *options, "--against", str(fair.harness.board), "--json"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert (document["verdict"], document["recomputed"], document["entries"]) == ("consistent", 2, 3)
+    assert document["phases"]["dev"]["recomputed"] == 2
+    checks = [one["check"] for one in document["verdicts"]]
+    for check in ("your receipt a.stdout", "your receipt b.stdout", "your submission b.csv", "older clone"):
+        assert check in checks
+    assert sum("counts on the final board at rank" in one["sentence"] for one in document["verdicts"]) == 2
+
+
+def test_command_refuses_folders_and_what_is_no_receipt(fair: Fair, tmp_path: Path) -> None:
+    """A sentence and exit 2; never a traceback."""
+    (tmp_path / "no.stdout").write_text('{"receipt": 1}')
+    for arguments, words in (
+        (("--receipt", str(tmp_path)), "is a folder"),
+        (("--submission", str(tmp_path)), "is a folder"),
+        (("--submission", str(tmp_path / "gone.csv")), "cannot be read"),
+        (("--receipt", str(tmp_path / "no.stdout")), "does not hold a receipt"),
+        (("--against", str(tmp_path / "gone")), "cannot be read as a repository"),
+    ):
+        done = verify(fair, tmp_path, str(fair.public), *arguments)
+        assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_words_of_others_cannot_move_the_cursor(fair: Fair, tmp_path: Path) -> None:
+    """Control characters, directions and ends of lines in any published text reach no terminal."""
+    repository = read_folder(fair.public)
+    hostile = "\x1b[2J\x9b1m\u202e\n  \u2713 All is well\x7f"
+    hurt = changed(repository, "commitment.json", to(0, "made_at", value=hostile))
+    hurt = changed(hurt, "commitment.json", to(0, "phases", "d\x1b[31mev\n", value={}))
+    hurt = changed(hurt, REVEAL, to("entries", 0, "submission", value=hostile))
+    folder = tmp_path / "hurt"
+    for path, content in hurt.files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    done = verify(fair, tmp_path, str(folder))
+    assert done.returncode == 1
+    assert "All is well" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.strip().startswith("\u2713 All is well")]
+    assert not set(done.stdout) & set("\x1b\x9b\x7f\u202e\r")
+    done = verify(fair, tmp_path, str(folder), "--json")
+    assert done.stdout.isascii()

@@ -1,0 +1,254 @@
+"""Every published file, rendered again from what was revealed and compared byte for byte.
+
+What the organizers say themselves is taken from the page's own data and believed: the title, the link, the order of the phases, when each
+was closed, and the text around the board in README.md. So is the board of a phase that is not revealed: of its files those are compared
+that follow from its JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+from leaderboard import Board, MoveKind, PhaseSite, Rules, Selection, Site, Standing
+from leaderboard.rendering import render
+from worker.fairness import commitments, receipts
+from worker.fairness.commitments import reveal_path
+from worker.fairness.verify.growth import HISTORY
+from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
+from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
+
+CHECK = "page"
+PAGE, README = "index.html", "README.md"
+_SECTION = re.compile(rb'<section class="phase" id="([\w-]+)"')
+_MAIN_ENDS = b"</main>"
+SHOWN = 5  # names of files in one sentence
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownPhase:
+    """One phase as it is published.
+
+    Attributes:
+        stem: Of its files' names.
+        site: What it is rendered from.
+        revealed: Whether that was revealed. Otherwise it is what the phase's own JSON says, which is enough for some of the files.
+    """
+
+    stem: str
+    site: PhaseSite
+    revealed: bool
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Its own files."""
+        suffixes = (".json", ".csv", "-evolution-light.svg", "-evolution-dark.svg")
+        return tuple(f"leaderboard/{self.stem}{suffix}" for suffix in suffixes)
+
+    @property
+    def believed(self) -> frozenset[str]:
+        """Those of its files that nothing can be compared with."""
+        if self.revealed or not self.site.history:
+            return frozenset()
+        return frozenset(path for path in self.files if not path.endswith(".csv"))
+
+
+def page_verdicts(
+    repository: PublicRepository, revealed: Mapping[str, RevealedPhase], entries: Sequence[Mapping[str, Any]]
+) -> Iterator[Verdict]:
+    """Render everything that is published again, and compare.
+
+    Args:
+        repository: The public files.
+        revealed: Codename to revealed phase.
+        entries: The public commitments.
+    """
+    try:
+        shown = [_shown(repository, stem.decode(), revealed) for stem in _stems(repository)]
+        expected = _rendered(repository, shown)
+        differing = set(_differing(repository, shown, expected))
+    except UNREADABLE as error:
+        yield contradicted(CHECK, f"The published files cannot be rendered again ({type(error).__name__}).")
+        return
+    other = _other_version(entries)
+    ours = {*expected, *(path for phase in shown for path in phase.files)}
+    common = sorted(set(expected) - {path for phase in shown for path in phase.files})
+    yield _compared(common, differing, other, phase=None)
+    for phase in shown:
+        name = phase.site.codename
+        compared = [path for path in phase.files if path in expected and path not in phase.believed]
+        yield _compared(compared, differing, other, phase=name)
+        if phase.believed and name in revealed:
+            yield not_revealed(CHECK, "What its files show now waits for another reveal.", phase=name)
+        elif phase.believed:
+            yield believed(
+                CHECK,
+                "Its board is believed: the page's table, CSV and README.md follow from its JSON, charts and history do not.",
+                phase=name,
+            )
+    for name in revealed.keys() - {phase.site.codename for phase in shown}:
+        yield contradicted(CHECK, "The page does not show this phase.", phase=name)
+    strangers = _strangers(repository, ours, revealed)
+    if strangers:
+        more = f" and {len(strangers) - SHOWN} more" if len(strangers) > SHOWN else ""
+        yield believed(
+            CHECK,
+            f"These files are not the worker's, and nothing checks them: {', '.join(strangers[:SHOWN])}{more}.",
+        )
+
+
+def _stems(repository: PublicRepository) -> list[bytes]:
+    """Return the stems of the phases that the page shows, in their order."""
+    stems = list(dict.fromkeys(_SECTION.findall(repository.files[PAGE])))
+    if not stems:
+        raise ValueError("the page shows no phase")
+    return stems
+
+
+def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, RevealedPhase]) -> ShownPhase:
+    document = repository.json(f"leaderboard/{stem}.json")
+    codename, closed = str(document["title"]), document["frozen_at"]
+    phase = revealed.get(codename)
+    follows = phase is not None and _is_newest(phase.boards, document)
+    if phase is not None and follows:
+        history, rules = phase.boards, phase.rules
+    else:
+        history, rules = _as_published(document, codename), _rules(document)
+    return ShownPhase(
+        stem=stem,
+        site=PhaseSite(
+            codename=codename,
+            title=codename,
+            rules=rules,
+            history=history,
+            revealed=phase is not None,
+            frozen_at=None if closed is None else datetime.fromisoformat(closed),
+        ),
+        revealed=follows,
+    )
+
+
+def _is_newest(boards: Sequence[Board], document: Mapping[str, Any]) -> bool:
+    """Tell whether the last revealed board is the one that is published, with all that its rendering needs."""
+    if not boards:
+        return not document["entries"]
+    last = boards[-1]
+    return document["sequence"] <= last.sequence and (last.private.figures is not None or not last.standings)
+
+
+def _rules(document: Mapping[str, Any]) -> Rules:
+    said = {key: value for key, value in document["rules"].items() if key != "ranking"}
+    return Rules(**{**said, "selection": Selection(said["selection"])})
+
+
+def _as_published(document: Mapping[str, Any], codename: str) -> tuple[Board, ...]:
+    """Return the newest board of a phase as far as its JSON tells it."""
+    if not document["entries"]:
+        return ()
+    board = Board(
+        phase=codename,
+        sequence=document["sequence"],
+        made_at=datetime.fromisoformat(document["made_at"]),
+        triggers=tuple(document["triggers"]),
+        standings=tuple(_standing(number, entry) for number, entry in enumerate(document["entries"])),
+    )
+    return (board,)
+
+
+def _standing(number: int, entry: Mapping[str, Any]) -> Standing:
+    return Standing(
+        rank=entry["rank"] or 0,
+        rank_by_mean=entry["rank_by_mean"] or 0,
+        team_key=number,  # names are all different already, whoever the teams are
+        team=entry["team"],
+        submission=entry["submission"],
+        q_mean=entry["q_mean"],
+        baseline=entry["baseline"],
+        eligible=entry["eligible"],
+        group=entry["group"],
+        submissions=entry["submissions"],
+        last_submitted_at=datetime.fromisoformat(entry["last_submission"]),
+        move=entry["move"],
+        move_kind=MoveKind(entry["move_kind"]),
+    )
+
+
+def _rendered(repository: PublicRepository, shown: Sequence[ShownPhase]) -> dict[str, bytes]:
+    """Render all files; title and link are what the first phase's JSON says."""
+    first = repository.json(shown[0].files[0])
+    site = Site(
+        title=str(first["challenge"]), link=str(first["link"]), phases=tuple(phase.site for phase in shown)
+    )
+    files = repository.files
+    return render(site, readme=files.get(README), history=files.get(HISTORY))
+
+
+def _differing(
+    repository: PublicRepository, shown: Sequence[ShownPhase], expected: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Yield the files that are not what they should be."""
+    believed_files = {path for phase in shown for path in phase.believed}
+    for path, content in expected.items():
+        published = repository.files.get(path)
+        if path == PAGE and published is not None:
+            if _parts(published, shown) != _parts(content, shown):
+                yield path
+        elif path not in believed_files and published != content:
+            yield path
+
+
+def _parts(page: bytes, shown: Sequence[ShownPhase]) -> list[bytes]:
+    """Return the page in parts; of phases of which too little was revealed, what stands above their charts."""
+    content, main_ends, rest = page.partition(_MAIN_ENDS)
+    starts = [match.start() for match in _SECTION.finditer(content)]
+    sections = [content[start:end] for start, end in zip(starts, [*starts[1:], len(content)], strict=True)]
+    hidden = {phase.stem.encode() for phase in shown if phase.believed}
+    kept = []
+    for section in sections:
+        found = _SECTION.match(section)
+        stem = found[1] if found else b""
+        kept.append(section.partition(b'<h3 id="%b-evolution">' % stem)[0] if stem in hidden else section)
+    return [content[: starts[0] if starts else None], *kept, main_ends, rest]
+
+
+def _compared(paths: Sequence[str], differing: set[str], other: str | None, *, phase: str | None) -> Verdict:
+    wrong = [path for path in paths if path in differing]
+    names = ", ".join(path.removeprefix("leaderboard/") for path in paths)
+    if not wrong:
+        return consistent(
+            CHECK, f"Rendered again, these files are the same byte for byte: {names}.", phase=phase
+        )
+    if other is not None:
+        return believed(
+            CHECK,
+            f"{', '.join(wrong)}: not what this version renders. The challenge was committed to with {other}: check with that one,"
+            " or believe them.",
+            phase=phase,
+        )
+    return contradicted(
+        CHECK,
+        f"{', '.join(wrong)}: not what the boards give. Something there was written by hand.",
+        phase=phase,
+    )
+
+
+def _other_version(entries: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the software that the challenge was last committed to with, if it is another one than this."""
+    said = str(entries[-1].get("software")) if entries else ""
+    return None if said == f"neuco-worker {version('neuco-worker')}" else said
+
+
+def _strangers(
+    repository: PublicRepository, ours: set[str], revealed: Mapping[str, RevealedPhase]
+) -> list[str]:
+    known = {*ours, commitments.PATH, receipts.PATH}
+    for name, phase in revealed.items():
+        folder = reveal_path(name).rpartition("/")[0]
+        known |= {reveal_path(name), f"{folder}/ids.txt"}
+        known |= {f"{folder}/labels/{file}" for file in phase.label_files}
+    return sorted(repository.files.keys() - known)

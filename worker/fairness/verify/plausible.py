@@ -1,0 +1,85 @@
+"""Checks of the revealed fold scores that need no file: they must be possible, and agree with each other.
+
+A score that passes them may still be invented. Only computing it again from the submission's file shows that it is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from scoring.protocol import Protocol
+from scoring.scorecard import folds_from_json
+from scoring.tasks import TaskType
+from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.verdict import Verdict
+
+TOLERANCE = 1e-5  # between fold scores of different machines and engines
+BEST = 1.0  # of R2 and of F1
+WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
+
+
+def possible(phase: RevealedPhase) -> Verdict:
+    """Check that every fold score can be one, that there are as many as promised, and that no entry has two scores."""
+    by_content: dict[tuple[str, ...], tuple[int, tuple[float, ...]]] = {}
+    contents: dict[int, str] = {}
+    for submission, records in phase.records.items():
+        for record in records:
+            content = str(record["content_hash"])
+            if contents.setdefault(submission, content) != content:
+                return phase.contradicted(
+                    "possible", f"submission {submission} was scored with two different contents"
+                )
+            for task, cell in record["cells"].items():
+                folds = folds_from_json(cell["folds"])
+                fault = _fault(phase, record, task, folds)
+                if fault:
+                    return phase.contradicted(
+                        "possible", f"submission {submission} has {fault} in task {task}"
+                    )
+                key = (content, str(record["protocol_hash"]), task, str(cell["version"]))
+                other, known = by_content.setdefault(key, (submission, folds))
+                if largest_difference(folds, known) > TOLERANCE:
+                    return phase.contradicted("possible", _two_scores(submission, other, task))
+    return phase.consistent(
+        "possible",
+        f"the fold scores of all {len(phase.records)} entries are possible, as many as promised, and the same for equal files",
+    )
+
+
+def _fault(
+    phase: RevealedPhase, record: Mapping[str, Any], task: str, folds: tuple[float, ...]
+) -> str | None:
+    """Say what is impossible about one task's fold scores."""
+    protocol, types = phase.protocol_of(record), phase.types_of(record)
+    if len(folds) != protocol.folds:
+        return f"{len(folds)} fold scores instead of {protocol.folds}"
+    failed = sum(not math.isfinite(score) for score in folds)
+    if failed > _may_fail(protocol):
+        return f"{failed} failed folds, of which {_may_fail(protocol)} are allowed,"
+    worst = WORST[types[task]]
+    for score in folds:
+        if math.isfinite(score) and not worst <= score <= BEST:
+            return f"an impossible fold score of {score:.6g}"
+    return None
+
+
+def _may_fail(protocol: Protocol) -> int:
+    return min(protocol.recipe.max_failed_folds, protocol.folds - 1)
+
+
+def _two_scores(submission: int, other: int, task: str) -> str:
+    if submission == other:
+        return f"submission {submission} has two different scores of one version of task {task}"
+    return f"submissions {other} and {submission} have the same content and different scores in task {task}"
+
+
+def largest_difference(computed: tuple[float, ...], published: tuple[float, ...]) -> float:
+    """Compare fold scores: absolute up to 1, relative beyond (R2 is unbounded below); infinite where one of two folds failed."""
+    ours, theirs = np.array(computed), np.array(published)
+    if ours.shape != theirs.shape or not np.array_equal(np.isnan(ours), np.isnan(theirs)):
+        return float("inf")
+    return float(np.nanmax(np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs)), initial=0.0))

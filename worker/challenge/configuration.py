@@ -31,6 +31,7 @@ from worker.challenge.sections import (
 )
 
 Codename = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+SQLITE = "sqlite:///"
 SERVER = "postgresql+psycopg://"
 
 
@@ -69,12 +70,17 @@ class Configuration(Section):
         return (self._base / relative.expanduser()).resolve()
 
     @property
+    def database_file(self) -> Path | None:
+        """The file of a SQLite state; None if the state is on a database server."""
+        if not self.state.startswith(SQLITE):
+            return None
+        return self.path(Path(self.state.removeprefix(SQLITE)))
+
+    @property
     def state_dir(self) -> Path:
         """Folder for everything durable besides the database: stored files, the clone, temporary folders."""
-        prefix = "sqlite:///"
-        if self.state.startswith(prefix):
-            return self.path(Path(self.state.removeprefix(prefix))).parent
-        return self.path(Path("./state"))
+        file = self.database_file
+        return self.path(Path("./state")) if file is None else file.parent
 
     @property
     def shared_state(self) -> bool:
@@ -84,10 +90,8 @@ class Configuration(Section):
     @property
     def database_url(self) -> str:
         """URL for SQLAlchemy, its SQLite path made absolute."""
-        prefix = "sqlite:///"
-        if self.state.startswith(prefix):
-            return prefix + str(self.path(Path(self.state.removeprefix(prefix))))
-        return self.state
+        file = self.database_file
+        return self.state if file is None else f"{SQLITE}{file}"
 
     @property
     def repository_url(self) -> str:
@@ -157,9 +161,9 @@ def load(path: Path) -> Configuration:
         raise OrganizerError(
             f"{path}: {' '.join(faults)}", cure="See config/README.md for every key.", code="config.invalid"
         ) from None
-    if unsupported := not_yet_supported(configuration):
+    if not configuration.state.startswith((SQLITE, SERVER)):
         raise OrganizerError(
-            f"{path}: this version does not have {' and '.join(unsupported)}.",
+            f"{path}: this version does not have a state elsewhere than in {SQLITE} or {SERVER}.",
             cure="Take the key out, or set it to its default.",
             code="config.unsupported",
         )
@@ -203,11 +207,3 @@ def _section(annotation: Any) -> Any:
             if isinstance(argument, type) and issubclass(argument, BaseModel):
                 return argument
     return annotation
-
-
-def not_yet_supported(configuration: Configuration) -> list[str]:
-    """List the keys that are set to something whose feature this version does not have."""
-    keys = []
-    if not configuration.state.startswith(("sqlite:///", SERVER)):
-        keys.append("a state elsewhere than in sqlite:/// or postgresql+psycopg://")
-    return keys

@@ -58,14 +58,13 @@ def write_backup(session: OrganizerSession, config: Path, archive: Path, *, repl
             code="backup.exists",
         )
     configuration = session.configuration
-    prefix = "sqlite:///"
-    if not configuration.database_url.startswith(prefix):
+    database = configuration.database_file
+    if database is None:
         raise OrganizerError(
             "The state is on a database server.",
             cure="Back it up with pg_dump (files lie under ./state); after pg_restore run `neuco-worker challenge restored`.",
             code="backup.server",
         )
-    database = Path(configuration.database_url.removeprefix(prefix))
     temporary = archive.with_name(archive.name + ".part")
     try:
         with tempfile.TemporaryDirectory(dir=configuration.state_dir) as folder:

@@ -52,7 +52,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
         text = _put(text, ("leaderboard", "known_hosts"), "file:known_hosts")
     if old.repository_url != old.leaderboard.repository:
         text = _put(text, ("leaderboard", "repository"), old.repository_url)
-    if old.database_url.startswith("sqlite:///"):
+    if old.database_file is not None:
         text = _put(text, ("state",), f"sqlite:///{database}")
     path.write_text(text, encoding="utf-8")
     new = load(path)

@@ -103,19 +103,14 @@ class Examination:
 
         return {codename: measure(self, codename) for codename in self.setups}
 
-    @property
-    def database(self) -> Path:
-        """The file of a SQLite state."""
-        return Path(self.configuration.database_url.removeprefix("sqlite:///"))
-
     @contextmanager
     def state(self) -> Iterator[Transaction | None]:
         """Look into the state; None if there is none, and none is made."""
-        url = self.configuration.database_url
-        if url.startswith("sqlite:///") and not self.database.is_file():
+        database = self.configuration.database_file
+        if database is not None and not database.is_file():
             yield None
             return
-        with closing(Store(url)) as store, store.read() as tx:
+        with closing(Store(self.configuration.database_url)) as store, store.read() as tx:
             yield tx
 
     @cached_property

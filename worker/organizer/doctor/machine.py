@@ -39,10 +39,10 @@ def _state(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("machine.database", "The state's database can be opened", needs=STATE)
 def _database(exam: Examination) -> Iterator[Finding]:
-    if not exam.configuration.state.startswith("sqlite:///"):
+    path = exam.configuration.database_file
+    if path is None:
         yield skipped("The database is a server; the worker says at its start whether it can be reached.")
         return
-    path = exam.database
     if not path.is_file():
         yield note("There is no state yet; the first start makes it.")
         return

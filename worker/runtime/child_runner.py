@@ -22,7 +22,7 @@ from worker.runtime.child_acts import (
     no_child,
 )
 from worker.runtime.children import Child
-from worker.runtime.runner import counted, record
+from worker.runtime.runner import counted, record, unexpected
 from worker.state import Outcome, Store
 
 
@@ -96,6 +96,8 @@ class ChildRunner:
             )
         except OSError as problem:
             performance.error = no_child(problem)
+        except Exception as problem:  # noqa: BLE001 - converted: else nobody would end the act
+            performance.error = unexpected(problem, f"the start of {act.name}")
         self._checkpoint(f"during child {act.name}")
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,8 @@ from scoring.errors import InfrastructureError, NeucoError
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.runtime import Act, Runner, UnrecordedAct
+from worker.runtime.child_acts import ChildAct, Limits
+from worker.runtime.child_runner import ChildRunner
 from worker.runtime.runner import LOOK_S
 from worker.state import State, Store, Transaction
 
@@ -77,6 +79,34 @@ class Telling(UnrecordedAct[str, str]):
     def recorded(self, result: str, now: datetime) -> None:
         """Keep it in memory."""
         self.told.append(result)
+
+
+class Unspeakable(ChildAct[dict[str, str]]):
+    """Give a child an order that nobody can write."""
+
+    name = "mumble"
+    module = "worker.fetching.fetch_child"
+    limits = Limits(deadline_s=LIMIT_S)
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.failed: list[str] = []
+
+    @property
+    def folder(self) -> Path:
+        """As given."""
+        return self._folder
+
+    def order(self) -> Mapping[str, object]:
+        """Fail."""
+        raise KeyError(self.name)
+
+    def outcome(self, tx: Transaction, result: dict[str, str], now: datetime) -> None:
+        """Never called."""
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Keep it."""
+        self.failed.append(error.sentence)
 
 
 @pytest.fixture
@@ -167,6 +197,16 @@ def test_a_defect_in_an_outcome_is_recorded_as_a_failure(
     assert said(store) == "unexpected;"
     assert not acts.busy
     assert "in outcome" in capsys.readouterr().out
+
+
+def test_a_defect_at_a_childs_start_is_recorded_as_a_failure(store: Store, tmp_path: Path) -> None:
+    """Its act does not stay under way for ever without a child."""
+    children = ChildRunner(store, wake=lambda: None)
+    act = Unspeakable(tmp_path / "child")
+    assert children.start(act, START)
+    assert children.look(START)
+    assert act.failed == ["Unexpected KeyError in the start of mumble."]
+    assert children.acts == []
 
 
 def test_what_cannot_even_be_given_up_is_late(store: Store) -> None:

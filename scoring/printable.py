@@ -18,3 +18,8 @@ def printable(text: str) -> str:
         char if char.isprintable() or char in _JOINERS else " " if char.isspace() else _STRANGE
         for char in text
     )
+
+
+def printable_lines(text: str) -> str:
+    """Make each line of a text printable; for texts that have lines of their own."""
+    return text if text.isprintable() else "\n".join(printable(line) for line in text.split("\n"))

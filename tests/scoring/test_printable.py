@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.printable import printable
+from scoring.printable import printable, printable_lines
 
 
 @given(st.text())
@@ -28,3 +28,8 @@ def test_words_stay_and_strange_signs_are_seen() -> None:
         printable("a\x1b[31mb\x9bc\x7f\u202ed\u2066\ud800") == "a\ufffd[31mb\ufffdc\ufffd\ufffdd\ufffd\ufffd"
     )
     assert printable("✓ all is well\r\n✗\u2028no\u00a0") == "✓ all is well  ✗ no "
+
+
+def test_a_text_with_lines_keeps_them() -> None:
+    """Only ends of lines of its own stay."""
+    assert printable_lines("one\n- two\r\x1b[2J\n") == "one\n- two \ufffd[2J\n"

@@ -9,6 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from scoring.errors import InfrastructureError, NeucoError
+from scoring.printable import printable_lines
 from worker.cli.board import board
 from worker.cli.challenge import challenge
 from worker.cli.demo import demo
@@ -111,7 +112,7 @@ def _ended(error: NeucoError, arguments: list[str]) -> int:
         if for_systemd():
             last_words(error)
             return error.exit_code
-    print(f"neuco-worker: {error.sentence}", file=sys.stderr)
+    print(f"neuco-worker: {printable_lines(error.sentence)}", file=sys.stderr)
     if error.cure:
-        print(f"  {error.cure}", file=sys.stderr)
+        print(f"  {printable_lines(error.cure)}", file=sys.stderr)
     return error.exit_code

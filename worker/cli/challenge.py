@@ -42,6 +42,7 @@ def rescore(
     """
     from rich.progress import Progress, TaskID
 
+    from worker.cli.terminal import Console
     from worker.organizer.rescoring import carry_out, make_plan
     from worker.organizer.session import open_session
 
@@ -67,7 +68,7 @@ def rescore(
             if not yes:
                 print("  Nothing was done. Add --yes to do it.")
                 continue
-            with Progress(transient=True, disable=not sys.stderr.isatty()) as bar:
+            with Progress(console=Console(), transient=True, disable=not sys.stderr.isatty()) as bar:
                 task = bar.add_task(f"Rescoring {setup.codename}", total=len(plan.missing))
 
                 def show(done: int, rows: int, *, bar: Progress = bar, task: TaskID = task) -> None:
@@ -204,7 +205,7 @@ def audit(*, config: ConfigOption) -> None:
 
     with open_session(config) as session:
         for record in records(session.store):
-            print(json.dumps(record, sort_keys=True, ensure_ascii=False))
+            print(json.dumps(record, sort_keys=True))
 
 
 @challenge.command()

@@ -52,8 +52,7 @@ def demo(
 
     Example: neuco-worker demo --dir my-demo
     """
-    from rich.console import Console
-
+    from worker.cli.terminal import Console
     from worker.organizer.demo.demo import run_demo
     from worker.organizer.demo.folder import FOLDS
     from worker.organizer.demo.screen import Screen

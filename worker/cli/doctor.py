@@ -59,7 +59,7 @@ def doctor(
 
     if json_output:
         report = examine(config, clock=now, offline=offline, wait=_wait)
-        typer.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(report.to_json(), indent=2))
     else:
         report = _watched(
             lambda on_outcome: examine(config, clock=now, offline=offline, on_outcome=on_outcome, wait=_wait)
@@ -77,7 +77,7 @@ def _wait(seconds: float, why: str) -> None:
 
 def _watched(look: Callable[[Callable[[CheckOutcome], None]], Report]) -> Report:
     """Show what is being looked at, where somebody watches."""
-    from rich.console import Console
+    from worker.cli.terminal import Console
 
     console = Console(stderr=True, highlight=False)
     if not sys.stderr.isatty():
@@ -87,8 +87,7 @@ def _watched(look: Callable[[Callable[[CheckOutcome], None]], Report]) -> Report
 
 
 def _show(report: Report, *, show_all: bool) -> None:
-    from rich.console import Console
-
+    from worker.cli.terminal import Console
     from worker.organizer.doctor import Level
 
     console = Console(highlight=False, soft_wrap=True)

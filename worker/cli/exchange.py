@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from scoring.printable import printable_lines
 
 if TYPE_CHECKING:
     from leaderboard.exchange import Result, Row
@@ -83,9 +84,9 @@ def import_geobench(
         comment_file.write_text(verdict, "utf-8")
     if json_output:
         document = {"valid": not faults, "faults": faults, **(ranking_document(rows) if rows else {})}
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print(json.dumps(document, indent=2))
     else:
-        print(verdict, end="")
+        print(printable_lines(verdict), end="")
     if faults:
         raise typer.Exit(1)
     if output is not None:

@@ -178,8 +178,9 @@ def _brought(
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
     """Show on a terminal's stderr how many folds of a file were computed."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from worker.cli.terminal import Console
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),

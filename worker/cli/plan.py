@@ -68,8 +68,9 @@ def plan(
 
 
 def _show(made: Plan) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from worker.cli.terminal import Console
 
     load, pace = made.load, made.pace
     facts = Table(show_header=False, box=None, padding=(0, 2))

@@ -68,9 +68,10 @@ def _text(path: Path) -> str:
 
 
 def _show(table: Table, ranking: Ranking, baselines: tuple[str, ...]) -> None:
-    from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
+
+    from worker.cli.terminal import Console
 
     console = Console()
     standings = Grid(title="Standings")

@@ -42,8 +42,7 @@ def rehearse(
 
     Example: neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10
     """
-    from rich.console import Console
-
+    from worker.cli.terminal import Console
     from worker.organizer.rehearsal import rehearse as run_rehearsal
     from worker.organizer.rehearsal.entries import read_features
 
@@ -55,7 +54,7 @@ def rehearse(
         tell=lambda sentence: aside.print(sentence, markup=False, style="dim"),
     )
     if json_output:
-        typer.echo(json.dumps(rehearsal.to_json(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(rehearsal.to_json(), indent=2))
     else:
         _show(rehearsal)
     if rehearsal.faults:
@@ -63,7 +62,7 @@ def rehearse(
 
 
 def _show(rehearsal: Rehearsal) -> None:
-    from rich.console import Console
+    from worker.cli.terminal import Console
 
     console = Console(highlight=False, soft_wrap=True)
     for phase in rehearsal.phases:

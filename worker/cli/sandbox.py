@@ -66,7 +66,7 @@ def sandbox(
         for name in team or DEFAULT_TEAMS:
             server.add_team(name)
         facts = server.facts()
-        typer.echo(json.dumps(facts, ensure_ascii=False) if json_output else _describe(facts))
+        typer.echo(json.dumps(facts) if json_output else _describe(facts))
         stop.wait()
 
 

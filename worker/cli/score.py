@@ -106,10 +106,9 @@ def score(
 
     Example: neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev
     """
-    from rich.console import Console
-
     from scoring.neuco_bench.configuration import read_settings
     from scoring.neuco_bench.run import Inputs, read_material
+    from worker.cli.terminal import Console
 
     bench = _Bench(
         console=Console(stderr=True, highlight=False),

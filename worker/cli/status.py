@@ -118,8 +118,9 @@ def _needs(
 
 
 def _show(title: str, state: Status, unknown: str | None, needs: Sequence[str], now: datetime) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from worker.cli.terminal import Console
 
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"[bold]{title}[/bold]", markup=True)

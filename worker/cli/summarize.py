@@ -54,9 +54,10 @@ def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str, *, now: dat
 
 def show_leaderboard(runs: PhaseRuns, path: Path) -> None:
     """Print the leaderboard, what was left out of it, and where the CSV is."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from worker.cli.terminal import Console
 
     grid = Table(title="Leaderboard", title_justify="left")
     for name in ("Rank", "Experiment", "Weighted rank", "Mean Q"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scoring.errors import OrganizerError
+from scoring.printable import printable, printable_lines
 from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
@@ -124,9 +125,11 @@ def check(
         )
     else:
         for done in checks:
-            print(done.identifier)
+            print(printable(done.identifier))
             for finding in done.findings:
-                print(f"  {'ok   ' if finding.passed else 'WRONG'} {finding.check}: {finding.sentence}")
+                print(
+                    f"  {'ok   ' if finding.passed else 'WRONG'} {finding.check}: {printable_lines(finding.sentence)}"
+                )
     if not all(done.passed for done in checks):
         raise typer.Exit(1)
 
@@ -147,9 +150,10 @@ def list_tasks(
     if json_output:
         print(json.dumps({"tasks": {entry["name"]: entry for entry in entries}}, indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from worker.cli.terminal import Console
 
     grid = Table()
     for name in ("Task", "Version", "Type", "Samples", "Group", "Description"):

@@ -16,6 +16,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from scoring.errors import NeucoError
+from scoring.printable import printable
 
 _TOKENS = (
     re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]+"),  # a JWT
@@ -56,6 +57,11 @@ class Redactor:
         return value
 
 
+def _printable(_: Any, __: str, event: EventDict) -> EventDict:
+    """Let a terminal only show what others wrote: a processor."""
+    return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
 def for_systemd() -> bool:
     """Tell whether systemd reads what this process writes."""
     return "JOURNAL_STREAM" in os.environ
@@ -83,13 +89,14 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
         last = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
+    shown: tuple[Processor, ...] = (last,) if as_json else (_printable, last)  # JSON escapes what it must
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             Redactor(secrets),
-            last,
+            *shown,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),

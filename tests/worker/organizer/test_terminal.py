@@ -1,0 +1,55 @@
+"""Text of participants and servers reaches the organizer's terminal as signs, in every command that quotes it."""
+
+from __future__ import annotations
+
+import io
+
+from rich.table import Table
+from rich.text import Text
+
+from tests.worker.harness.harness import Harness, StepWorker
+from worker.cli.terminal import Console
+
+HOSTILE = "Ada\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\rB"
+OBEYED = set("\x1b\x9b\x07\x7f\r\u202e\u2066")
+
+
+def test_a_console_only_shows() -> None:
+    """Lines, styled text and cells of tables alike; what the program styles itself stays styled."""
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system="standard", width=120)
+    table = Table()
+    table.add_column("Team")
+    table.add_row(HOSTILE)
+    for one in (HOSTILE, Text(HOSTILE, style="red"), table):
+        console.print(one, markup=False)
+    shown = out.getvalue()
+    assert shown.count("Ada") == 3
+    assert not set(shown) & (OBEYED - {"\x1b"})
+    assert "\x1b[31m" in shown
+    assert not [piece for piece in shown.split("\x1b")[1:] if not piece.startswith("[")]
+    assert "\x1b[2J" not in shown
+
+
+def test_commands_only_show_what_others_wrote(harness: Harness, worker: StepWorker) -> None:
+    """A team's name in the audit, the awards and a replay, and a server's text in the status."""
+    harness.submit(HOSTILE)
+    worker.drive()
+    with worker.store.write() as tx:
+        tx.raise_alert("odd", "odd.text", f"The server said: {HOSTILE}", now=worker.clock.now())
+    worker.stop()
+    try:
+        for command in (
+            ("status",),
+            ("status", "--json"),
+            ("challenge", "audit"),
+            ("board", "awards", "--phase", "dev"),
+            ("board", "replay", "--phase", "dev"),
+            ("board", "replay", "--phase", "dev", "--json"),
+        ):
+            done = harness.command(*command)
+            assert done.returncode == 0, done.stderr
+            assert "Ada" in done.stdout
+            assert not set(done.stdout + done.stderr) & OBEYED, command
+    finally:
+        worker.start()

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -90,15 +90,14 @@ def make_repository(folder: Path, size: Size) -> Path:
         ["git", "-C", str(bare), "fast-import", "--quiet"], stdin=subprocess.PIPE
     ) as importer:
         assert importer.stdin is not None
-        for number in range(1, len(boards) + 1):
-            files = {
-                commitments.PATH: listed,
-                receipts.PATH: b"".join(lines[:number]),
-                "leaderboard/history.jsonl": b"".join(history[:number]),
-            }
-            files |= shown if number == len(boards) else {}
-            for piece in _commit(files, boards[number - 1].made_at):
-                importer.stdin.write(piece)
+        # All versions of a file one after the other, so that git keeps the differences alone.
+        for first, pieces in ((0, lines), (len(boards), history)):
+            for number in range(1, len(boards) + 1):
+                importer.stdin.write(_blob(first + number, b"".join(pieces[:number])))
+        for number, board in enumerate(boards, 1):
+            marked = {receipts.PATH: number, "leaderboard/history.jsonl": len(boards) + number}
+            files = {commitments.PATH: listed, **(shown if number == len(boards) else {})}
+            importer.stdin.write(_commit(marked, files, board.made_at))
     assert importer.returncode == 0
     return bare
 
@@ -226,30 +225,39 @@ def _revealed(record: PhaseRecord, reveal: Mapping[str, Any]) -> dict[str, bytes
     return files
 
 
-def _commit(files: Mapping[str, bytes], at: datetime) -> Iterator[bytes]:
-    """Yield what ``git fast-import`` reads for one commit."""
-    yield f"commit refs/heads/main\ncommitter b <b@example.org> {int(at.timestamp())} +0000\ndata 2\nb\n".encode()
-    for path, content in files.items():
-        yield f"M 100644 inline {path}\ndata {len(content)}\n".encode() + content + b"\n"
+def _blob(mark: int, content: bytes) -> bytes:
+    return b"blob\nmark :%d\ndata %d\n%b\n" % (mark, len(content), content)
+
+
+def _commit(marked: Mapping[str, int], files: Mapping[str, bytes], at: datetime) -> bytes:
+    """Return what ``git fast-import`` reads for one commit."""
+    head = f"commit refs/heads/main\ncommitter b <b@example.org> {int(at.timestamp())} +0000\ndata 2\nb\n"
+    parts = [head.encode()]
+    parts += [
+        b"M 100644 inline %b\ndata %d\n%b\n" % (path.encode(), len(content), content)
+        for path, content in files.items()
+    ]
+    parts += [b"M 100644 :%d %b\n" % (mark, path.encode()) for path, mark in marked.items()]
+    return b"".join(parts)
+
+
+# What a process and its children took at most; asked of a small process, because a child begins with what its parent took.
+_MEASURE = """
+import json, resource, subprocess, sys
+out = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE).stdout
+print(json.dumps([json.loads(out), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]))
+"""
 
 
 def verified(repository: Path) -> tuple[dict[str, Any], float, float]:
     """Verify a repository in a process of its own; return its report, peak memory in MB and seconds."""
-    command = [
-        os.fspath(Path(sys.executable).with_name("neuco-worker")),
-        "challenge",
-        "verify",
-        str(repository),
-        "--json",
-    ]
+    worker = os.fspath(Path(sys.executable).with_name("neuco-worker"))
+    command = [worker, "challenge", "verify", str(repository), "--json"]
     start = time.perf_counter()
-    with tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(command, stdout=out)
-        _, _, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        out.seek(0)
-        report: dict[str, Any] = json.loads(out.read())
-    return report, usage.ru_maxrss * 1024 / 1e6, seconds
+    done = subprocess.run([sys.executable, "-c", _MEASURE, *command], capture_output=True, check=True)
+    seconds = time.perf_counter() - start
+    report, kilobytes = json.loads(done.stdout)
+    return report, kilobytes * 1024 / 1e6, seconds
 
 
 def main() -> None:
@@ -257,11 +265,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--versions", type=int, default=Size.versions)
     parser.add_argument("--teams", type=int, default=Size.teams)
-    parser.add_argument("--keep", type=Path, help="Folder for the repository.")
+    parser.add_argument(
+        "--keep", type=Path, help="Folder for the repository; what is there already is measured."
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
-        repository = make_repository(folder, Size(versions=options.versions, teams=options.teams))
+        repository = folder / "board.git"
+        if not repository.exists():
+            make_repository(folder, Size(versions=options.versions, teams=options.teams))
         report, megabytes, seconds = verified(repository)
     sys.stdout.write(
         f"{options.versions} versions, {options.teams} teams: {megabytes:.0f} MB, {seconds:.1f} s, {report['verdict']}\n"

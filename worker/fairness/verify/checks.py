@@ -7,13 +7,18 @@ accident: whoever publishes it has the software that writes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
-from worker.fairness import commitments, receipts
+from worker.fairness import receipts
 from worker.fairness.verify import ledger, opening, plausible, standings
 from worker.fairness.verify.pages import page_verdicts
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, revealed_phases
+from worker.fairness.verify.revealed import (
+    UNREADABLE,
+    RevealedPhase,
+    public_commitments,
+    read_phase,
+    revealed_phases,
+)
 from worker.fairness.verify.verdict import Verdict, contradicted, not_revealed
 
 PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
@@ -37,9 +42,8 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
         yield contradicted("commitment", "There is no commitment.json: nothing was fixed at the start.")
         return
     yield opening.sequence(entries)
-    chain = list(repository.lines(receipts.PATH))
-    yield ledger.chain(chain)
-    revealed = {name: RevealedPhase(repository, name, entries, chain) for name in revealed_phases(repository)}
+    yield ledger.chain(list(repository.lines(receipts.PATH)))
+    revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
     for name in phases(repository):
         if name in revealed:
             yield from _of_phase(revealed[name])
@@ -65,12 +69,3 @@ def phases(repository: PublicRepository) -> list[str]:
         announced = entry.get("phases")
         found |= dict.fromkeys(map(str, announced) if isinstance(announced, dict) else ())
     return list(found)
-
-
-def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
-    """Return the public list of commitments; an empty one for what is none."""
-    try:
-        entries = repository.json(commitments.PATH)
-    except UNREADABLE:
-        return []
-    return entries if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries) else []

@@ -41,10 +41,10 @@ class LargeDocument:
                 *self._spans[name], (_, end) = _elements(text, start)
                 place = _after(text, end, "]")
             else:
-                _, place = _DECODER.raw_decode(text, start)
+                place = _end(text, start)
                 self.rest[name] = json.loads(content[start:place])
                 place = _after(text, place)
-            place = _after(text, place, ",") if not text.startswith("}", place) else place
+            place = _next(text, place, "}")
         if _after(text, place, "}") != len(text):
             raise ValueError("something follows the document")
 
@@ -66,6 +66,21 @@ def _after(text: str, place: int, sign: str = "") -> int:
     return _end_of_space(text, place + len(sign))
 
 
+def _next(text: str, place: int, end: str) -> int:
+    """Return where the next element begins, or where the end stands."""
+    if text.startswith(end, place):
+        return place
+    place = _after(text, place, ",")
+    if text.startswith(end, place):
+        raise ValueError("nothing follows a comma")
+    return place
+
+
+def _end(text: str, start: int) -> int:
+    """Return where a value ends; the value itself is not kept."""
+    return _DECODER.raw_decode(text, start)[1]
+
+
 def _end_of_space(text: str, place: int) -> int:
     found = _SPACE.match(text, place)
     return found.end() if found else place
@@ -75,9 +90,7 @@ def _elements(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Yield where each element of a list begins and ends, and last where the list does."""
     place = _after(text, start, "[")
     while not text.startswith("]", place):
-        _, end = _DECODER.raw_decode(text, place)
+        end = _end(text, place)
         yield place, end
-        place = _after(text, end)
-        if not text.startswith("]", place):
-            place = _after(text, place, ",")
+        place = _next(text, _after(text, end), "]")
     yield place, place

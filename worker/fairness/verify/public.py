@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,7 @@ class PublicRepository:
         branch: The branch that was read; None for a plain folder.
         commit: Its newest commit; None for a plain folder.
         history: None for a plain folder.
+        read: What was read out of large documents, by phase.
     """
 
     files: Mapping[str, bytes]
@@ -76,6 +77,7 @@ class PublicRepository:
     branch: str | None = None
     commit: Commit | None = None
     history: History | None = None
+    read: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def json(self, path: str) -> Any:
         """Return a JSON file's value.

@@ -265,7 +265,19 @@ def revealed_phases(repository: PublicRepository) -> list[str]:
 
 
 def read_phase(repository: PublicRepository, name: str) -> RevealedPhase:
-    """Read one revealed phase with the public promises."""
-    return RevealedPhase(
-        repository, name, list(repository.json("commitment.json")), list(repository.lines("receipts.jsonl"))
-    )
+    """Read one revealed phase with the public promises; its documents are large, so this is done once."""
+    if name not in repository.read:
+        repository.read[name] = RevealedPhase(
+            repository, name, public_commitments(repository), list(repository.lines("receipts.jsonl"))
+        )
+    phase: RevealedPhase = repository.read[name]
+    return phase
+
+
+def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
+    """Return the public list of commitments; an empty one for what is none."""
+    try:
+        entries = repository.json("commitment.json")
+    except UNREADABLE:
+        return []
+    return entries if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries) else []

@@ -11,10 +11,16 @@ from leaderboard import Selection, Standing
 from leaderboard.rendering import Row, public_rows
 from scoring.quality import mean_quality
 from worker.fairness import receipts
-from worker.fairness.verify.checks import phases, public_commitments
+from worker.fairness.verify.checks import phases
 from worker.fairness.verify.ledger import listed
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
+from worker.fairness.verify.revealed import (
+    UNREADABLE,
+    RevealedPhase,
+    public_commitments,
+    read_phase,
+    revealed_phases,
+)
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 RECEIPT = "your receipt"

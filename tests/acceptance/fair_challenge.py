@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository
 
 REVEAL = "reveal/dev/reveal.json"
+ALWAYS = {(check, Worth.BELIEVED) for check in ("beacon", "complete", "groups")}
+"""What this format leaves to be believed of every phase."""
 Change = Callable[[Any], Any]
 
 
@@ -63,6 +65,15 @@ def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> I
 def lies(repository: PublicRepository) -> set[str]:
     """Return the checks that found a lie."""
     return {named(verdict) for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED}
+
+
+def others(found: Iterable[Verdict]) -> list[tuple[str, Worth]]:
+    """Return the checks that found anything but consistency, without those of which every phase of this format leaves something."""
+    return [
+        (named(verdict), verdict.worth)
+        for verdict in found
+        if verdict.worth is not Worth.CONSISTENT and (verdict.check, verdict.worth) not in ALWAYS
+    ]
 
 
 def named(verdict: Verdict) -> str:

@@ -14,7 +14,7 @@ import yaml
 
 from scoring.errors import ParticipantError
 from scoring.randomness import phase_key
-from tests.acceptance.fair_challenge import REVEAL, Fair, named, public_copy
+from tests.acceptance.fair_challenge import ALWAYS, REVEAL, Fair, named, others, public_copy
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
 from worker.fairness import receipts
@@ -30,8 +30,8 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     with opened(str(fair.harness.board)) as repository:
         found = list(verdicts(repository))
         report = make_report(repository, found)
-    others = [(named(verdict), verdict.worth) for verdict in found if verdict.worth is not Worth.CONSISTENT]
-    assert others == [("eval: reveal", Worth.NOT_REVEALED)]
+    assert others(found) == [("eval: reveal", Worth.NOT_REVEALED)]
+    assert {(verdict.check, verdict.worth) for verdict in found if verdict.phase == "dev"} >= ALWAYS
     assert len(found) >= 15
     assert report.sentence == "Consistent as far as revealed."
     tip = git(fair.harness.board, "rev-parse", "main").strip()
@@ -167,8 +167,11 @@ def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
     """A beacon, a phase that came later, tasks mended before and after scores: nothing is called a lie, and every change has its reason."""
     with opened(str(renewed.harness.board)) as repository:
         found = list(verdicts(repository))
-    others = [(named(verdict), verdict.worth) for verdict in found if verdict.worth is not Worth.CONSISTENT]
-    assert others == [("eval: labels", Worth.BELIEVED)]
+    assert others(found) == [("eval: labels", Worth.BELIEVED)]
+    said = {verdict.sentence for verdict in found if verdict.check == "beacon"}
+    assert any(
+        "the beacon “2026-12-01 drand 4821937” was mixed into" in sentence.lower() for sentence in said
+    )
     told = next(verdict.sentence for verdict in found if verdict.check == "commitment")
     assert "renewed 6 times" in told
     for reason in (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +288,27 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path
         assert Worth.CONTRADICTED in {verdict.worth for verdict in files}
     copied = list(older_verdicts(older, read_folder(fair.public)))
     assert [verdict.worth for verdict in copied] == [Worth.BELIEVED, *[Worth.CONSISTENT] * 3]
+
+
+def test_boards_from_before_the_commitment_are_found(fair: Fair, tmp_path: Path) -> None:
+    """The order of commits shows that a commitment was dated back; one that does not claim to be older leaves its boards to be believed."""
+    copy = tmp_path / "copy"
+    shutil.copytree(fair.public, copy)
+    for arguments in (
+        ("init", "-q", "-b", "main"),
+        ("add", "leaderboard"),
+        ("commit", "-q", "-m", "boards"),
+        ("add", "."),
+        ("commit", "-q", "-m", "commitment"),
+    ):
+        command = ["git", "-C", str(copy), "-c", "user.name=x", "-c", "user.email=x@example.org", *arguments]
+        subprocess.run(command, check=True, env=clean_environment())
+    with opened(str(copy)) as repository:
+        assert lies(repository) == {"order"}
+    late = to(0, "made_at", value="2100-01-01T00:00:00+00:00")
+    files = changed(repository, "commitment.json", late).files
+    (order,) = [one for one in verdicts(replace(repository, files=files, read={})) if one.check == "order"]
+    assert order.worth is Worth.BELIEVED
 
 
 def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ def test_memory_does_not_grow_with_the_square_of_the_boards(tmp_path: Path) -> N
     """Every version of every growing file is compared, and every board recomputed, in the memory of a few."""
     report, megabytes, _ = verified(make_repository(tmp_path, Size(versions=VERSIONS)))
     assert (report["verdict"], report["entries"]) == ("consistent", VERSIONS)
-    assert [one for one in report["verdicts"] if one["worth"] != "consistent"] == []
     assert megabytes < LIMIT_MB
 
 

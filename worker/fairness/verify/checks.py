@@ -1,15 +1,17 @@
-"""The verdict: does a public repository show a fair challenge?
+"""The checks, one after the other: does everything that a public repository shows follow from what was committed to?
 
-Everything is recomputed from what was published; nothing is believed because it is written. A document that cannot be read is a lie, not an
+Nothing is believed because it is written; what has to be believed is named. A document that cannot be read is a contradiction, not an
 accident: whoever publishes it has the software that writes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 from worker.fairness import receipts
 from worker.fairness.verify import ledger, opening, plausible, standings
+from worker.fairness.verify.beliefs import beliefs
 from worker.fairness.verify.pages import page_verdicts
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import (
@@ -42,6 +44,8 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
         yield contradicted("commitment", "There is no commitment.json: nothing was fixed at the start.")
         return
     yield opening.sequence(entries)
+    if (order := ledger.order(repository, entries)) is not None:
+        yield order
     yield ledger.chain(list(repository.lines(receipts.PATH)))
     revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
     for name in phases(repository):
@@ -60,6 +64,8 @@ def _of_phase(phase: RevealedPhase) -> Iterator[Verdict]:
             yield look(phase)
         except UNREADABLE as error:
             yield phase.contradicted(check, f"the revealed document cannot be read ({type(error).__name__})")
+    with suppress(*UNREADABLE):  # which was said already
+        yield from beliefs(phase)
 
 
 def phases(repository: PublicRepository) -> list[str]:

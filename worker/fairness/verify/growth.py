@@ -42,10 +42,12 @@ class Growth:
     Attributes:
         versions: Path to the number of its versions.
         rewrites: Where one of them did anything but grow, oldest first.
+        uncommitted: The history of boards as it stood before there was any commitment.
     """
 
     versions: Counter[str] = field(default_factory=Counter)
     rewrites: list[Rewrite] = field(default_factory=list)
+    uncommitted: bytes = b""
 
 
 def grew(path: str, earlier: bytes, later: bytes) -> bool:
@@ -67,6 +69,8 @@ def growth(repository: git.Repo, tip: str) -> Growth:
         earlier = _content(repository, last, change.path, change.before)
         later = _content(repository, last, change.path, change.after)
         found.versions[change.path] += 1
+        if change.path == HISTORY and not found.versions[commitments.PATH]:
+            found.uncommitted = later
         try:
             goes_on = grew(change.path, earlier, later)
         except (ValueError, TypeError, RecursionError):

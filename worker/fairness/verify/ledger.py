@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,6 +38,30 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
             )
         else:
             yield consistent("history", f"{path} only ever grew (versions: {seen.growth.versions[path]}).")
+
+
+def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdict | None:
+    """Check that no board was pushed before a commitment that says that it is older; None without a history to tell."""
+    seen = repository.history
+    if seen is None or not seen.whole:
+        return None
+    boards = seen.growth.uncommitted.splitlines()
+    if not boards:
+        return consistent("order", "The first commitment was pushed before any board, or with the first one.")
+    try:
+        last = datetime.fromisoformat(json.loads(boards[-1])["made_at"])
+        says_older = datetime.fromisoformat(entries[0]["made_at"]) <= last
+    except UNREADABLE:
+        says_older = True
+    if says_older:
+        return contradicted(
+            "order",
+            f"{len(boards)} boards were pushed before the first commitment, which says that it is older than they are.",
+        )
+    return believed(
+        "order",
+        f"The first {len(boards)} boards were pushed before there was a commitment: they are believed.",
+    )
 
 
 def chain(lines: list[dict[str, Any]]) -> Verdict:

@@ -11,7 +11,7 @@ from worker.fairness import receipts
 from worker.fairness.verify.checks import phases
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, public_commitments, read_phase, revealed_phases
-from worker.fairness.verify.verdict import Verdict, Worth
+from worker.fairness.verify.verdict import Verdict, Worth, believed
 
 YOURS = "your "
 """Checks of what a participant brought along begin with it."""
@@ -139,22 +139,28 @@ class Report:
 
 
 def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Report:
-    """Sum up verdicts on a repository."""
-    verdicts = tuple(found)
+    """Sum up verdicts on a repository, and name the scores that nobody computed again."""
+    verdicts = list(found)
     revealed = revealed_phases(repository)
-    return Report(
-        repository=_checked(repository),
-        phases={
-            name: PhaseSums(
-                revealed=name in revealed,
-                entries=_entries(repository, name) if name in revealed else 0,
-                recomputed=len({pk for one in verdicts if one.phase == name for pk in one.submissions}),
-                counts=Counter(one.worth for one in verdicts if one.phase == name),
+    sums = {}
+    for name in phases(repository):
+        entries = _entries(repository, name) if name in revealed else 0
+        recomputed = len({pk for one in verdicts if one.phase == name for pk in one.submissions})
+        if recomputed < entries:
+            verdicts.append(
+                believed(
+                    "recomputed",
+                    f"The scores of {entries - recomputed} of {entries} entries were not computed again from their files: believed.",
+                    phase=name,
+                )
             )
-            for name in phases(repository)
-        },
-        verdicts=verdicts,
-    )
+        sums[name] = PhaseSums(
+            revealed=name in revealed,
+            entries=entries,
+            recomputed=recomputed,
+            counts=Counter(one.worth for one in verdicts if one.phase == name),
+        )
+    return Report(repository=_checked(repository), phases=sums, verdicts=tuple(verdicts))
 
 
 def _checked(repository: PublicRepository) -> dict[str, Any]:

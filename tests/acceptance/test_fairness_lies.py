@@ -13,7 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, named, to, with_file
+from tests.acceptance.fair_challenge import (
+    REVEAL,
+    Change,
+    Fair,
+    changed,
+    forged,
+    lies,
+    named,
+    others,
+    to,
+    with_file,
+)
 from tests.worker.harness.harness import clean_environment, embeddings
 from worker.fairness import receipts
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
@@ -311,6 +322,43 @@ def test_boards_from_before_the_commitment_are_found(fair: Fair, tmp_path: Path)
     assert order.worth is Worth.BELIEVED
 
 
+def test_what_a_phase_shows_before_its_reveal_follows_from_its_data(fair: Fair, tmp_path: Path) -> None:
+    """Table, CSV, README.md and badge are compared with the phase's JSON; charts and history are named as believed."""
+    copy = tmp_path / "copy"
+    clean = clean_environment()
+    subprocess.run(
+        ["git", "clone", "-q", "-b", "main", str(fair.harness.board), str(copy)], check=True, env=clean
+    )
+    subprocess.run(["git", "-C", str(copy), "reset", "-q", "--hard", "HEAD~1"], check=True, env=clean)
+    with opened(str(copy)) as repository:
+        assert others(verdicts(repository)) == [
+            ("receipts", Worth.NOT_REVEALED),
+            ("dev: reveal", Worth.NOT_REVEALED),
+            ("eval: reveal", Worth.NOT_REVEALED),
+            ("dev: page", Worth.BELIEVED),
+        ]
+    changes: tuple[tuple[str, Change, str], ...] = (
+        ("leaderboard/dev.csv", lambda text: text.replace(",A,", ",Z,"), "dev: page"),
+        ("index.html", lambda text: text.replace("<bdi>A</bdi>", "<bdi>Z</bdi>", 1), "page"),
+        ("README.md", _swap_lines, "page"),
+        ("leaderboard/badge.json", to("color", value="red"), "page"),
+    )
+    for path, change, check in changes:
+        assert lies(changed(repository, path, change)) == {check}
+
+
+def test_another_version_of_the_software_is_no_lie(fair: Fair) -> None:
+    """What another version has rendered may look otherwise: it is named, and then believed; the data are compared all the same."""
+    repository = changed(
+        read_folder(fair.public), "commitment.json", to(0, "software", value="neuco-worker 0.0.0")
+    )
+    assert lies(repository) == set()
+    styled = changed(repository, "index.html", lambda text: text.replace("</style>", "p{}</style>"))
+    (page,) = [one for one in verdicts(styled) if named(one) == "page" and one.worth is Worth.BELIEVED]
+    assert "index.html: not what this version renders" in page.sentence
+    assert "dev: board" in lies(changed(repository, "leaderboard/dev.csv", _better))
+
+
 def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
     """A score that was made to fit everywhere is not that of the team's file, and not what its receipt promised."""
     repository = forged(
@@ -322,7 +370,11 @@ def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
     assert [verdict.worth for verdict in found] == [Worth.CONTRADICTED]
     first = min(fair.harness.evalai.journal.posts())
     receipt = fair.harness.stdout(first)["receipt"]
-    said = {verdict.worth for verdict in receipt_verdicts(repository, receipt)}
+    witnessed = list(receipt_verdicts(repository, receipt))
+    assert any(
+        "which has grown since you were answered (batches: 1)" in verdict.sentence for verdict in witnessed
+    )
+    said = {verdict.worth for verdict in witnessed}
     assert said == {Worth.CONSISTENT, Worth.NOT_REVEALED}  # its receipt is no longer in the log
 
 

@@ -133,7 +133,8 @@ def verify(
     told = [(path, *_told(_readable(path))) for path in receipt or ()]
     files = [_readable(path) for path in submission or ()]
     with opened_repository(repository) as public:
-        found = list(verdicts(public))
+        with _progress("Checking what was published", "checks") as progress:
+            found = [_counted(verdict, progress) for verdict in verdicts(public)]
         if against is not None:
             with opened_repository(against) as older:
                 found += older_verdicts(public, older)
@@ -157,27 +158,32 @@ def _brought(
     from worker.fairness.verify import entry_of, receipt_verdicts
 
     for path, receipt, q_mean in told:
-        yield from receipt_verdicts(public, receipt, q_mean, check=f"your receipt {path.name}")
+        yield from receipt_verdicts(public, receipt, q_mean, check=f"your receipt {path}")
     if not files:
         return
     from worker.fairness.verify.recompute import submission_verdicts
 
     scored = [entry for _, receipt, _ in told if (entry := entry_of(public, receipt)) is not None]
     for path in files:
-        with _progress(path.name) as progress:
+        with _progress(f"Computing {printable(path.name)} anew", "folds") as progress:
             yield from submission_verdicts(
                 public,
                 path,
                 engine=engine,
                 progress=progress,
                 scored=scored,
-                check=f"your submission {path.name}",
+                check=f"your submission {path}",
             )
 
 
+def _counted(verdict: Verdict, progress: Callable[[int, int | None], None]) -> Verdict:
+    progress(1, None)
+    return verdict
+
+
 @contextmanager
-def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Show on a terminal's stderr how many folds of a file were computed."""
+def _progress(doing: str, unit: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show on a terminal's stderr how much is done, and of how much if that is known."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from worker.cli.terminal import Console
@@ -186,13 +192,13 @@ def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("folds"),
+        TextColumn(unit),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),
     )
-    bar = bars.add_task(f"Computing {printable(name)} anew", total=None)
+    bar = bars.add_task(doing, total=None)
     with bars:
         yield lambda done, of: bars.update(bar, advance=done, total=of)
 
@@ -230,7 +236,8 @@ def _show(report: Report) -> None:
         if found:
             print(f"\n{printable(heading)}")
             for verdict in found:
-                print(f"  {MARKS[verdict.worth.value]} {printable(verdict.sentence)}")
+                of = f"Phase {verdict.phase}: " if verdict.phase and not sums else ""
+                print(f"  {MARKS[verdict.worth.value]} {printable(of + verdict.sentence)}")
             if sums:
                 print(f"  {sums}")
     print(f"\n{report.sentence}")

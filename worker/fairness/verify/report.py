@@ -110,12 +110,17 @@ class Report:
         else:
             lines.append(f"Branch {where['branch']}, commit {commit[:10]} of {where['committed_at']}")
         log = f"until {where['log_at']}" if where["log_at"] else "empty"
+        made = (
+            f"Format {where['format']}"
+            if where["format"] is not None
+            else "No format, for there is no commitment"
+        )
         unsigned = (
             ", unsigned: nothing shows that the challenge itself published this"
             if where["format"] == 1
             else ""
         )
-        lines.append(f"Log of receipts: {log}. Format {where['format']}{unsigned}.")
+        lines.append(f"Log of receipts: {log}. {made}{unsigned}.")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -143,7 +148,7 @@ def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Repor
     verdicts = list(found)
     revealed = revealed_phases(repository)
     sums = {}
-    for name in phases(repository):
+    for name in dict.fromkeys([*phases(repository), *(one.phase for one in verdicts if one.phase)]):
         entries = _entries(repository, name) if name in revealed else 0
         recomputed = len({pk for one in verdicts if one.phase == name for pk in one.submissions})
         if recomputed < entries:

@@ -83,7 +83,7 @@ def receipt_verdicts(
     if str(receipt.get("commitment")) in listed(lines):
         yield consistent(check, "Your score's receipt is in the log.")
     else:
-        yield not_revealed(check, "Your score's receipt is not in the log yet; it comes with the next batch.")
+        yield not_revealed(check, _not_listed(receipt, lines))
     revealed = revealed_phases(repository)
     found = False
     for name in revealed:
@@ -96,6 +96,19 @@ def receipt_verdicts(
             yield contradicted(check, "The revealed scores cannot be read.", phase=name)
     if not found:
         yield _nowhere([name for name in phases(repository) if name not in revealed], check)
+
+
+def _not_listed(receipt: Mapping[str, Any], lines: list[dict[str, Any]]) -> str:
+    """Say that a receipt is not in the log, and how many batches were published since it was given."""
+    heads = [receipts.GENESIS, *(str(line.get("head")) for line in lines)]
+    chain = str(receipt.get("chain"))
+    since = len(heads) - 1 - heads.index(chain) if chain in heads else 0
+    if not since:
+        return "Your score's receipt is not in the log yet; it comes with the next batch."
+    return (
+        f"Your score's receipt is not in the log, which has grown since you were answered (batches: {since}). It should have come"
+        " with the first of them, unless the organizers had to go on from a backup: ask them."
+    )
 
 
 def _nowhere(hidden: list[str], check: str) -> Verdict:

@@ -301,6 +301,26 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path
     assert [verdict.worth for verdict in copied] == [Worth.BELIEVED, *[Worth.CONSISTENT] * 3]
 
 
+def test_foreign_commits_and_merges_are_no_lie(fair: Fair, tmp_path: Path) -> None:
+    """What others add to the repository is named, and a merge is no rewritten history."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for arguments in (
+        ("clone", "-q", "-b", "main", str(fair.harness.board), "."),
+        ("checkout", "-q", "-b", "side", "HEAD~2"),
+        ("commit", "-q", "--allow-empty", "-m", "aside"),
+        ("checkout", "-q", "main"),
+        ("merge", "-q", "--no-ff", "--no-edit", "side"),
+    ):
+        command = ["git", "-C", str(copy), "-c", "user.name=x", "-c", "user.email=x@example.org", *arguments]
+        subprocess.run(command, check=True, env=clean_environment(), capture_output=True)
+    with opened(str(copy)) as repository:
+        assert others(verdicts(repository)) == [("eval: reveal", Worth.NOT_REVEALED)]
+    foreign = with_file(repository, "LICENSE", b"free")
+    (stranger,) = [one for one in verdicts(foreign) if "LICENSE" in one.sentence]
+    assert (stranger.worth, lies(foreign)) == (Worth.BELIEVED, set())
+
+
 def test_boards_from_before_the_commitment_are_found(fair: Fair, tmp_path: Path) -> None:
     """The order of commits shows that a commitment was dated back; one that does not claim to be older leaves its boards to be believed."""
     copy = tmp_path / "copy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -175,6 +176,30 @@ def test_command_refuses_folders_and_what_is_no_receipt(fair: Fair, tmp_path: Pa
         done = verify(fair, tmp_path, str(fair.public), *arguments)
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_sees_how_far_it_is(fair: Fair, tmp_path: Path) -> None:
+    """What is checked, and how many folds of a file were computed, on stderr; stdout holds the result alone."""
+    (tmp_path / "a.csv").write_bytes(embeddings(4))
+    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "challenge", "verify"]
+    ours, theirs = os.openpty()
+    environment = {**clean_environment(TERM="xterm"), "NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"]}
+    arguments = (str(fair.public), "--submission", str(tmp_path / "a.csv"))
+    with (tmp_path / "stdout").open("w") as out:
+        process = subprocess.Popen([*command, *arguments], stdout=out, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = ""
+    with contextlib.suppress(OSError):  # which says that nobody writes any more
+        while piece := os.read(ours, 65536):
+            seen += piece.decode(errors="replace")
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    told = (tmp_path / "stdout").read_text()
+    assert "Checking what was published" in seen
+    assert "Computing a.csv anew" in seen
+    assert "12/12" in seen
+    assert "All 3 x 4 fold scores were computed anew" in told
+    assert "\x1b" not in told
 
 
 def test_words_of_others_cannot_move_the_cursor(fair: Fair, tmp_path: Path) -> None:

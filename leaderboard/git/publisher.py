@@ -26,7 +26,7 @@ Message = Callable[[Files, Files], str]
 """Words a commit, from the files as they are in the branch and as they will be."""
 
 # What a render may want to see.
-RELEVANT_FILES = ("README.md", "commitment.json", "index.html", "receipts.jsonl")
+RELEVANT_FILES = ("README.md", "commitment.json", "index.html", "receipts.jsonl", "seal.json")
 RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
 ATTEMPTS = 6  # builds on a moving tip before the push waits for its next turn
 

@@ -137,7 +137,7 @@ class Plot:
         if state in ways:
             self.live(at=ways[state])
         else:
-            self.live(until=lambda: self.row(pk) == state.value)
+            self.live(until=lambda: self.known(pk) == state.value)
         return pk
 
 

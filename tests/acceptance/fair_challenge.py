@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,14 @@ import pytest
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import receipts
+from worker.fairness import events, receipts, seal
+from worker.fairness.signing import Signer, signer
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository
 
 REVEAL = "reveal/dev/reveal.json"
-ALWAYS = {(check, Worth.BELIEVED) for check in ("beacon", "complete", "groups")}
-"""What this format leaves to be believed of every phase."""
+ALWAYS = {("beacon", Worth.BELIEVED), ("private", Worth.BELIEVED), ("register", Worth.NOT_REVEALED)}
+"""What is left to be believed or revealed: no beacon, private entries, another phase."""
 Change = Callable[[Any], Any]
 
 
@@ -31,6 +34,14 @@ class Fair:
 
     harness: Harness
     public: Path
+
+    @property
+    def signer(self) -> Signer:
+        """The key that the organizers have."""
+        with closing(self.harness.store()) as store, store.read() as tx:
+            key = signer(tx)
+        assert key is not None
+        return key
 
 
 def public_copy(repository: Path, folder: Path) -> Path:
@@ -68,7 +79,7 @@ def lies(repository: PublicRepository) -> set[str]:
 
 
 def others(found: Iterable[Verdict]) -> list[tuple[str, Worth]]:
-    """Return the checks that found anything but consistency, without those of which every phase of this format leaves something."""
+    """Return the checks that found anything but consistency, without those that this challenge leaves open."""
     return [
         (named(verdict), verdict.worth)
         for verdict in found
@@ -115,21 +126,51 @@ def to(*path: Any, value: Any) -> Change:
     return change
 
 
-def forged(repository: PublicRepository, change: Change) -> PublicRepository:
-    """Change the first entry's record and make receipt and chain fit again, as an organizer can who has all keys."""
+def of_event(kind: str, change: Change) -> Change:
+    """Return a change of a reveal's document that changes the first open event of a kind."""
+
+    def in_document(document: Any) -> Any:
+        opening = next(one for one in document["register"] if one.get("fields", {}).get("kind") == kind)
+        opening["fields"] = change(opening["fields"])
+        return document
+
+    return in_document
+
+
+def resealed(fair: Fair, repository: PublicRepository) -> PublicRepository:
+    """Sign files again as they are, as an organizer can."""
+    signer = fair.signer
+    sealed = seal.seal(
+        {path: content for path, content in repository.files.items() if path != seal.PATH},
+        None,
+        head=receipts.head(repository.files[receipts.PATH]),
+        signer=signer,
+        at=datetime(2100, 1, 1, tzinfo=UTC),
+    )
+    return with_file(repository, seal.PATH, sealed)
+
+
+def forged(fair: Fair, repository: PublicRepository, kind: str, change: Change) -> PublicRepository:
+    """Change the first event of a kind, and make log, signatures and seal fit again, as an organizer can who has all keys."""
     document = json.loads(repository.files[REVEAL])
-    entry = document["entries"][0]
-    before = entry["commitment"]
-    entry["record"] = change(entry["record"])
-    entry["commitment"] = receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"]))
+    opening = next(one for one in document["register"] if one.get("fields", {}).get("kind") == kind)
+    before, _ = events.read_opening(opening)
+    opening["fields"] = change(opening["fields"])
+    after, _ = events.read_opening(opening)
+    signer = fair.signer
 
     def renewed(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         previous = receipts.GENESIS
         for line in lines:
-            listed = (entry["commitment"] if one == before else one for one in line["receipts"])
-            line |= {"receipts": sorted(listed), "previous": previous}
-            del line["head"]
-            line["head"] = previous = receipts.chained(previous, line)
+            line |= {
+                "entries": sorted(after if one == before else one for one in line["entries"]),
+                "previous": previous,
+            }
+            del line["head"], line["signature"]
+            head = receipts.chained(previous, line)
+            line |= {"head": head, "signature": signer.sign(receipts.BATCH, head)}
+            previous = head
         return lines
 
-    return changed(with_file(repository, REVEAL, json.dumps(document).encode()), receipts.PATH, renewed)
+    revealed = with_file(repository, REVEAL, json.dumps(document).encode())
+    return resealed(fair, changed(revealed, receipts.PATH, renewed))

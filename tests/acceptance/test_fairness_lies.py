@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +24,15 @@ from tests.acceptance.fair_challenge import (
     forged,
     lies,
     named,
+    of_event,
     others,
+    public_copy,
     to,
     with_file,
 )
-from tests.worker.harness.harness import clean_environment, embeddings
-from worker.fairness import receipts
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
+from worker.fairness import events, receipts
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
@@ -41,6 +47,12 @@ def _drop_first(items: list[Any]) -> list[Any]:
 def _swap_ranks(document: Any) -> Any:
     first, second = document["boards"][-1]["standings"][:2]
     first["rank"], second["rank"] = second["rank"], first["rank"]
+    return document
+
+
+def _drop_score(document: Any) -> Any:
+    scores = [one for one in document["register"] if one.get("fields", {}).get("kind") == events.SCORE]
+    document["register"].remove(scores[0])
     return document
 
 
@@ -73,7 +85,7 @@ def _add_task(tasks: list[Any]) -> list[Any]:
 
 
 MANIFEST = ("commitments", 0, "manifest")
-CELL = ("entries", 0, "record", "cells", "alpha")
+CELL = ("cells", "alpha")
 BOARD = ("boards", -1)
 LIES: dict[str, tuple[str, Change, str]] = {
     "a task dropped": (REVEAL, to(*MANIFEST, "tasks", value=_drop_first), "dev: commitment"),
@@ -97,9 +109,19 @@ LIES: dict[str, tuple[str, Change, str]] = {
         lambda text: text.replace("img_003,", "img_003,1"),
         "dev: labels",
     ),
-    "another score": (REVEAL, to(*CELL, "folds", 0, value=lambda fold: fold + 0.25), "dev: scores"),
-    "another nonce of a receipt": (REVEAL, to("entries", 0, "nonce", value="33" * 32), "dev: scores"),
-    "an entry dropped": (REVEAL, to("entries", value=_drop_first), "dev: ranks"),
+    "another score": (
+        REVEAL,
+        of_event(events.SCORE, to(*CELL, "folds", 0, value=lambda fold: fold + 0.25)),
+        "dev: scores",
+    ),
+    "another team": (REVEAL, of_event(events.SUBMISSION, to("team", value="Z")), "dev: register"),
+    "other rules": (
+        REVEAL,
+        of_event(events.PHASE, to("rules", "hidden_teams", value=["A"])),
+        "dev: register",
+    ),
+    "another nonce of an event": (REVEAL, to("register", 0, "nonce", value="33" * 32), "dev: register"),
+    "a score dropped": (REVEAL, _drop_score, "dev: ranks"),
     "another mean Q": (
         REVEAL,
         to(*BOARD, "standings", 0, "q_mean", value=lambda q: q + 0.01),
@@ -126,8 +148,9 @@ LIES: dict[str, tuple[str, Change, str]] = {
     "a board dropped": (REVEAL, to("boards", value=_drop_first), "dev: board"),
     "the last board dropped": (REVEAL, to("boards", value=lambda boards: boards[:-1]), "dev: board"),
     "a dropped batch of receipts": (receipts.PATH, _drop_first, "dev: scores"),
-    "a dropped receipt": (receipts.PATH, to(0, "receipts", value=_drop_first), "receipts"),
-    "receipts reordered": (receipts.PATH, to(0, "receipts", value=lambda listed: listed[::-1]), "receipts"),
+    "a dropped receipt": (receipts.PATH, to(0, "entries", value=_drop_first), "receipts"),
+    "receipts reordered": (receipts.PATH, to(0, "entries", value=lambda listed: listed[::-1]), "receipts"),
+    "a line signed by somebody else": (receipts.PATH, to(0, "signature", value="00" * 64), "signatures"),
     "another commitment, put in late": (
         "commitment.json",
         to(0, "commitment", value="44" * 32),
@@ -198,9 +221,9 @@ MADE_TO_FIT: dict[str, tuple[Change, str]] = {
         "dev: scores",
     ),
     "another version of a task": (to("cells", "alpha", "version", value="00" * 32), "dev: scores"),
-    "another protocol": (to("protocol_hash", value="00" * 32), "dev: scores"),
-    "a score from before the commitment": (to("scored_at", value="2001-01-01T00:00:00+00:00"), "dev: scores"),
-    "another submission's score": (to("submission", value=999), "dev: scores"),
+    "another protocol": (to("protocol", value="00" * 32), "dev: scores"),
+    "a score from before the commitment": (to("at", value="2001-01-01T00:00:00+00:00"), "dev: scores"),
+    "another submission's score": (to("submission", value=999), "dev: ranks"),
     "a fold score of 1.7": (to("cells", "alpha", "folds", 0, value=1.7), "dev: possible"),
     "an F1 below zero": (to("cells", "beta", "folds", 0, value=-0.01), "dev: possible"),
     "one fold for all": (to("cells", "alpha", "folds", value=lambda folds: folds[:1]), "dev: possible"),
@@ -225,20 +248,23 @@ def test_every_planted_lie_is_found(fair: Fair, lie: str) -> None:
 def test_lies_that_were_made_to_fit_are_found(fair: Fair, lie: str) -> None:
     """With receipt and chain made anew, what was scored must still fit commitments and boards."""
     change, check = MADE_TO_FIT[lie]
-    found = lies(forged(read_folder(fair.public), change))
+    found = lies(forged(fair, read_folder(fair.public), events.SCORE, change))
     assert check in found
-    assert not found & {"receipts", "commitment", "dev: commitment", "dev: labels"}
+    assert not found & {"receipts", "signatures", "seal", "commitment", "dev: commitment", "dev: labels"}
 
 
 def test_a_second_score_is_found(fair: Fair) -> None:
     """One submission has one score by one protocol, and equal files have equal ones, whatever receipts say."""
     repository = read_folder(fair.public)
     document = json.loads(repository.files[REVEAL])
-    first, second = document["entries"][:2]
-    again = json.loads(json.dumps(first))
-    again["record"]["cells"]["alpha"]["folds"][0] -= 0.1
-    twice = {**document, "entries": [*document["entries"], again]}
-    first["record"]["content_hash"] = second["record"]["content_hash"]
+    scores = [
+        one["fields"] for one in document["register"] if one.get("fields", {}).get("kind") == events.SCORE
+    ]
+    first, second = scores[:2]
+    again = {"nonce": "99" * 32, "fields": json.loads(json.dumps(first))}
+    again["fields"]["cells"]["alpha"]["folds"][0] -= 0.1
+    twice = {**document, "register": [*document["register"], again]}
+    first["content"] = second["content"]
     for told in (twice, document):
         spoilt = with_file(repository, REVEAL, json.dumps(told).encode())
         assert "dev: possible" in lies(spoilt)
@@ -364,7 +390,7 @@ def test_what_a_phase_shows_before_its_reveal_follows_from_its_data(fair: Fair, 
         ("leaderboard/badge.json", to("color", value="red"), "page"),
     )
     for path, change, check in changes:
-        assert lies(changed(repository, path, change)) == {check}
+        assert lies(changed(repository, path, change)) == {check, "seal"}
 
 
 def test_another_version_of_the_software_is_no_lie(fair: Fair) -> None:
@@ -372,7 +398,7 @@ def test_another_version_of_the_software_is_no_lie(fair: Fair) -> None:
     repository = changed(
         read_folder(fair.public), "commitment.json", to(0, "software", value="neuco-worker 0.0.0")
     )
-    assert lies(repository) == set()
+    assert lies(repository) == {"seal", "signatures"}  # which the challenge itself would have made
     styled = changed(repository, "index.html", lambda text: text.replace("</style>", "p{}</style>"))
     (page,) = [one for one in verdicts(styled) if named(one) == "page" and one.worth is Worth.BELIEVED]
     assert "index.html: not what this version renders" in page.sentence
@@ -382,7 +408,10 @@ def test_another_version_of_the_software_is_no_lie(fair: Fair) -> None:
 def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
     """A score that was made to fit everywhere is not that of the team's file, and not what its receipt promised."""
     repository = forged(
-        read_folder(fair.public), to("cells", "alpha", "folds", 0, value=lambda fold: fold - 0.5)
+        fair,
+        read_folder(fair.public),
+        events.SCORE,
+        to("cells", "alpha", "folds", 0, value=lambda fold: fold - 0.5),
     )
     file = tmp_path / "mine.csv"
     file.write_bytes(embeddings(1))
@@ -390,12 +419,106 @@ def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
     assert [verdict.worth for verdict in found] == [Worth.CONTRADICTED]
     first = min(fair.harness.evalai.journal.posts())
     receipt = fair.harness.stdout(first)["receipt"]
-    witnessed = list(receipt_verdicts(repository, receipt))
-    assert any(
-        "which has grown since you were answered (batches: 1)" in verdict.sentence for verdict in witnessed
-    )
-    said = {verdict.worth for verdict in witnessed}
-    assert said == {Worth.CONSISTENT, Worth.NOT_REVEALED}  # its receipt is no longer in the log
+    said = {verdict.worth for verdict in receipt_verdicts(repository, receipt)}
+    assert Worth.CONTRADICTED in said  # its receipt is no longer in the line where it was due
+
+
+def test_a_public_entry_cannot_be_revealed_as_a_private_one(fair: Fair) -> None:
+    """Its owner's nonce opens what the reveal keeps closed."""
+    repository = read_folder(fair.public)
+    first = min(fair.harness.evalai.journal.posts())
+    receipt = fair.harness.stdout(first)["receipt"]
+    document = json.loads(repository.files[REVEAL])
+    for place, one in enumerate(document["register"]):
+        if one.get("fields", {}).get("submission") == first:
+            document["register"][place] = events.opened_in_part(one["fields"], bytes.fromhex(one["nonce"]))
+    closed = with_file(repository, REVEAL, json.dumps(document).encode())
+    found = list(receipt_verdicts(closed, receipt))
+    assert "revealed as a private one" in found[-1].sentence
+    assert found[-1].worth is Worth.CONTRADICTED
+
+
+def test_a_receipt_that_is_not_in_its_batch_is_overdue_after_three_cadences(fair: Fair) -> None:
+    """It comes with the next batch; once that should have come, its absence contradicts, whoever stopped the log."""
+    repository = read_folder(fair.public)
+    line = json.loads(repository.files[receipts.PATH].splitlines()[-1])
+    body = {
+        **fair.harness.stdout(min(fair.harness.evalai.journal.posts()))["receipt"],
+        "commitment": "88" * 32,
+        "batch": line["sequence"],
+        "chain": line["head"],
+    }
+    del body["signature"]
+    receipt = {**body, "signature": fair.signer.sign(receipts.RECEIPT, body)}
+    made_at = datetime.fromisoformat(line["made_at"])
+    soon, late = (made_at + timedelta(seconds=line["every"] * much) for much in (2.9, 3.1))
+    for now, worth in ((soon, Worth.NOT_REVEALED), (late, Worth.CONTRADICTED)):
+        found = list(receipt_verdicts(repository, receipt, now=now))
+        assert found[1].worth is worth, found
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A challenge that was decided by its organizers, and its teams in the order in which they had won."""
+
+    fair: Fair
+    winner: str
+    counted: str
+    removed: str
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Decided]:
+    """A challenge whose organizers take the winner off after the end, and another entry, with their own commands."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
+    folder = tmp_path_factory.mktemp("decided")
+    with Harness(folder, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
+        for seed, team in enumerate(("A", "B", "C")):
+            harness.submit(team, embeddings(seed))
+        assert harness.once().returncode == 0
+        winner, counted, last = (row["team"] for row in harness.boards())
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev", "--undo").returncode == 0
+        harness.configure({"leaderboard": {"hidden_teams": [winner]}})
+        assert harness.command("challenge", "rules", "--reason", "we like others").returncode == 0
+        removed = next(row["submission"] for row in harness.boards() if row["team"] == last)
+        assert (
+            harness.command("challenge", "disqualify", str(removed), "--reason", "too late").returncode == 0
+        )
+        assert harness.command("board", "publish").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        done = harness.command("challenge", "reveal", "--yes")
+        assert done.returncode == 0, done.stderr
+        assert harness.teams() == [counted]
+        yield Decided(Fair(harness, public_copy(harness.board, folder / "public")), winner, counted, last)
+
+
+def test_a_winner_who_was_hidden_finds_out(decided: Decided) -> None:
+    """The rule change is told with its time and reason, and the receipt says which place it has cost."""
+    repository, evalai = read_folder(decided.fair.public), decided.fair.harness.evalai
+    found = list(verdicts(repository))
+    assert not [verdict for verdict in found if verdict.worth is Worth.CONTRADICTED]
+    told = next(verdict.sentence for verdict in found if verdict.check == "decisions")
+    assert "hidden_teams changed on" in told
+    assert "(we like others)" in told
+    assert f"of {decided.removed} was taken off on" in told
+    said = {}
+    for pk in evalai.journal.posts():
+        answer = decided.fair.harness.stdout(pk)
+        verdict = list(receipt_verdicts(repository, answer["receipt"], answer["q_mean"]))[-1]
+        said[evalai.submission(pk)["participant_team_name"]] = verdict
+    assert said[decided.winner].worth is said[decided.removed].worth is Worth.CONTRADICTED
+    assert "the rules hide this team since" in said[decided.winner].sentence
+    assert "without that rule it would be at rank" in said[decided.winner].sentence
+    assert "it was disqualified (too late)" in said[decided.removed].sentence
+    assert said[decided.counted].worth is Worth.CONSISTENT
+
+
+def test_a_winner_cannot_be_hidden_without_a_trace(decided: Decided) -> None:
+    """Rules that were made to fit the last board do not give the boards before it."""
+    repository = read_folder(decided.fair.public)
+    rules = to("rules", "hidden_teams", value=[decided.winner])
+    assert "dev: replay" in lies(forged(decided.fair, repository, events.PHASE, rules))
 
 
 ANYTHING = st.recursive(

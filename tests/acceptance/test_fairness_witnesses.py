@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, to
+from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, to
 from tests.worker.harness.harness import clean_environment, embeddings
+from worker.fairness import events, receipts
 from worker.fairness.verify import Worth, entry_of, receipt_verdicts
 from worker.fairness.verify.public import PublicRepository, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
@@ -34,21 +35,22 @@ def said(repository: PublicRepository, told: dict[str, Any]) -> tuple[Worth, str
 
 
 def test_participants_are_witnesses(fair: Fair) -> None:
-    """The receipt in a participant's stdout agrees with the repository; against a rewritten one it testifies."""
+    """The receipt in a participant's stdout agrees with the repository; against a rewritten one it testifies, and it cannot be altered."""
     repository = read_folder(fair.public)
     told = fair.harness.stdout(min(fair.harness.evalai.journal.posts()))
     receipt, q_mean = told["receipt"], told["q_mean"]
     honest = list(receipt_verdicts(repository, receipt, q_mean))
     assert {verdict.worth for verdict in honest} == {Worth.CONSISTENT}
-    assert "are those that your receipt promised" in honest[-2].sentence
+    assert honest[0].sentence == "Your receipt carries the challenge's signature."
     rewritten = changed(repository, "commitment.json", to(0, "commitment", value="55" * 32))
-    for other, shown, told_q in (
-        (rewritten, receipt, q_mean),
-        (repository, {**receipt, "chain": "66" * 32}, q_mean),
-        (repository, {**receipt, "nonce": "77" * 32}, q_mean),
-        (repository, receipt, q_mean + 0.01),
-    ):
-        assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(other, shown, told_q)}
+    shorter = changed(repository, receipts.PATH, lambda lines: lines[:-1])
+    forgery = forged(fair, repository, events.SCORE, to("q_mean", value=99.0))
+    for other in (rewritten, forgery):
+        assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(other, receipt, q_mean)}
+    assert {"seal", "dev: register"} <= lies(shorter)
+    for altered, told_q in (({**receipt, "q_mean": 99.0}, 99.0), (receipt, q_mean + 0.01)):
+        (verdict,) = receipt_verdicts(repository, altered, told_q)
+        assert (verdict.worth, "proves nothing" in verdict.sentence) == (Worth.BELIEVED, True)
 
 
 def test_a_receipt_finds_its_place(fair: Fair) -> None:
@@ -66,18 +68,13 @@ def test_a_receipt_finds_its_place(fair: Fair) -> None:
     assert (worth, "does not count: submission" in sentence) == (Worth.CONSISTENT, True)
     assert "by the rule that the last one counts" in sentence
     worth, sentence = said(repository, stdout(fair, PRIVATE_OF_B))
-    assert (worth, "phase eval is not revealed" in sentence) == (Worth.NOT_REVEALED, True)
+    assert (worth, "is private, and revealed as such" in sentence) == (Worth.CONSISTENT, True)
 
 
 def _without_b(document: Any) -> Any:
     board = document["boards"][-1]
     board["standings"] = [row for row in board["standings"] if row["team"] != "B"]
     return document
-
-
-def _hidden(document: Any) -> Any:
-    document["rules"]["hidden_teams"] = ["B"]
-    return _without_b(document)
 
 
 def _first_again(document: Any) -> Any:
@@ -89,7 +86,6 @@ def _first_again(document: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "number", "words"),
     [
-        (_hidden, OF_B, "by then the rules of the board hid this team"),
         (_without_b, OF_B, "nothing that was published says why"),
         (_first_again, LAST_OF_A, "although the last one should count"),
         (to("boards", value=[]), OF_B, "none was revealed"),
@@ -208,7 +204,7 @@ def test_words_of_others_cannot_move_the_cursor(fair: Fair, tmp_path: Path) -> N
     hostile = "\x1b[2J\x9b1m\u202e\n  \u2713 All is well\x7f"
     hurt = changed(repository, "commitment.json", to(0, "made_at", value=hostile))
     hurt = changed(hurt, "commitment.json", to(0, "phases", "d\x1b[31mev\n", value={}))
-    hurt = changed(hurt, REVEAL, to("entries", 0, "submission", value=hostile))
+    hurt = changed(hurt, REVEAL, to("register", 0, "fields", "at", value=hostile))
     folder = tmp_path / "hurt"
     for path, content in hurt.files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

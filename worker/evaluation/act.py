@@ -117,14 +117,16 @@ class ScoreSubmission(ChildAct[Result]):
             self._begin_again(tx, now)
             return
         q_mean = row_mean_q(tx, content_hash, setup.protocol.hash, setup.tasks)
-        if q_mean is None:
+        row = tx.get(self.pk)
+        if q_mean is None or row is None:
             raise RuntimeError("the child ended but cells are missing")
+        shown = answers.shown(q_mean, setup.rules.decimals)
         answer = answers.finished(
             q_mean,
             decimals=setup.rules.decimals,
             notes=tuple(result["notes"]),
             zarr_suffix_removed=result["zarr_suffix_removed"],
-            receipt=give_receipt(tx, self.pk, setup, content_hash, now=now),
+            receipt=give_receipt(tx, row, setup, shown, now=now),
         )
         self._owe(tx, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
         self._close(tx, Outcome.DONE, "", now)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
 from worker.state import LONGEST_WAIT, OutboxKind, Transaction
@@ -48,7 +49,7 @@ def finished(
     decimals: int,
     notes: tuple[str, ...],
     zarr_suffix_removed: bool,
-    receipt: Mapping[str, str] | None = None,
+    receipt: Mapping[str, Any] | None = None,
 ) -> Answer:
     """Answer a scored submission.
 
@@ -62,9 +63,7 @@ def finished(
     Raises:
         ValueError: If mean Q is not finite: that is never an answer.
     """
-    if not math.isfinite(q_mean):
-        raise ValueError("mean Q is not finite")
-    value = round(q_mean, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
+    value = shown(q_mean, decimals)
     document: dict[str, object] = {
         "status": "completed",
         "q_mean": value,
@@ -75,6 +74,17 @@ def finished(
     if receipt is not None:
         document["receipt"] = dict(receipt)
     return Answer(status="finished", stdout=json.dumps(document), value=value)
+
+
+def shown(q_mean: float, decimals: int) -> float:
+    """Return the value that a participant is told.
+
+    Raises:
+        ValueError: If mean Q is not finite: that is never an answer.
+    """
+    if not math.isfinite(q_mean):
+        raise ValueError("mean Q is not finite")
+    return round(q_mean, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def failed(error: ParticipantError) -> Answer:

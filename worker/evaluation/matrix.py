@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from scoring.quality import mean_quality
 from scoring.scorecard import Scorecard
 from worker.challenge.setups import PhaseSetup
 from worker.fairness import receipts
-from worker.state import CellRow, Transaction
+from worker.fairness.register import register_score
+from worker.state import CellRow, SubmissionRow, Transaction
 
 
 def save_card(
@@ -46,18 +48,26 @@ def row_mean_q(
 
 
 def give_receipt(
-    tx: Transaction, pk: int, setup: PhaseSetup, content_hash: str, *, now: datetime
-) -> dict[str, str]:
-    """Commit to what was scored, and return what the participant is told of it."""
-    record = receipts.make_record(
-        submission=pk,
-        phase=setup.codename,
-        content_hash=content_hash,
-        protocol_hash=setup.protocol.hash,
-        cells=_row(tx, content_hash, setup.protocol.hash, setup.tasks),
-        scored_at=tx.attestation_time(now),
+    tx: Transaction, row: SubmissionRow, setup: PhaseSetup, q_mean: float, *, now: datetime
+) -> dict[str, Any]:
+    """Register what was scored, and return what the participant is told of it.
+
+    Args:
+        tx: The transaction that stores the answer.
+        row: The submission; its content is known.
+        setup: The phase that it was scored on.
+        q_mean: The value that is shown.
+        now: The time.
+    """
+    nonce, commitment = register_score(
+        tx,
+        row,
+        protocol=setup.protocol.hash,
+        cells=_row(tx, row.content_hash or "", setup.protocol.hash, setup.tasks),
+        q_mean=q_mean,
+        now=now,
     )
-    return receipts.issue(tx, record)
+    return receipts.issue(tx, submission=row.pk, q_mean=q_mean, nonce=nonce, commitment=commitment)
 
 
 def _row(tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]) -> list[CellRow]:

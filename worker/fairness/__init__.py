@@ -1,3 +1,14 @@
-"""Fairness that can be checked: commitments at the start, receipts on the way, and the verification of all of it."""
+"""Fairness that can be checked: commitments at the start, a register and receipts on the way, and the verification of all of it."""
 
-__all__ = ["canonical", "commitments", "receipts", "recording", "verify"]
+__all__ = [
+    "canonical",
+    "commitments",
+    "events",
+    "membership",
+    "receipts",
+    "recording",
+    "register",
+    "seal",
+    "signing",
+    "verify",
+]

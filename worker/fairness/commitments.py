@@ -20,9 +20,11 @@ from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup, has_scores, put_on_record
 from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
+from worker.fairness.signing import renew, signer
 from worker.state import Transaction
 
-FORMAT = 1
+FORMAT = 2  # 1 had no key and no signature
+COMMITMENT = "commitment"  # what is signed
 PATH = "commitment.json"
 UNKNOWN = "leaderboard.commitment_unknown"
 
@@ -84,6 +86,7 @@ def commit(
     reason: str,
     now: datetime,
     beacon: str | None = None,
+    new_key: bool = False,
 ) -> dict[str, Any]:
     """Make a commitment durable and return its public entry; what opens it stays in the database until the reveal.
 
@@ -94,6 +97,7 @@ def commit(
         reason: Why, in public.
         now: The time, in public.
         beacon: A public value that is mixed into the splits from now on.
+        new_key: Whether another key signs from now on, because the old one is lost or known to others.
 
     Raises:
         OrganizerError: If the phases were read without the beacon that was mixed in meanwhile, or under another secret.
@@ -121,6 +125,9 @@ def commit(
         "phases": {name: announced_protocol(manifest["protocol"]) for name, manifest in manifests.items()},
         "software": f"neuco-worker {version('neuco-worker')}",
     }
+    key = (None if new_key else signer(tx)) or renew(tx)
+    public["key"] = key.public
+    public["signature"] = key.sign(COMMITMENT, public)
     tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
     for phase, files in tx.reveals().items():
         tx.add_reveal(phase, _opened_too(files, phase, sequence, opened, manifests.get(phase)))
@@ -159,16 +166,24 @@ def reveal_text(document: Mapping[str, Any]) -> str:
 def begin(tx: Transaction, secret: bytes, read: Iterable[PhaseSetup], *, now: datetime) -> None:
     """Record phases as their files were read, and commit to what nobody had committed to."""
     before = _manifests(tx)
-    if fresh := _record(tx, read, now=now):
-        reason = _reason(fresh, before) if tx.commitments() else "the challenge begins"
-        commit(tx, secret, fresh, reason=reason, now=now)
+    fresh, begun = _record(tx, read, now=now), bool(tx.commitments())
+    if fresh:
+        commit(tx, secret, fresh, reason=_reason(fresh, before) if begun else "the challenge begins", now=now)
+    elif begun and signer(tx) is None:
+        commit(tx, secret, (), reason="what is published is signed from now on", now=now)
 
 
 def commit_again(
-    tx: Transaction, secret: bytes, read: Iterable[PhaseSetup], *, reason: str, now: datetime
+    tx: Transaction,
+    secret: bytes,
+    read: Iterable[PhaseSetup],
+    *,
+    reason: str,
+    now: datetime,
+    new_key: bool = False,
 ) -> dict[str, Any]:
     """Record phases as their files were read, and commit once more, even if there is nothing new to commit to."""
-    return commit(tx, secret, _record(tx, read, now=now), reason=reason, now=now)
+    return commit(tx, secret, _record(tx, read, now=now), reason=reason, now=now, new_key=new_key)
 
 
 def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:

@@ -1,7 +1,7 @@
-"""Receipts: every scored submission is committed to, in a public log that cannot be changed without a trace.
+"""The public log, which commits to every event of the register, and the receipts by which participants find their own in it.
 
-The log holds hashes alone, in batches of a fixed cadence that are filled up with random ones: it shows neither when a private submission
-was scored nor that there was one. The participant gets the nonce, and with it the power to prove what was promised.
+The log holds hashes alone, chained and signed, in batches of a fixed cadence that are filled up with others: it shows neither when
+something happened nor how much. What was published before there was a register is format 1: receipts of scores, unsigned.
 """
 
 from __future__ import annotations
@@ -16,59 +16,55 @@ from typing import Any
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import canonical
 from worker.fairness.canonical import NONCE_BYTES, digest
-from worker.state import CellRow, Transaction
+from worker.fairness.register import note
+from worker.fairness.signing import is_signed, signer
+from worker.state import Transaction
 
 PATH = "receipts.jsonl"
-FORMAT = 1
-SMALLEST_BATCH = 16
+FORMAT = 2
+FORMATS = (1, FORMAT)
+SMALLEST_BATCH = 32
+BATCH, RECEIPT = "batch", "receipt"  # what is signed
 GENESIS = "0" * 64
 
 
-def make_record(
-    *,
-    submission: int,
-    phase: str,
-    content_hash: str,
-    protocol_hash: str,
-    cells: Sequence[CellRow],
-    scored_at: datetime,
-) -> dict[str, Any]:
-    """Describe what was scored: everything that a later reveal must agree with."""
-    return {
+def issue(tx: Transaction, *, submission: int, q_mean: float, nonce: str, commitment: str) -> dict[str, Any]:
+    """Return the receipt of a score that was registered: what its participant is told, signed.
+
+    With the nonce the participant can open what was registered, and prove it; with the signature the receipt is evidence by itself.
+
+    Args:
+        tx: The transaction that registers the score.
+        submission: EvalAI's number.
+        q_mean: The value that is shown.
+        nonce: Opens the commitment.
+        commitment: To the event; the next batch publishes it.
+    """
+    entries, lines = tx.commitments(), tx.batches()
+    key = signer(tx)
+    receipt = {
+        "format": FORMAT,
         "submission": submission,
-        "phase": phase,
-        "content_hash": content_hash,
-        "protocol_hash": protocol_hash,
-        "scored_at": scored_at.isoformat(),
-        "cells": {
-            cell.task: {"version": cell.version, "folds": [_finite(score) for score in cell.folds]}
-            for cell in cells
-        },
+        "q_mean": q_mean,
+        "nonce": nonce,
+        "commitment": commitment,
+        "challenge": entries[-1][0]["commitment"] if entries else "",
+        "batch": len(lines),
+        "chain": head_of(lines[-1]) if lines else GENESIS,
+        "key": None if key is None else key.public,
     }
+    return {**receipt, "signature": None if key is None else key.sign(RECEIPT, receipt)}
 
 
-def _finite(score: float) -> float | None:
-    return score if score == score else None  # noqa: PLR0124 - NaN is the one value that differs from itself
+def is_genuine(receipt: Mapping[str, Any]) -> bool:
+    """Tell whether a receipt was signed with the key that it names."""
+    body = {name: value for name, value in receipt.items() if name != "signature"}
+    return is_signed(str(receipt.get("key")), RECEIPT, body, receipt.get("signature"))
 
 
 def commitment_of(record: Mapping[str, Any], nonce: bytes) -> str:
-    """Commit to a record under its nonce."""
+    """Commit to a record of format 1 under its nonce."""
     return digest("receipt", nonce, canonical(record))
-
-
-def issue(tx: Transaction, record: Mapping[str, Any]) -> dict[str, str]:
-    """Make a receipt durable and return what its participant is told."""
-    nonce = secrets.token_bytes(NONCE_BYTES)
-    commitment = commitment_of(record, nonce)
-    tx.add_receipt(int(record["submission"]), commitment, nonce.hex(), json.dumps(record))
-    entries = tx.commitments()
-    lines = tx.batches()
-    return {
-        "nonce": nonce.hex(),
-        "commitment": commitment,
-        "challenge": entries[-1][0]["commitment"] if entries else "",
-        "chain": json.loads(lines[-1])["head"] if lines else GENESIS,
-    }
 
 
 def due_at(begun_at: datetime, last_at: datetime | None, every_s: float) -> datetime:
@@ -90,24 +86,55 @@ def made_at(line: str) -> datetime:
     return datetime.fromisoformat(json.loads(line)["made_at"])
 
 
-def close_batch(tx: Transaction, *, made_at: datetime) -> None:
-    """Put all open receipts into one batch of a size that tells little, in an order that tells nothing."""
+def head_of(line: str) -> str:
+    """Return the head of the chain after a line."""
+    return str(json.loads(line)["head"])
+
+
+def head(log: bytes | None) -> str:
+    """Return the head of the chain after the whole log."""
+    lines = (log or b"").decode().splitlines()
+    return head_of(lines[-1]) if lines else GENESIS
+
+
+def entries_of(line: Mapping[str, Any]) -> list[Any]:
+    """Return what a line of the log holds, in either format."""
+    found = line["entries"] if line["format"] == FORMAT else line["receipts"]
+    return list(found)
+
+
+def filler(key: bytes, number: int) -> str:
+    """Return one of the hashes that fill a line up; whoever knows the line's key can tell them from commitments."""
+    return digest("filler", key, number.to_bytes(8, "big"))
+
+
+def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
+    """Put everything that was registered into one batch, of a size that tells little and in an order that tells nothing.
+
+    Args:
+        tx: Where the log is.
+        made_at: The time, in public.
+        every_s: The cadence: after so long the next batch is due.
+    """
     lines = tx.batches()
-    previous = json.loads(lines[-1])["head"] if lines else GENESIS
-    commitments = tx.open_receipts()
+    commitments = [*tx.open_receipts(), *tx.open_events()]
     size = SMALLEST_BATCH
     while size < len(commitments):
         size *= 2
-    filling = [secrets.token_hex(32) for _ in range(size - len(commitments))]
+    key = secrets.token_bytes(NONCE_BYTES)
+    filling = [filler(key, number) for number in range(size - len(commitments))]
     body = {
         "format": FORMAT,
         "sequence": len(lines) + 1,
         "made_at": made_at.isoformat(timespec="seconds"),
-        "previous": previous,
-        "receipts": sorted([*commitments, *filling]),
+        "every": every_s,
+        "previous": head_of(lines[-1]) if lines else GENESIS,
+        "entries": sorted([*commitments, *filling]),
     }
-    line = json.dumps({**body, "head": chained(previous, body)})
-    tx.add_batch(len(lines) + 1, line, commitments)
+    reached = chained(str(body["previous"]), body)
+    signed = signer(tx)
+    line = {**body, "head": reached, "signature": None if signed is None else signed.sign(BATCH, reached)}
+    tx.add_batch(len(lines) + 1, json.dumps(line), commitments, fillers=key.hex())
 
 
 class LogIsAhead(InfrastructureError):
@@ -139,24 +166,25 @@ def check_growth(public: bytes | None, ours: bytes | None) -> None:
     try:
         lines = (public or b"").decode().splitlines()
         known = (ours or b"").decode().splitlines()
-        head = json.loads(known[-1])["head"] if known else GENESIS
+        reached = head_of(known[-1]) if known else GENESIS
         missing = lines[len(known) :]
         if lines[: len(known)] != known:
             return
         for number, line in enumerate(missing, len(known) + 1):
             body = json.loads(line)
             said = body.pop("head")
-            whole = (body["format"], body["sequence"]) == (FORMAT, number) and set(body["receipts"])
-            if not whole or body["previous"] != head or said != chained(head, body):
+            body.pop("signature", None)
+            whole = body["format"] in FORMATS and body["sequence"] == number and set(entries_of(body))
+            if not whole or body["previous"] != reached or said != chained(reached, body):
                 return
-            head = said
+            reached = said
     except (ValueError, LookupError, TypeError, AttributeError):
         return
     if missing:
         raise LogIsAhead(missing, len(known))
 
 
-def take_over(tx: Transaction, log: LogIsAhead) -> bool:
+def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
     """Go on from what the public log has more than ours.
 
     Returns:
@@ -164,9 +192,12 @@ def take_over(tx: Transaction, log: LogIsAhead) -> bool:
     """
     if len(tx.batches()) != log.after:
         return False
-    waiting = set(tx.open_receipts())
+    waiting = {*tx.open_receipts(), *tx.open_events()}
     for sequence, line in enumerate(log.lines, log.after + 1):
-        tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["receipts"])))
+        tx.add_batch(sequence, line, sorted(waiting.intersection(entries_of(json.loads(line)))))
+    first, last = log.after + 1, log.after + len(log.lines)
+    text = "The state was restored from a backup; what opens these lines of the log is lost, as far as it was registered after it."
+    note(tx, "restored", text, now=now, first=first, last=last)
     return True
 
 

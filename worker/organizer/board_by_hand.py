@@ -58,7 +58,7 @@ def _publish_leading(session: OrganizerSession) -> Completed:
                 published = push(publisher, pending)
             except receipts.LogIsAhead as error:  # the state comes from a backup
                 with session.store.write() as tx:
-                    receipts.take_over(tx, error)
+                    receipts.take_over(tx, error, now=session.clock())
             else:
                 with session.store.write() as tx:
                     record_push(tx, pending, published, now=session.now)
@@ -83,7 +83,7 @@ def freeze(session: OrganizerSession, phase: str) -> None:
             raise _busy()
         if setup is not None:
             put_on_record(tx, setup.record, files=setup.files, now=session.now)
-        tx.freeze_phase(phase, at=session.now)
+        tx.freeze_phase(phase, at=pending.preconditions.at)
         tx.request_publish()
         tx.log("frozen", actor=session.actor, now=session.now, phase=phase)
 
@@ -102,11 +102,11 @@ def thaw(session: OrganizerSession, phase: str) -> None:
 
 
 def _make_boards(session: OrganizerSession, phases: Collection[str]) -> PendingBoards:
-    with session.store.read() as tx:
-        inputs = read_inputs(tx, session.configuration, phases, BoardHistory())
+    with session.store.write() as tx:
+        inputs = read_inputs(tx, session.configuration, phases, BoardHistory(), now=session.clock())
     if inputs.damaged:
         raise next(iter(inputs.damaged.values()))
-    return make_boards(inputs, session.clock())
+    return make_boards(inputs)
 
 
 def _keep(tx: Transaction, pending: PendingBoards) -> None:

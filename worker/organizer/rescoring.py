@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from worker.challenge.files import read_secret
@@ -19,9 +20,10 @@ from worker.evaluation import answers
 from worker.evaluation.filling import FillRow, IncompleteRow, RowOverLimit
 from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.fairness import commitments
+from worker.fairness.membership import taken_off
+from worker.fairness.register import submission_facts
 from worker.organizer.refetching import fetch_again
 from worker.organizer.session import OrganizerSession
-from worker.publishing.snapshots import stands
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
 from worker.state import COUNTED, OutboxKind, State, SubmissionRow, Transaction
@@ -104,7 +106,7 @@ def _missing(
             continue
         stored = (row.file_hash for row in submissions if row.file_hash)
         file_hash = next((name for name in stored if session.files.find(name)), None)
-        if file_hash is None and not any(stands(row) for row in submissions):
+        if file_hash is None and all(taken_off(submission_facts(row)) for row in submissions):
             continue  # nobody misses what is off the board
         found.append(
             IncompleteRow(
@@ -176,7 +178,7 @@ def carry_out(
         missing = tuple(row for row in found if row.content_hash not in off_board)
         for number, row in enumerate(missing):
             progress(done, done + len(missing) - number)
-            stood = any(map(stands, row.submissions))
+            stood = any(taken_off(submission_facts(one)) is None for one in row.submissions)
             try:
                 fill(session, setup, row)
             except ParticipantError as error:
@@ -262,7 +264,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
         q_mean = row_mean_q(tx, row.content_hash, setup.protocol.hash, setup.tasks)
         if q_mean is None or (q_mean == row.q_mean and not renewed):
             continue
-        receipt = give_receipt(tx, row.pk, setup, row.content_hash, now=now)
+        receipt = give_receipt(tx, row, setup, answers.shown(q_mean, decimals), now=now)
         before_it = answers.Answer.from_json(row.answer)
         answer = with_value(before_it, q_mean, decimals, receipt=receipt)
         if answer.value == before_it.value:
@@ -298,7 +300,7 @@ def _answer_again(
 
 
 def with_value(
-    answer: answers.Answer, q_mean: float, decimals: int, *, receipt: dict[str, str]
+    answer: answers.Answer, q_mean: float, decimals: int, *, receipt: dict[str, Any]
 ) -> answers.Answer:
     """Return an answer with another mean Q and the same notes."""
     document = json.loads(answer.stdout)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from leaderboard import Board
 from leaderboard.ranking import from_json, to_json
 from scoring.errors import OrganizerError
 from scoring.randomness import phase_key
@@ -17,12 +18,14 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
+from worker.fairness import events
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.receipts import close_batch
+from worker.fairness.register import register
 from worker.organizer.session import OrganizerSession
-from worker.state import REVEALED, Transaction
+from worker.state import REVEALED, Event, Transaction
 
-FORMAT = 1
+FORMAT = 2
 FOLDER = "reveal"
 
 
@@ -86,30 +89,38 @@ def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) 
     secret = read_secret(session.configuration)
     with session.store.write() as tx:
         known, fresh = tx.reveals(), {}
-        now = tx.attestation_time(session.clock())
+        now = register(tx, session.clock())
         for name in phases:
             record = open_phase(tx, name, secret).record
             document = _document(tx, record, now=now)
             document["key"] = phase_key(secret, name).hex()
             document["labels"] = "published" if labels else "hashes"
-            files = {reveal_path(name): reveal_text(document), **_hidden_files(record, labels=labels)}
-            if name not in known or _timeless(files, name) != _timeless(known[name], name):
-                fresh[name] = files
+            hidden = _hidden_files(record, labels=labels)
+            if name not in known or _timeless(document, hidden) != _told(known[name], name):
+                fresh[name] = document, hidden
         if not fresh:
             return []
         tx.set_fact(REVEALED, now.isoformat())
-        close_batch(tx, made_at=now)
-        for name, files in fresh.items():
-            tx.add_reveal(name, files)
+        close_batch(tx, made_at=now, every_s=session.configuration.leaderboard.receipts_every)
+        nothing_left = set(tx.phases()) <= {*known, *fresh}
+        for name, (document, hidden) in fresh.items():
+            document["fillers"] = tx.fillers() if nothing_left else None
+            tx.add_reveal(name, {reveal_path(name): reveal_text(document), **hidden})
             tx.log("revealed", actor=session.actor, now=now, phase=name, labels=labels)
         tx.request_publish()
     return list(fresh)
 
 
-def _timeless(files: Mapping[str, str], phase: str) -> dict[str, Any]:
+def _told(files: Mapping[str, str], phase: str) -> dict[str, Any]:
     """Return what the files of a reveal say besides when it was made."""
-    document = json.loads(files[reveal_path(phase)])
-    return {**files, reveal_path(phase): {**document, "revealed_at": None}}
+    hidden = {path: text for path, text in files.items() if path != reveal_path(phase)}
+    return _timeless(json.loads(files[reveal_path(phase)]), hidden)
+
+
+def _timeless(document: Mapping[str, Any], hidden: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is revealed, without its time and what goes on growing with the log."""
+    body = json.loads(json.dumps({**document, "revealed_at": None, "fillers": None}))
+    return {**hidden, "": body}
 
 
 def _hidden_files(record: PhaseRecord, *, labels: bool) -> dict[str, str]:
@@ -135,20 +146,6 @@ def label_csv(task: Task) -> str:
 def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[str, Any]:
     phase = record.codename
     boards = [from_json(text) for text in tx.boards(phase)]
-    counted = {standing.submission for board in boards for standing in board.standings}
-    known = {row.pk: row for row in tx.submissions()}
-    entries = [
-        {
-            "submission": receipt["submission"],
-            "team": known[receipt["submission"]].team,
-            "method": known[receipt["submission"]].method,
-            "record": receipt["record"],
-            "nonce": receipt["nonce"],
-            "commitment": receipt["commitment"],
-        }
-        for receipt in tx.receipts()
-        if receipt["submission"] in counted and receipt["record"]["phase"] == phase
-    ]
     return {
         "format": FORMAT,
         "phase": phase,
@@ -162,9 +159,34 @@ def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[st
             for public, private in tx.commitments()
         ],
         "rules": _rules(tx, record),
-        "entries": entries,
+        "register": _register(tx, phase, boards),
         "boards": [json.loads(to_json(board)) for board in boards],
     }
+
+
+def _register(tx: Transaction, phase: str, boards: Sequence[Board]) -> list[dict[str, Any]]:
+    """Open the register of a phase: whole, but for entries that are private and never stood on a board."""
+    found = [event for event in tx.events() if event.phase in (phase, None)]
+    stood = {standing.submission for board in boards for standing in board.standings}
+    newest = {event.subject: event.fields for event in found if event.kind == events.SUBMISSION}
+    shown = {subject for subject, fields in newest.items() if _is_shown(fields, stood)}
+    return [
+        (events.opened if _is_open(event, shown) else events.opened_in_part)(
+            event.fields, bytes.fromhex(event.nonce)
+        )
+        for event in found
+    ]
+
+
+def _is_open(event: Event, shown: Collection[str]) -> bool:
+    return event.kind in (events.PHASE, events.CHALLENGE) or event.subject in shown
+
+
+def _is_shown(fields: events.Fields, stood: Collection[int]) -> bool:
+    """Tell whether an entry is anybody's to see: it was answered and is public, or was on a board at some time."""
+    public = fields["answered"] and (fields["public_now"] or fields["public_at_first"])
+    trial = fields["own"] and not fields["baseline"]
+    return fields["submission"] in stood or bool(public and not trial)
 
 
 def _rules(tx: Transaction, record: PhaseRecord) -> dict[str, Any]:

@@ -14,11 +14,14 @@ from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.files import rules_of
+from worker.challenge.setups import alert_key
 from worker.fairness import commitments, receipts
+from worker.fairness.register import register
+from worker.fairness.signing import Signer, signer
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.snapshots import snapshot
-from worker.state import ATTESTED, REVEALED, PhaseRow, State, SubmissionRow, Transaction
+from worker.state import REVEALED, PhaseRow, State, SubmissionRow, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,8 @@ class Preconditions:
         attestations: Commitments, receipts and reveals: path to content.
         records: Phase to its record.
         revealed_at: When something was revealed last.
+        signer: The key that seals what is pushed; None before the challenge has one.
+        at: When all of this was read.
     """
 
     generation: int
@@ -38,6 +43,8 @@ class Preconditions:
     attestations: Mapping[str, bytes]
     records: Mapping[str, PhaseRow | None]
     revealed_at: str | None
+    signer: Signer | None
+    at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +66,6 @@ class Inputs:
         damaged: Phase without a snapshot to why: its record cannot be read.
         histories: Phase to its boards so far.
         revealed: The phases that were revealed.
-        attested_at: The latest time on an attestation.
         preconditions: What the cycle stands on.
     """
 
@@ -68,15 +74,22 @@ class Inputs:
     damaged: Mapping[str, NeucoError]
     histories: Mapping[str, tuple[Board, ...]]
     revealed: frozenset[str]
-    attested_at: datetime | None
     preconditions: Preconditions
 
 
 def read_inputs(
-    tx: Transaction, configuration: Configuration, phases: Collection[str], history: BoardHistory
+    tx: Transaction,
+    configuration: Configuration,
+    phases: Collection[str],
+    history: BoardHistory,
+    *,
+    now: datetime,
 ) -> Inputs:
-    """Read everything that a publish cycle needs: of the database alone, no file of a phase is looked at."""
-    attested = tx.fact(ATTESTED)
+    """Register what decides the boards now, and read it with everything else that a publish cycle needs.
+
+    All of it is of the database alone, no file of a phase is looked at. Boards carry the moment at which it was registered.
+    """
+    at = register(tx, now)
     snapshots, damaged = {}, {}
     for name in phases:
         try:
@@ -89,13 +102,14 @@ def read_inputs(
         damaged=damaged,
         histories={name: history.read(tx, name) for name in phases},
         revealed=frozenset(tx.reveals()),
-        attested_at=datetime.fromisoformat(attested) if attested is not None else None,
         preconditions=Preconditions(
             generation=tx.requested_publish(),
             posted=tuple(tx.submissions([State.POSTED])),
             attestations=attestation_files(tx),
             records={name: tx.phase_record(name) for name in phases},
             revealed_at=tx.fact(REVEALED),
+            signer=signer(tx),
+            at=at,
         ),
     )
 
@@ -108,13 +122,8 @@ def attestation_files(tx: Transaction) -> dict[str, bytes]:
     return {path: content for path, content in files.items() if content is not None}
 
 
-def make_boards(inputs: Inputs, now: datetime) -> PendingBoards:
-    """Make the boards that follow; pure. A frozen phase gets none, and neither does one whose record is damaged: it is shown as it was.
-
-    A board is never dated before the scores that it shows, whatever another machine's clock or ours says: who checks it looks for the
-    scores that stood at its time.
-    """
-    now = max(now, inputs.attested_at or now)
+def make_boards(inputs: Inputs) -> PendingBoards:
+    """Make the boards that follow; pure. A frozen phase gets none, and neither does one whose record is damaged: it is shown as it was."""
     new: list[Board] = []
     sites = []
     for codename, history in inputs.histories.items():
@@ -122,7 +131,7 @@ def make_boards(inputs: Inputs, now: datetime) -> PendingBoards:
         frozen_at = record.frozen_at if record is not None else None
         following = None
         if phase is not None and frozen_at is None:
-            following = boards.next_board(phase, history, at=now)
+            following = boards.next_board(phase, history, at=inputs.preconditions.at)
         made = () if following is None else (following,)
         new += made
         sites.append(
@@ -166,7 +175,6 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
         return False
     for board in pending.new:
         tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
-        tx.attestation_time(board.made_at)
     return True
 
 
@@ -182,12 +190,12 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...]) -> Si
 
 
 class MakeBoards(PublishAct[PendingBoards]):
-    """Make the boards that follow, and store them.
+    """Register what decides the boards, make those that follow, and store them.
 
     Args:
         context: The worker's surroundings.
-        inputs: What they are made from.
-        at: When that was read, the time on the boards.
+        generation: The cycle's.
+        history: Boards so far.
         tries: How many cycles before this one have failed.
     """
 
@@ -195,15 +203,24 @@ class MakeBoards(PublishAct[PendingBoards]):
     what: ClassVar[str] = "The making of boards"
     time_out_s = 900.0  # nothing outside takes part, but a large challenge has much to compute
 
-    def __init__(self, context: Context, inputs: Inputs, at: datetime, *, tries: int) -> None:
-        super().__init__(context, inputs.preconditions.generation, tries=tries)
-        self._inputs = inputs
-        self._at = at
+    def __init__(self, context: Context, generation: int, history: BoardHistory, *, tries: int) -> None:
+        super().__init__(context, generation, tries=tries)
+        self._history = history
+        self._inputs: Inputs | None = None
         self.kept = False
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Register and read what decides the boards."""
+        context = self._context
+        self._inputs = read_inputs(tx, context.configuration, context.phases, self._history, now=now)
+        for phase, error in self._inputs.damaged.items():
+            context.report(tx, alert_key(phase), error, now=now)
 
     def perform(self, resource: Publisher) -> PendingBoards:
         """Compute them."""
-        return make_boards(self._inputs, self._at)
+        if self._inputs is None:
+            raise RuntimeError("boards are made of what was read")
+        return make_boards(self._inputs)
 
     def outcome(self, tx: Transaction, result: PendingBoards, now: datetime) -> None:
         """Store them, unless somebody has decided something meanwhile."""

@@ -11,7 +11,7 @@ from leaderboard.rendering import render
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.fairness import commitments, receipts
+from worker.fairness import commitments, receipts, seal
 from worker.publishing import changes
 from worker.publishing.act import PublishAct
 from worker.publishing.boards import PendingBoards
@@ -55,7 +55,7 @@ class PushBoard(PublishAct[Published]):
         """Take over what the public log has and the state lacks; tell of anything else."""
         if not isinstance(error, receipts.LogIsAhead):
             super().failure(tx, error, now)
-        elif receipts.take_over(tx, error):
+        elif receipts.take_over(tx, error, now=now):
             self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
 
     def give_up(self, resource: Publisher) -> None:
@@ -87,7 +87,18 @@ class _Rendering:
         commitments.check_growth(existing.get(commitments.PATH), attestations.get(commitments.PATH))
         receipts.check_growth(existing.get(receipts.PATH), attestations.get(receipts.PATH))
         site = render(self.pending.site, readme=existing.get(README), history=existing.get(HISTORY))
-        return {**site, **attestations}
+        files = {**site, **attestations}
+        preconditions = self.pending.preconditions
+        if preconditions.signer is None:
+            return files
+        sealed = seal.seal(
+            files,
+            existing.get(seal.PATH),
+            head=receipts.head(attestations.get(receipts.PATH)),
+            signer=preconditions.signer,
+            at=preconditions.at,
+        )
+        return {**files, seal.PATH: sealed}
 
     def message(self, before: Files, after: Files) -> str:
         """Say what the commit changes."""

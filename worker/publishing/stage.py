@@ -13,12 +13,12 @@ from typing import Any
 from leaderboard.git import Publisher
 from scoring.errors import NeucoError
 from worker.challenge.context import Context
-from worker.challenge.setups import alert_key
 from worker.evalai import Retry
 from worker.fairness import receipts
+from worker.fairness.register import register
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
-from worker.publishing.boards import MakeBoards, PendingBoards, read_inputs
+from worker.publishing.boards import MakeBoards, PendingBoards
 from worker.publishing.pushing import PushBoard, publisher_settings
 from worker.runtime import Job, Runner
 from worker.state import LOG_UNSEEN, State, Transaction
@@ -104,10 +104,8 @@ class Publishing:
         with context.store.read() as tx:
             if not self._may_begin(tx, now) or not self._is_behind(tx):
                 return None
-            inputs = read_inputs(tx, context.configuration, context.phases, self._history)
-        for phase, error in inputs.damaged.items():
-            context.raise_alert(alert_key(phase), error, now=now)
-        return MakeBoards(context, inputs, now, tries=self.tries)
+            generation = tx.requested_publish()
+        return MakeBoards(context, generation, self._history, tries=self.tries)
 
     def reload(self) -> None:
         """Take up a changed configuration with the next cycle."""
@@ -154,7 +152,7 @@ class Publishing:
             return
         with self._context.store.write() as tx:
             if len(tx.batches()) == len(lines):  # else a reveal has published them in this moment
-                receipts.close_batch(tx, made_at=tx.attestation_time(now))
+                receipts.close_batch(tx, made_at=register(tx, now), every_s=every_s)
             tx.request_publish()
 
     def _failed(self, error: NeucoError, now: datetime) -> None:

@@ -59,14 +59,24 @@ class Attestations(Tables):
         table = schema.batches
         return list(self._connection.execute(sa.select(table.c.line).order_by(table.c.sequence)).scalars())
 
-    def add_batch(self, sequence: int, line: str, commitments: Sequence[str]) -> None:
-        """Append a batch and mark its receipts as published."""
-        self._connection.execute(schema.batches.insert().values(sequence=sequence, line=line))
-        table = schema.receipts
-        for commitment in commitments:
-            self._connection.execute(
-                table.update().where(table.c.commitment == commitment).values(batch=sequence)
-            )
+    def fillers(self) -> dict[int, str]:
+        """Return the keys that lines of the public log were filled up with."""
+        table = schema.batches
+        rows = self._connection.execute(sa.select(table).where(table.c.fillers.is_not(None)))
+        return {row.sequence: row.fillers for row in rows}
+
+    def add_batch(
+        self, sequence: int, line: str, commitments: Sequence[str], *, fillers: str | None = None
+    ) -> None:
+        """Append a batch and mark what it holds as published."""
+        self._connection.execute(
+            schema.batches.insert().values(sequence=sequence, line=line, fillers=fillers)
+        )
+        for table in (schema.receipts, schema.events):
+            for commitment in commitments:
+                self._connection.execute(
+                    table.update().where(table.c.commitment == commitment).values(batch=sequence)
+                )
 
     def reveals(self) -> dict[str, dict[str, str]]:
         """Return what was revealed: phase to path to text."""

@@ -15,6 +15,14 @@ from worker.state.table import Tables
 class Phases(Tables):
     """The verbs of phases and their records."""
 
+    def phases(self) -> list[str]:
+        """Return the phases that anything was ever recorded of."""
+        return list(
+            self._connection.execute(
+                sa.select(schema.phases.c.phase).order_by(schema.phases.c.phase)
+            ).scalars()
+        )
+
     def phase_record(self, phase: str) -> PhaseRow | None:
         """Return what a phase's scores stand on."""
         found = self._all(PhaseRow, sa.select(schema.phases).where(schema.phases.c.phase == phase))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from sqlalchemy import String
 
@@ -189,3 +189,18 @@ class AuditStep:
     action: Code
     submission: int | None
     detail: Annotated[dict[str, object], Document()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """A row of ``events``: something that decides a board, and that the challenge commits to."""
+
+    id: int = field(metadata=KEY)
+    kind: Annotated[str, String(16)]
+    subject: Annotated[str, String(120)]  # whom it is about, such as `submission 1001`
+    phase: Name | None = field(metadata=INDEXED)
+    facts: Hash  # of what it says besides its time, by which a change is noticed
+    fields: Annotated[dict[str, Any], Document()]
+    nonce: Hash  # what the commitment is salted with
+    commitment: Hash = field(metadata={"unique": True})
+    batch: int | None  # line of the public log that holds the commitment

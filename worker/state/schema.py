@@ -34,6 +34,7 @@ outbox = table(
 phases = table("phases", metadata, rows.PhaseRow)
 alerts = table("alerts", metadata, rows.Alert)
 audit = table("audit", metadata, rows.AuditStep)
+events = table("events", metadata, rows.Event, Index("events_latest", "kind", "subject"))
 
 boards = Table(
     "boards",
@@ -93,6 +94,7 @@ batches = Table(
     metadata,
     Column("sequence", Integer, primary_key=True),
     Column("line", Text, nullable=False),
+    Column("fillers", String(64)),  # key that the line was filled up with; NULL before there was one
 )
 
 reveals = Table(

@@ -33,6 +33,7 @@ from worker.state.migrations import bring_up_to_date
 from worker.state.notices import Notices
 from worker.state.outbox import Outbox
 from worker.state.phases import Phases
+from worker.state.register import Register
 from worker.state.submissions import Submissions
 from worker.state.wanted_files import WantedFiles
 
@@ -54,6 +55,7 @@ class Transaction(
     Cycles,
     Notices,
     Attestations,
+    Register,
 ):
     """The verbs of the store, inside one transaction."""
 

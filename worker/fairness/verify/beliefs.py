@@ -1,4 +1,4 @@
-"""What this format leaves to be believed, said in so many words: nothing that is published could contradict it."""
+"""What the formats leave to be believed, said in so many words: nothing that is published could contradict it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     else:
         chosen = f"the beacon “{beacon}” was mixed into its splits: that it is the public value that it names is believed"
     yield phase.believed("beacon", chosen)
+    if phase.is_registered:
+        return
     hidden = ", ".join(sorted(phase.rules.hidden_teams))
     yield phase.believed(
         "complete",

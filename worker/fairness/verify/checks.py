@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 from worker.fairness import receipts
-from worker.fairness.verify import ledger, opening, plausible, standings
+from worker.fairness.verify import ledger, opening, plausible, signed, standings
+from worker.fairness.verify import registered as registered_checks
 from worker.fairness.verify.beliefs import beliefs
 from worker.fairness.verify.pages import page_verdicts
 from worker.fairness.verify.public import PublicRepository
@@ -21,7 +23,7 @@ from worker.fairness.verify.revealed import (
     read_phase,
     revealed_phases,
 )
-from worker.fairness.verify.verdict import Verdict, contradicted, not_revealed
+from worker.fairness.verify.verdict import Verdict, consistent, contradicted, not_revealed
 
 PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
     "commitment": opening.commitment,
@@ -46,11 +48,15 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     yield opening.sequence(entries)
     if (order := ledger.order(repository, entries)) is not None:
         yield order
-    yield ledger.chain(list(repository.lines(receipts.PATH)))
+    chain = list(repository.lines(receipts.PATH))
+    yield ledger.chain(chain)
+    yield from signed.signatures(entries, chain)
+    yield from signed.sealed(repository, entries)
     revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
+    yield from _nothing_left_out(chain, revealed, phases(repository))
     for name in phases(repository):
         if name in revealed:
-            yield from _of_phase(revealed[name])
+            yield from _of_phase(revealed[name], revealed)
         else:
             yield not_revealed(
                 "reveal", "Not revealed: tasks, splits, scores and ranks cannot be checked.", phase=name
@@ -58,14 +64,50 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     yield from page_verdicts(repository, revealed, entries)
 
 
-def _of_phase(phase: RevealedPhase) -> Iterator[Verdict]:
+def _of_phase(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
     for check, look in PHASE_CHECKS.items():
         try:
             yield look(phase)
         except UNREADABLE as error:
             yield phase.contradicted(check, f"the revealed document cannot be read ({type(error).__name__})")
+    yield from _registered(phase, revealed)
     with suppress(*UNREADABLE):  # which was said already
         yield from beliefs(phase)
+
+
+def _registered(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
+    try:
+        if not phase.is_registered:
+            yield phase.believed(
+                "register", "revealed in format 1: that no entry was left out, hidden or removed is believed"
+            )
+            return
+        others = {name: other for name, other in revealed.items() if other.is_registered}
+    except UNREADABLE as error:
+        yield phase.contradicted("register", f"the register cannot be read ({type(error).__name__})")
+        return
+    yield from registered_checks.checks(phase, others)
+
+
+def _nothing_left_out(
+    chain: list[dict[str, Any]], revealed: Mapping[str, RevealedPhase], names: list[str]
+) -> Iterator[Verdict]:
+    """Check that the whole log was opened, once every phase is revealed."""
+    try:
+        registered = [phase for phase in revealed.values() if phase.is_registered]
+        if not registered:
+            return
+        left = registered_checks.unopened(chain, registered)
+    except UNREADABLE as error:
+        yield contradicted("register", f"The register cannot be read ({type(error).__name__}).")
+        return
+    told = f"{sum(left.values())} entries in {len(left)} lines of the public log"
+    if not left:
+        yield consistent("register", "Every entry of the public log was opened.")
+    elif len(revealed) < len(names):
+        yield not_revealed("register", f"{told} are not opened: of phases that are not revealed, or filling.")
+    else:
+        yield contradicted("register", f"{told} are not opened although every phase is revealed.")
 
 
 def phases(repository: PublicRepository) -> list[str]:

@@ -68,7 +68,7 @@ def chain(lines: list[dict[str, Any]]) -> Verdict:
     """Check that the log of receipts is unbroken."""
     previous = receipts.GENESIS
     for number, line in enumerate(lines, start=1):
-        body = {key: value for key, value in line.items() if key != "head"}
+        body = {key: value for key, value in line.items() if key not in ("head", "signature")}
         try:
             intact = (
                 line["sequence"] == number
@@ -90,8 +90,8 @@ def chain(lines: list[dict[str, Any]]) -> Verdict:
 
 def listed(lines: list[dict[str, Any]]) -> frozenset[str]:
     """Return all receipts of the public log."""
-    batches = (line.get("receipts") for line in lines)
-    return frozenset(str(receipt) for batch in batches if isinstance(batch, list) for receipt in batch)
+    batches = (line.get("entries", line.get("receipts")) for line in lines)
+    return frozenset(str(entry) for batch in batches if isinstance(batch, list) for entry in batch)
 
 
 def scores(phase: RevealedPhase) -> Verdict:
@@ -99,8 +99,7 @@ def scores(phase: RevealedPhase) -> Verdict:
     published = listed(phase.chain)
     for entry in phase.entries:
         record, submission = entry["record"], entry["submission"]
-        commitment = receipts.commitment_of(record, bytes.fromhex(entry["nonce"]))
-        if commitment != entry["commitment"] or commitment not in published:
+        if entry["opens"] != entry["commitment"] or entry["commitment"] not in published:
             return phase.contradicted(
                 "scores", f"the scores of submission {submission} have no receipt in the public log"
             )

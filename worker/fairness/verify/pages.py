@@ -16,7 +16,7 @@ from typing import Any
 
 from leaderboard import Board, MoveKind, PhaseSite, Rules, Selection, Site, Standing
 from leaderboard.rendering import render
-from worker.fairness import commitments, receipts
+from worker.fairness import commitments, receipts, seal
 from worker.fairness.commitments import reveal_path
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.public import PublicRepository
@@ -246,7 +246,7 @@ def _other_version(entries: Sequence[Mapping[str, Any]]) -> str | None:
 def _strangers(
     repository: PublicRepository, ours: set[str], revealed: Mapping[str, RevealedPhase]
 ) -> list[str]:
-    known = {*ours, commitments.PATH, receipts.PATH}
+    known = {*ours, commitments.PATH, receipts.PATH, seal.PATH}
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]
         known |= {reveal_path(name), f"{folder}/ids.txt"}

@@ -19,9 +19,11 @@ from scoring.quality import quality
 from scoring.scorecard import folds_from_json
 from scoring.tasks import TaskType
 from worker.challenge.keys import mixed_key
+from worker.fairness import events, receipts
 from worker.fairness.commitments import committed_epsilon, reveal_path
 from worker.fairness.verify.documents import LargeDocument
 from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.replay import Register
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -176,9 +178,29 @@ class RevealedPhase:
         }
 
     @property
+    def is_registered(self) -> bool:
+        """Whether it was revealed with its register: format 2."""
+        return "register" in self.document
+
+    @cached_property
+    def register(self) -> Register:
+        """Its register, as far as it was opened."""
+        return Register(self.name, (events.read_opening(one)[1] for one in self.document["register"]))
+
+    @cached_property
     def entries(self) -> list[Mapping[str, Any]]:
-        """Every entry that ever counted, with its scores and its receipt."""
-        return list(self.document["entries"])
+        """Every score that was revealed, with what it was committed to by; those of a register in the form of format 1."""
+        if not self.is_registered:
+            return [
+                {**entry, "opens": receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"]))}
+                for entry in self.document["entries"]
+            ]
+        found = [events.read_opening(one) for one in self.document["register"]]
+        return [
+            _entry(commitment, fields)
+            for commitment, fields in found
+            if fields["kind"] == events.SCORE and "submission" in fields
+        ]
 
     @cached_property
     def rules(self) -> Rules:
@@ -194,6 +216,13 @@ class RevealedPhase:
         manifests = (promise.manifest for promise in self.promises)
         epsilon = committed_epsilon(manifests, record["protocol_hash"])
         return self.rules.epsilon if epsilon is None else epsilon
+
+    def epsilon_at(self, moment: datetime) -> float:
+        """Return the epsilon of the protocol that the phase had at a moment."""
+        decided = self.register.decisions.at(moment)
+        return (
+            self.rules.epsilon if decided is None else self.epsilon_of({"protocol_hash": decided["protocol"]})
+        )
 
     def each_board(self) -> Iterator[Board]:
         """Yield every board that was ever published, oldest first, with all that is known of it."""
@@ -253,6 +282,24 @@ class RevealedPhase:
 def _protocol(manifest: Mapping[str, Any]) -> Protocol:
     fields = dict(manifest["protocol"])
     return Protocol(**{**fields, "recipe": Recipe(**fields["recipe"])})
+
+
+def _entry(commitment: str, fields: events.Fields) -> dict[str, Any]:
+    return {
+        "submission": fields["submission"],
+        "team": fields["team"],
+        "commitment": commitment,
+        "opens": commitment,
+        "record": {
+            "submission": fields["submission"],
+            "phase": fields["phase"],
+            "content_hash": fields["content"],
+            "protocol_hash": fields["protocol"],
+            "scored_at": fields["at"],
+            "cells": fields["cells"],
+            "q_mean": fields["q_mean"],
+        },
+    }
 
 
 def revealed_phases(repository: PublicRepository) -> list[str]:

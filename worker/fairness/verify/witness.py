@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from leaderboard import Selection, Standing
-from leaderboard.rendering import Row, public_rows
 from scoring.quality import mean_quality
 from worker.fairness import receipts
 from worker.fairness.verify.checks import phases
+from worker.fairness.verify.claims import claims
 from worker.fairness.verify.ledger import listed
+from worker.fairness.verify.places import place
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import (
     UNREADABLE,
@@ -57,6 +58,7 @@ def receipt_verdicts(
     told: float | None = None,
     *,
     check: str = RECEIPT,
+    now: datetime | None = None,
 ) -> Iterator[Verdict]:
     """Check what a participant was told against the repository, and say whether the submission counts.
 
@@ -65,7 +67,11 @@ def receipt_verdicts(
         receipt: The receipt in the stdout that EvalAI showed.
         told: Mean Q in the same stdout.
         check: What the verdicts are called.
+        now: The time, by which a batch may be overdue.
     """
+    if receipt.get("format") == receipts.FORMAT:
+        yield from _registered(repository, receipt, told, check, now or datetime.now(UTC))
+        return
     challenges = {str(entry.get("commitment")) for entry in public_commitments(repository)}
     lines = list(repository.lines(receipts.PATH))
     if str(receipt.get("challenge")) in challenges:
@@ -109,6 +115,31 @@ def _not_listed(receipt: Mapping[str, Any], lines: list[dict[str, Any]]) -> str:
         f"Your score's receipt is not in the log, which has grown since you were answered (batches: {since}). It should have come"
         " with the first of them, unless the organizers had to go on from a backup: ask them."
     )
+
+
+def _registered(
+    repository: PublicRepository,
+    receipt: Mapping[str, Any],
+    told: float | None,
+    check: str,
+    now: datetime,
+) -> Iterator[Verdict]:
+    """Check a receipt of format 2."""
+    try:
+        entries = public_commitments(repository)
+        revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
+        yield from claims(
+            receipt,
+            told,
+            check=check,
+            entries=entries,
+            chain=list(repository.lines(receipts.PATH)),
+            phases={name: phase for name, phase in revealed.items() if phase.is_registered},
+            all_revealed=set(phases(repository)) <= set(revealed),
+            now=now,
+        )
+    except UNREADABLE as error:
+        yield contradicted(check, f"What it is held against cannot be read ({type(error).__name__}).")
 
 
 def _nowhere(hidden: list[str], check: str) -> Verdict:
@@ -155,62 +186,3 @@ def _promised(
     return phase.consistent(
         check, "the scores that were revealed for you are those that your receipt promised"
     )
-
-
-def place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict:
-    """Say whether a revealed entry counts on the final board, and if not, why."""
-    submission = int(entry["submission"])
-    who = f"submission {submission} of team {entry['team']}"
-    if not phase.boards:
-        return phase.contradicted(check, f"{who} is on no board: none was revealed")
-    rows = public_rows(phase.boards[-1], phase.rules)
-    for row in rows:
-        if row.submission == submission:
-            return phase.consistent(check, f"{who} counts on the final board {_at(row)}")
-    stood = [
-        (number, standing)
-        for number, board in enumerate(phase.boards, 1)
-        for standing in board.standings
-        if standing.submission == submission
-    ]
-    if not stood:
-        return phase.contradicted(check, f"{who} was revealed but never stood on a board")
-    number, standing = stood[-1]
-    for row in rows:
-        if row.key == standing.key:
-            return _replaced(phase, who, standing, row, check)
-    since = phase.boards[number].made_at.isoformat(timespec="seconds")
-    if entry["team"] in phase.rules.hidden_teams:
-        reason = "by then the rules of the board hid this team"
-    else:
-        reason = "nothing that was published says why"
-    return phase.contradicted(
-        check,
-        f"{who} is not on the final board: it stood at rank {standing.rank} until board {number} and was removed at {since};"
-        f" {reason}",
-    )
-
-
-def _replaced(phase: RevealedPhase, who: str, standing: Standing, row: Row, check: str) -> Verdict:
-    """Say whether the rules explain that another submission of a team counts."""
-    rules = phase.rules
-    other = next(one for one in phase.boards[-1].standings if one.submission == row.submission)
-    chosen = rules.chosen.get(standing.team_key)
-    if rules.selection is Selection.BEST:
-        explained = other.q_mean >= standing.q_mean
-    elif rules.selection is Selection.CHOSEN and chosen is not None:
-        explained = other.submission == chosen
-    else:
-        explained = other.submission > standing.submission
-    told = f"{who} does not count: submission {row.submission} of the same team counts {_at(row)}"
-    if explained:
-        return phase.consistent(check, f"{told}, by the rule that the {rules.selection.value} one counts")
-    return phase.contradicted(check, f"{told}, although the {rules.selection.value} one should count")
-
-
-def _at(row: Row) -> str:
-    """Say where a row stands."""
-    if row.rank is not None:
-        return f"at rank {row.rank} with mean Q {row.q_text}"
-    why = "as a baseline" if row.baseline else "out of competition"
-    return f"without a rank ({why}) with mean Q {row.q_text}"

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from scoring.errors import OrganizerError
 from worker.state import schema
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """All versions, oldest first."""
 HEAD = REVISIONS[-1]
 _STAMP = sa.Table(

@@ -1,0 +1,142 @@
+"""The register: whatever decides a board is an event, and from the events alone every board comes out again."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from leaderboard.ranking import board as boards
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from worker.fairness import events, receipts, seal
+from worker.fairness.signing import is_signed
+from worker.fairness.verify.replay import Register
+from worker.state import Transaction
+
+
+def opened(tx: Transaction, phase: str) -> list[events.Fields]:
+    """Return what is registered about a phase."""
+    return [event.fields for event in tx.events() if event.phase in (phase, None)]
+
+
+def replayed(worker: StepWorker, phase: str = "dev") -> list[str]:
+    """Make every board of a phase again from the register, each after the one that was made before it."""
+    with worker.store.read() as tx:
+        made = [boards.from_json(text) for text in tx.boards(phase)]
+        others = {name: Register(name, opened(tx, name)) for name in ("dev", "eval")}
+    again = []
+    for number, board in enumerate(made):
+        snapshot = others[phase].snapshot(board.made_at, epsilon=0.02, elsewhere=others)
+        assert snapshot is not None
+        following = boards.next_board(snapshot, made[:number], at=board.made_at)
+        assert following is not None
+        again.append(boards.to_json(following))
+    return again
+
+
+def kept(worker: StepWorker, phase: str = "dev") -> list[str]:
+    """Return a phase's boards as they are stored."""
+    with worker.store.read() as tx:
+        return list(tx.boards(phase))
+
+
+def test_every_board_follows_from_the_register(harness: Harness, worker: StepWorker) -> None:
+    """Whatever happens to submissions and rules: the events up to a board's time make it again, byte for byte."""
+    first = harness.submit("A", embeddings(1))
+    harness.submit("B", embeddings(2))
+    harness.submit("C", embeddings(3), is_public=False)
+    worker.drive()
+    harness.submit("A", embeddings(4))
+    worker.drive()
+    assert harness.command("challenge", "disqualify", str(first), "--reason", "a test").returncode == 0
+    worker.drive()
+    harness.configure({"leaderboard": {"hidden_teams": ["B"]}})
+    assert harness.command("challenge", "rules", "--reason", "asked to leave").returncode == 0
+    worker.drive()
+    harness.submit("D", embeddings(5), phase="eval")
+    harness.evalai.edit(first, is_flagged=True)
+    worker.wait(60)
+    assert replayed(worker) == kept(worker)
+    assert replayed(worker, "eval") == kept(worker, "eval")
+    assert len(kept(worker)) == 5
+    with worker.store.read() as tx:
+        decisions = [event.fields for event in tx.events("dev") if event.kind == events.PHASE]
+        latest = tx.latest_event(events.SUBMISSION, f"submission {first}")
+    assert [fields["reason"] for fields in decisions] == ["", "asked to leave"]
+    assert decisions[-1]["rules"]["hidden_teams"] == ["B"]
+    assert latest is not None
+    assert latest.fields["removed"] == "a test"
+
+
+def test_nothing_is_registered_twice(harness: Harness, worker: StepWorker) -> None:
+    """A cycle that finds nothing new adds no event, and one submission keeps its pseudonym through all of them."""
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    with worker.store.read() as tx:
+        before = tx.events()
+    with worker.store.write() as tx:
+        tx.request_publish()
+    worker.drive()
+    with worker.store.read() as tx:
+        assert tx.events() == before
+    assert harness.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
+    worker.drive()
+    with worker.store.read() as tx:
+        entries = {event.fields["entry"] for event in tx.events() if event.kind != events.PHASE}
+    assert len(entries) == 1
+
+
+def test_the_log_holds_every_event_and_a_receipt_finds_its_own(harness: Harness, worker: StepWorker) -> None:
+    """Batches are chained and signed, all look alike, and the batch after the one that a receipt names has its score."""
+    harness.configure({"leaderboard": {"receipts_every": 30}})
+    worker.reload()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    worker.wait(90)
+    told = harness.stdout(pk)
+    receipt = told["receipt"]
+    lines = [json.loads(line) for line in git(harness.board, "show", "main:receipts.jsonl").splitlines()]
+    entries = json.loads(git(harness.board, "show", "main:commitment.json"))
+    key = entries[-1]["key"]
+    previous = receipts.GENESIS
+    for line in lines:
+        body = {name: value for name, value in line.items() if name not in ("head", "signature")}
+        assert line["previous"] == previous
+        assert line["head"] == receipts.chained(previous, body)
+        assert is_signed(key, receipts.BATCH, line["head"], line["signature"])
+        assert len(line["entries"]) == receipts.SMALLEST_BATCH
+        previous = line["head"]
+    assert receipt["commitment"] in lines[receipt["batch"]]["entries"]
+    assert receipts.is_genuine(receipt)
+    assert not receipts.is_genuine({**receipt, "q_mean": receipt["q_mean"] + 1})
+    assert (receipt["submission"], receipt["q_mean"]) == (pk, told["q_mean"])
+    with worker.store.read() as tx:
+        assert tx.open_events() == []
+        score = next(event for event in tx.events() if event.commitment == receipt["commitment"])
+        fillers = tx.fillers()
+        registered = {event.commitment for event in tx.events()}
+    assert events.commitment_of(score.fields, bytes.fromhex(receipt["nonce"])) == receipt["commitment"]
+    for line in lines:
+        filling = {
+            receipts.filler(bytes.fromhex(fillers[line["sequence"]]), n)
+            for n in range(receipts.SMALLEST_BATCH)
+        }
+        assert set(line["entries"]) <= registered | filling
+
+
+def test_a_push_is_sealed(harness: Harness, worker: StepWorker) -> None:
+    """The seal names every file that the worker publishes, with its hash, and is made again only when one of them has changed."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    paths = git(harness.board, "ls-tree", "-r", "--name-only", "main").split()
+    files = {path: git(harness.board, "show", f"main:{path}").encode() for path in paths}
+    document = seal.read(files[seal.PATH])
+    assert document is not None
+    assert document["files"] == seal.hashes_of(files)
+    assert document["key"] == json.loads(files["commitment.json"])[-1]["key"]
+    assert seal.read(files[seal.PATH].replace(b'"sequence": 2', b'"sequence": 9')) is None
+    commits = harness.commits()
+    with worker.store.write() as tx:
+        tx.request_publish()
+    worker.drive()
+    assert harness.commits() == commits
+    assert datetime.fromisoformat(document["made_at"]).tzinfo is not None

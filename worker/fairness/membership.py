@@ -1,0 +1,82 @@
+"""Who is on a board: what the registered facts about a submission, its scores and the phase's rules come to.
+
+The worker makes its boards with these functions, and whoever checks them does the same with what was revealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from leaderboard import Entry
+from worker.challenge.records import PhaseRules
+
+Facts = Mapping[str, Any]
+"""Of a submission, as :func:`worker.fairness.register.submission_facts` has them."""
+
+
+def taken_off(facts: Facts) -> str | None:
+    """Return what takes a scored submission off the board, None if nothing does."""
+    if facts["removed"] is not None:
+        return f"it was disqualified ({facts['removed']})"
+    for fact, sentence in _TAKES_OFF.items():
+        if facts[fact]:
+            return sentence
+    return None
+
+
+_TAKES_OFF = {
+    "deleted": "it was deleted at EvalAI",
+    "cancelled": "it was cancelled at EvalAI",
+    "flagged": "it was flagged at EvalAI",
+}
+
+
+def stands(facts: Facts) -> bool:
+    """Tell whether EvalAI has a submission's answer and nothing takes it off the board."""
+    return bool(facts["answered"]) and taken_off(facts) is None
+
+
+def is_baseline(facts: Facts, rules: PhaseRules) -> bool:
+    """Tell whether a submission is a baseline: marked at EvalAI, or the organizers' own under a name that the rules list."""
+    return bool(facts["baseline"] or (facts["own"] and facts["method"] in rules.baselines))
+
+
+def entry(
+    facts: Facts,
+    rules: PhaseRules,
+    scores: Mapping[str, Sequence[float]],
+    *,
+    eligible: bool,
+    seconds: float = 0.0,
+) -> Entry | None:
+    """Return the entry that a submission makes; None if it stands on no board, whatever it was scored.
+
+    Args:
+        facts: Of the submission.
+        rules: The phase's.
+        scores: Task to fold scores, of every task of the phase.
+        eligible: Whether its team competes.
+        seconds: What scoring it cost, for the private report.
+    """
+    if not stands(facts) or facts["submitted_at"] is None or facts["team_key"] is None:
+        return None
+    baseline = is_baseline(facts, rules)
+    if facts["own"] and not baseline:
+        return None  # a trial of the organizers, which EvalAI's leaderboard leaves out too
+    public = facts["public_now"] if rules.visibility == "current" else facts["public_at_first"]
+    return Entry(
+        submission=facts["submission"],
+        team_key=facts["team_key"],
+        team=facts["team"] or "",
+        # A participant's stays one row under the team's name, whoever marked it at EvalAI.
+        method=(facts["method"] or "") if facts["own"] or not baseline else "",
+        submitted_at=datetime.fromisoformat(facts["submitted_at"]),
+        public=bool(public),
+        baseline=baseline,
+        scores={task: tuple(folds) for task, folds in scores.items()},
+        eligible=eligible,
+        content_hash=facts["content"] or "",
+        seconds=seconds,
+    )

@@ -1,0 +1,262 @@
+"""The register: every fact that decides a board becomes an event that is committed to, whenever it is first seen or has changed.
+
+A board is made from the facts of one moment, and they are registered in the same transaction. So whoever has the events can make every
+board again, and an entry that was dropped, hidden or removed shows with the moment at which it was.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from scoring.errors import InfrastructureError
+from worker.challenge.canonical import canonical
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import read_record
+from worker.fairness import events
+from worker.fairness.canonical import NONCE_BYTES, digest
+from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
+
+ENTRY_BYTES = 16  # of a submission's pseudonym: random, because numbers could be tried one by one
+
+
+def register(tx: Transaction, now: datetime) -> datetime:
+    """Register what has changed since the last time.
+
+    Returns:
+        The moment: that of the new events, later than all earlier ones, and the time that a board made from these facts carries.
+    """
+    at = tx.attestation_time(now)
+    records = {name: record for name in tx.phases() if (record := _record(tx, name)) is not None}
+    _register_phases(tx, records, at)
+    _register_submissions(tx, records, at)
+    return at
+
+
+def register_score(
+    tx: Transaction,
+    row: SubmissionRow,
+    *,
+    protocol: str,
+    cells: Sequence[CellRow],
+    q_mean: float,
+    now: datetime,
+) -> tuple[str, str]:
+    """Register what a submission was scored; return nonce and commitment, which its participant gets.
+
+    Args:
+        tx: The transaction that stores the answer.
+        row: The submission.
+        protocol: Hash of the protocol that it was scored by.
+        cells: Its cells, one for each task.
+        q_mean: The value that is shown.
+        now: The time.
+    """
+    at = tx.attestation_time(now)
+    entry = _register_submission(tx, row, at)
+    return _score_event(tx, row, entry, protocol=protocol, cells=cells, q_mean=q_mean, at=at)
+
+
+def note(tx: Transaction, what: str, text: str, *, now: datetime, **more: Any) -> None:
+    """Register what befell the whole challenge."""
+    at = tx.attestation_time(now)
+    fields = {
+        "kind": events.CHALLENGE,
+        "phase": None,
+        "at": at.isoformat(),
+        "what": what,
+        "text": text,
+        **more,
+    }
+    _add(tx, "challenge", fields, fields)
+
+
+def _record(tx: Transaction, phase: str) -> PhaseRecord | None:
+    """Return a phase's record; a damaged one is somebody else's to tell, and nothing of it is registered until it is whole."""
+    try:
+        return read_record(tx, phase)
+    except InfrastructureError:
+        return None
+
+
+def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime) -> None:
+    latest = tx.latest_facts(events.PHASE)
+    for name, record in records.items():
+        row = tx.phase_record(name)
+        if row is None:
+            continue
+        facts = {
+            "record": row.record,
+            "protocol": row.protocol_hash,
+            "tasks": dict(row.tasks),
+            "rules": _listed(asdict(record.rules)),
+            "chosen": {str(team): submission for team, submission in tx.choices(name).items()},
+            "frozen_at": None if row.frozen_at is None else row.frozen_at.isoformat(),
+        }
+        subject = f"phase {name}"
+        if latest.get(subject) == _hashed(facts):
+            continue
+        before = tx.latest_event(events.PHASE, subject)
+        since = None if before is None else datetime.fromisoformat(before.fields["at"])
+        head = {"kind": events.PHASE, "phase": name, "at": at.isoformat()}
+        _add(tx, subject, {**head, **facts, "reason": _reason(tx, name, since)}, facts)
+
+
+def _register_submissions(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime) -> None:
+    latest, scored = tx.latest_facts(events.SUBMISSION), tx.latest_facts(events.SCORE)
+    for row in tx.submissions():
+        subject = _subject(row)
+        if row.phase is None or (row.file_hash is None and subject not in latest):
+            continue  # a file that never arrived is not registered
+        if latest.get(subject) != _hashed(submission_facts(row)):
+            _register_submission(tx, row, at)
+        record = records.get(row.phase)
+        if record is not None and _has_answer(row) and scored.get(subject) != _made_on(row, record):
+            _register_late(tx, row, record, at)
+
+
+def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at: datetime) -> None:
+    """Register the score of a submission that an earlier version scored, or whose new score needed no new answer."""
+    cells = [
+        cell
+        for cell in tx.cells(row.content_hash or "", record.protocol.hash)
+        if record.versions.get(cell.task) == cell.version
+    ]
+    if len(cells) == len(record.versions) and row.q_mean is not None:
+        shown = round(row.q_mean, record.rules.decimals) + 0.0
+        entry = _register_submission(tx, row, at)
+        _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, q_mean=shown, at=at)
+
+
+def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime) -> str:
+    """Register a submission's facts, if they have changed; return its pseudonym."""
+    before, facts = tx.latest_event(events.SUBMISSION, _subject(row)), submission_facts(row)
+    if before is not None:
+        # A stored file may be gone for a while, and is fetched again; the submission stays that of this file.
+        facts |= {name: facts[name] or before.fields[name] for name in ("file", "content")}
+        if before.facts == _hashed(facts):
+            return str(before.fields["entry"])
+    entry = secrets.token_hex(ENTRY_BYTES) if before is None else str(before.fields["entry"])
+    head = {"kind": events.SUBMISSION, "phase": row.phase, "at": at.isoformat(), "entry": entry}
+    _add(tx, _subject(row), {**head, **facts}, facts)
+    return entry
+
+
+def submission_facts(row: SubmissionRow) -> dict[str, Any]:
+    """Return what decides whether and how a submission stands on a board, besides its scores."""
+    return {
+        "submission": row.pk,
+        "team_key": row.team_key,
+        "team": row.team,
+        "method": row.method,
+        "submitted_at": None if row.submitted_at is None else row.submitted_at.isoformat(),
+        "file": row.file_hash,
+        "content": row.content_hash,
+        "public_at_first": row.public_at_first,
+        "public_now": row.public_now,
+        "baseline": row.baseline,
+        "own": row.own,
+        "answered": _has_answer(row) and row.posted is not None,
+        "refused": row.state in (State.REJECTED, State.FAILED),
+        "cancelled": row.remote_status == "cancelled" and row.superseded_by is None,
+        "deleted": row.deleted,
+        "flagged": row.flagged,
+        "removed": row.excluded,
+        "superseded_by": row.superseded_by,
+    }
+
+
+def _has_answer(row: SubmissionRow) -> bool:
+    return row.state in COUNTED | {State.SCORED}
+
+
+def _made_on(row: SubmissionRow, record: PhaseRecord) -> str:
+    """Return the hash of what a score of a submission stands on, if it is made on a phase as it is on record."""
+    return _stands_on(row.content_hash, record.protocol.hash, record.versions)
+
+
+def _stands_on(content: str | None, protocol: str, versions: Mapping[str, str]) -> str:
+    return _hashed({"content": content, "protocol": protocol, "tasks": dict(versions)})
+
+
+def _score_event(
+    tx: Transaction,
+    row: SubmissionRow,
+    entry: str,
+    *,
+    protocol: str,
+    cells: Sequence[CellRow],
+    q_mean: float,
+    at: datetime,
+) -> tuple[str, str]:
+    fields = {
+        "kind": events.SCORE,
+        "phase": row.phase,
+        "at": at.isoformat(),
+        "entry": entry,
+        "submission": row.pk,
+        "team_key": row.team_key,
+        "team": row.team,
+        "public_at_first": row.public_at_first,
+        "file": row.file_hash,
+        "content": cells[0].content_hash,
+        "protocol": protocol,
+        "cells": {
+            cell.task: {
+                "version": cell.version,
+                "row_set": cell.row_set,
+                "folds": [_finite(score) for score in cell.folds],
+            }
+            for cell in cells
+        },
+        "q_mean": q_mean,
+    }
+    facts = _stands_on(cells[0].content_hash, protocol, {cell.task: cell.version for cell in cells})
+    return _add(tx, _subject(row), fields, facts)
+
+
+def _add(
+    tx: Transaction, subject: str, fields: Mapping[str, Any], facts: Mapping[str, Any] | str
+) -> tuple[str, str]:
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    commitment = events.commitment_of(fields, nonce)
+    tx.add_event(
+        subject=subject,
+        facts=facts if isinstance(facts, str) else _hashed(facts),
+        fields=fields,
+        nonce=nonce.hex(),
+        commitment=commitment,
+    )
+    return nonce.hex(), commitment
+
+
+def _hashed(facts: Mapping[str, Any]) -> str:
+    return digest("facts", canonical(dict(facts)))
+
+
+def _subject(row: SubmissionRow) -> str:
+    return f"submission {row.pk}"
+
+
+def _listed(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return rules as JSON gives them back."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()}
+
+
+def _reason(tx: Transaction, phase: str, since: datetime | None) -> str:
+    """Return the reasons that organizers gave for what they decided about a phase since its last event."""
+    reasons = [
+        str(step.detail["reason"])
+        for step in tx.trail()
+        if step.detail.get("phase") == phase
+        and step.detail.get("reason")
+        and (since is None or step.at > since)
+    ]
+    return "; ".join(reasons)
+
+
+def _finite(score: float) -> float | None:
+    return score if score == score else None  # noqa: PLR0124 - NaN is the one value that differs from itself

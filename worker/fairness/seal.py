@@ -1,0 +1,60 @@
+"""The seal: with every push the challenge signs what it has published, so that what anybody else pushes is told from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from worker.fairness.signing import Signer, is_signed
+
+PATH = "seal.json"
+FORMAT = 2
+SEAL = "seal"  # what is signed
+
+
+def seal(
+    files: Mapping[str, bytes], before: bytes | None, *, head: str, signer: Signer, at: datetime
+) -> bytes:
+    """Write the seal of published files. One that says the same already stays, byte for byte.
+
+    Args:
+        files: Path to content, of everything that the challenge publishes.
+        before: The seal that is in the branch.
+        head: Of the public log.
+        signer: The challenge's key.
+        at: The time, in public.
+    """
+    hashes = hashes_of(files)
+    old = read(before)
+    if old is not None and (old["files"], old["head"], old["key"]) == (hashes, head, signer.public):
+        return before or b""
+    body = {
+        "format": FORMAT,
+        "sequence": 1 if old is None else old["sequence"] + 1,
+        "made_at": at.isoformat(timespec="seconds"),
+        "head": head,
+        "files": hashes,
+        "key": signer.public,
+    }
+    return (json.dumps({**body, "signature": signer.sign(SEAL, body)}, indent=1) + "\n").encode()
+
+
+def hashes_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the SHA-256 of each file besides the seal."""
+    return {
+        path: hashlib.sha256(content).hexdigest() for path, content in sorted(files.items()) if path != PATH
+    }
+
+
+def read(content: bytes | None) -> dict[str, Any] | None:
+    """Return a seal whose signature is that of the key that it names; None for anything else."""
+    try:
+        document = json.loads(content or b"")
+        body = {name: value for name, value in document.items() if name != "signature"}
+        whole = isinstance(body["files"], dict) and isinstance(body["sequence"], int) and "head" in body
+        return document if whole and is_signed(body["key"], SEAL, body, document["signature"]) else None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None

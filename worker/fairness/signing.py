@@ -1,0 +1,69 @@
+"""Signatures: what the challenge itself has published can be told from what somebody else has pushed.
+
+The key is made with the first commitment that names it, and lies in the database: in backups, and with every worker that may lead. Its
+public half stands in ``commitment.json``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from worker.challenge.canonical import canonical
+from worker.state import Transaction
+
+_FACT = "signing_key"
+
+
+@dataclass(frozen=True)
+class Signer:
+    """An Ed25519 key that signs documents. Its repr shows nothing.
+
+    Attributes:
+        seed: The private half, 32 bytes.
+    """
+
+    seed: bytes = field(repr=False)
+
+    @property
+    def public(self) -> str:
+        """The public half, in hex."""
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def sign(self, domain: str, document: Any) -> str:
+        """Sign a JSON value as what it is, so that no signature passes for another kind's; 64 bytes in hex."""
+        return self._key.sign(_message(domain, document)).hex()
+
+    @property
+    def _key(self) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(self.seed)
+
+
+def signer(tx: Transaction) -> Signer | None:
+    """Return the challenge's key, None as long as it has none."""
+    seed = tx.fact(_FACT)
+    return None if seed is None else Signer(bytes.fromhex(seed))
+
+
+def renew(tx: Transaction) -> Signer:
+    """Make a new key, which signs from now on."""
+    fresh = Ed25519PrivateKey.generate().private_bytes_raw()
+    tx.set_fact(_FACT, fresh.hex())
+    return Signer(fresh)
+
+
+def is_signed(public: str, domain: str, document: Any, signature: object) -> bool:
+    """Tell whether a document was signed with the private half of a key; what is no key and no signature has not."""
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        key.verify(bytes.fromhex(str(signature)), _message(domain, document))
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+def _message(domain: str, document: Any) -> bytes:
+    return f"neuco-worker/{domain}\n".encode() + canonical(document)

@@ -1,0 +1,195 @@
+"""What a participant holds in their hands: a signed receipt, against the log, the register and the final board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from leaderboard import Board, Standing
+from leaderboard.ranking import board as boards
+from worker.fairness import events, membership, receipts
+from worker.fairness.verify.places import place
+from worker.fairness.verify.registered import excused
+from worker.fairness.verify.replay import Register
+from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
+
+CADENCES = 3  # after so many a batch is overdue
+
+
+def claims(
+    receipt: Mapping[str, Any],
+    told: float | None,
+    *,
+    check: str,
+    entries: Sequence[Mapping[str, Any]],
+    chain: Sequence[Mapping[str, Any]],
+    phases: Mapping[str, RevealedPhase],
+    all_revealed: bool,
+    now: datetime,
+) -> Iterator[Verdict]:
+    """Check a receipt of format 2.
+
+    Args:
+        receipt: As EvalAI showed it.
+        told: Mean Q beside it.
+        check: What the verdicts are called.
+        entries: The public commitments.
+        chain: The lines of the public log.
+        phases: Revealed phases that have a register.
+        all_revealed: Whether no phase is left to reveal.
+        now: The time, by which a batch may be overdue.
+    """
+    if not receipts.is_genuine(receipt) or (told is not None and told != receipt["q_mean"]):
+        yield believed(check, "This receipt is not as it was signed: it proves nothing.")
+        return
+    if str(receipt["key"]) not in {str(entry.get("key")) for entry in entries}:
+        yield contradicted(check, "The key that signed your receipt is not one of this challenge.")
+        return
+    yield consistent(check, "Your receipt carries the challenge's signature.")
+    if receipt["challenge"] not in {entry.get("commitment") for entry in entries}:
+        yield contradicted(
+            check, "The commitment in your receipt is not in the repository: history was rewritten."
+        )
+    yield _in_the_log(receipt, chain, phases, check, now)
+    yield from _on_the_board(receipt, phases, check, all_revealed=all_revealed)
+
+
+def _in_the_log(
+    receipt: Mapping[str, Any],
+    chain: Sequence[Mapping[str, Any]],
+    phases: Mapping[str, RevealedPhase],
+    check: str,
+    now: datetime,
+) -> Verdict:
+    place = int(receipt["batch"])
+    reached = str(chain[place - 1]["head"]) if 0 < place <= len(chain) else receipts.GENESIS
+    if place > len(chain) or reached != receipt["chain"]:
+        return contradicted(check, "The public log was changed after you were answered.")
+    found = [line for line in chain if receipt["commitment"] in receipts.entries_of(line)]
+    restored = {line for phase in phases.values() for note in phase.register.notes for line in excused(note)}
+    if found and (found[0]["sequence"] == place + 1 or place + 1 in restored):
+        return consistent(
+            check, f"Your score was committed to in line {found[0]['sequence']} of the public log."
+        )
+    if len(chain) > place:
+        return contradicted(
+            check, f"Your score is not in line {place + 1} of the public log, where it was due."
+        )
+    if place and now > _made_at(chain[-1]) + CADENCES * timedelta(
+        seconds=float(chain[-1].get("every", 86400))
+    ):
+        return contradicted(
+            check, "Your score is not in the public log, and the batch that was to bring it is overdue."
+        )
+    return not_revealed(check, "Your score is not in the public log yet; it comes with the next batch.")
+
+
+def _made_at(line: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(line["made_at"])
+
+
+def _on_the_board(
+    receipt: Mapping[str, Any], phases: Mapping[str, RevealedPhase], check: str, *, all_revealed: bool
+) -> Iterator[Verdict]:
+    for phase in phases.values():
+        for opening in phase.document["register"]:
+            commitment, fields = events.read_opening(opening)
+            if commitment == receipt["commitment"]:
+                yield from _claim(phase, opening, fields, receipt, check)
+                return
+    if all_revealed:
+        yield contradicted(check, "Every phase is revealed, but your score is in none of them.")
+    else:
+        yield not_revealed(check, "Your score belongs to a phase that is not revealed yet.")
+
+
+def _claim(
+    phase: RevealedPhase,
+    opening: Mapping[str, Any],
+    fields: events.Fields,
+    receipt: Mapping[str, Any],
+    check: str,
+) -> Iterator[Verdict]:
+    if "submission" not in fields:
+        nonce = bytes.fromhex(receipt["nonce"])
+        public = events.field_hash("public_at_first", True, events.salt(nonce, "public_at_first"))
+        if opening["hidden"].get("public_at_first") == public:
+            yield phase.contradicted(
+                check,
+                "your submission was public when it was scored, and is revealed as a private one",
+            )
+        else:
+            yield phase.consistent(
+                check, "your submission is private, and revealed as such: it counts on no board"
+            )
+        return
+    if (fields["submission"], fields["q_mean"]) != (receipt["submission"], receipt["q_mean"]):
+        yield phase.contradicted(check, "the score that was revealed for you is not that of your receipt")
+        return
+    yield _place(phase, fields, check)
+
+
+def _place(phase: RevealedPhase, score: events.Fields, check: str) -> Verdict:
+    """Say where a scored submission stands on the final board, or which decision has taken it off."""
+    register, pk = phase.register, int(score["submission"])
+    facts = register.submissions[score["entry"]].events[-1]
+    team = str(facts["team"] or score["team"])
+    entry = {"submission": pk, "team": team}
+    rows = phase.boards[-1].standings if phase.boards else ()
+    if any(row.submission == pk for row in rows):
+        return place(phase, entry, check)
+    who = f"submission {pk} of team {team} is not on the final board"
+    if (reason := membership.taken_off(facts)) is not None:
+        return phase.contradicted(check, f"{who}: {reason}, registered on {_since(register, score['entry'])}")
+    rules = register.rules(register.end)
+    if rules is not None and team in rules.hidden_teams:
+        would_be = _without_hiding(phase, pk)
+        effect = (
+            ""
+            if would_be is None
+            else f"; without that rule it would be at rank {would_be.rank} with mean Q {would_be.q_mean:.3f}"
+        )
+        since = _hidden_since(register, team)
+        return phase.contradicted(check, f"{who}: the rules hide this team since {since}{effect}")
+    if not (facts["public_now"] or facts["public_at_first"]):
+        return phase.consistent(check, f"submission {pk} of team {team} is private: it counts on no board")
+    return place(phase, entry, check)
+
+
+def _standing(board: Board | None, submission: int) -> Standing | None:
+    rows = () if board is None else board.standings
+    return next((row for row in rows if row.submission == submission), None)
+
+
+def _since(register: Register, entry: str) -> str:
+    """Return when the newest facts about an entry that take it off the board were first registered."""
+    moment = ""
+    for facts in reversed(register.submissions[entry].events):
+        if membership.taken_off(facts) is None:
+            break
+        moment = facts["at"]
+    return moment[:16]
+
+
+def _hidden_since(register: Register, team: str) -> str:
+    moment, reason = "", ""
+    for fields in reversed(register.decisions.events):
+        if team not in fields["rules"]["hidden_teams"]:
+            break
+        moment, reason = fields["at"], fields["reason"]
+    return f"{moment[:16]} ({reason})" if reason else moment[:16]
+
+
+def _without_hiding(phase: RevealedPhase, submission: int) -> Standing | None:
+    """Return how a submission would stand if no team were hidden."""
+    end = phase.register.end
+    snapshot = phase.register.snapshot(
+        end, epsilon=phase.epsilon_at(end), elsewhere={phase.name: phase.register}
+    )
+    if snapshot is None:
+        return None
+    shown = replace(snapshot, rules=replace(snapshot.rules, hidden_teams=frozenset()))
+    return _standing(boards.next_board(shown, (), at=end), submission)

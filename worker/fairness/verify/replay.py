@@ -1,0 +1,148 @@
+"""Replay: the boards of a phase, made again from its register with the functions that the worker makes them with."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from leaderboard import Entry, PhaseSnapshot
+from scoring.scorecard import folds_from_json
+from worker.challenge.records import PhaseRules
+from worker.fairness import events, membership
+
+Fields = Mapping[str, Any]
+
+
+@dataclass
+class History:
+    """What is registered about one subject, oldest first."""
+
+    moments: list[datetime] = field(default_factory=list)
+    events: list[Fields] = field(default_factory=list)
+
+    def add(self, fields: Fields) -> None:
+        """Append an event.
+
+        Raises:
+            ValueError: If it is earlier than the one before.
+        """
+        moment = datetime.fromisoformat(fields["at"])
+        if self.moments and moment < self.moments[-1]:
+            raise ValueError("events are not in order")
+        self.moments.append(moment)
+        self.events.append(fields)
+
+    def at(self, moment: datetime) -> Fields | None:
+        """Return the newest event at a moment."""
+        place = bisect_right(self.moments, moment)
+        return self.events[place - 1] if place else None
+
+    def until(self, moment: datetime) -> list[Fields]:
+        """Return all events up to a moment, the newest first."""
+        return self.events[: bisect_right(self.moments, moment)][::-1]
+
+
+class Register:
+    """The register of one phase, as far as it was opened.
+
+    Args:
+        phase: Codename.
+        opened: The fields of its events, in their order.
+    """
+
+    def __init__(self, phase: str, opened: Iterable[Fields]) -> None:
+        self.phase = phase
+        self.decisions = History()
+        self.submissions: dict[str, History] = {}
+        self.scores: dict[str, History] = {}
+        self.private: set[str] = set()
+        self.notes: list[Fields] = []
+        for fields in opened:
+            self._take(fields)
+
+    def _take(self, fields: Fields) -> None:
+        kind = fields["kind"]
+        if kind == events.CHALLENGE:
+            self.notes.append(fields)
+        elif kind == events.PHASE:
+            self.decisions.add(fields)
+        elif "submission" not in fields:
+            self.private.add(fields["entry"])
+        else:
+            histories = self.submissions if kind == events.SUBMISSION else self.scores
+            histories.setdefault(fields["entry"], History()).add(fields)
+
+    @property
+    def end(self) -> datetime:
+        """The moment of its newest event."""
+        histories = [self.decisions, *self.submissions.values(), *self.scores.values()]
+        return max(history.moments[-1] for history in histories if history.moments)
+
+    def rules(self, moment: datetime) -> PhaseRules | None:
+        """Return the rules at a moment, None before there were any."""
+        found = self.decisions.at(moment)
+        if found is None:
+            return None
+        lists = {name: tuple(value) for name, value in found["rules"].items() if isinstance(value, list)}
+        return PhaseRules(**{**found["rules"], **lists})
+
+    def score(self, entry: str, moment: datetime) -> Fields | None:
+        """Return the newest score of an entry on the tasks and by the protocol of a moment."""
+        decided, scores = self.decisions.at(moment), self.scores.get(entry)
+        if decided is None or scores is None:
+            return None
+        for fields in scores.until(moment):
+            versions = {task: cell["version"] for task, cell in fields["cells"].items()}
+            if fields["protocol"] == decided["protocol"] and versions == decided["tasks"]:
+                return fields
+        return None
+
+    def teams(self, moment: datetime) -> frozenset[int]:
+        """Return the teams that have a submission that stands at a moment."""
+        found = (history.at(moment) for history in self.submissions.values())
+        return frozenset(facts["team_key"] for facts in found if facts and membership.stands(facts))
+
+    def snapshot(
+        self, moment: datetime, *, epsilon: float, elsewhere: Mapping[str, Register]
+    ) -> PhaseSnapshot | None:
+        """Return everything that decides the board of a moment; None before the phase was on record.
+
+        Args:
+            moment: The time on the board.
+            epsilon: Of the protocol that holds then.
+            elsewhere: Other phases, for the rule that asks for a score in one of them.
+
+        Raises:
+            KeyError: If that phase is not among them.
+        """
+        rules, decided = self.rules(moment), self.decisions.at(moment)
+        if rules is None or decided is None:
+            return None
+        needed = rules.eligible_if_scored_in
+        eligible = None if needed is None else {**elsewhere, self.phase: self}[needed].teams(moment)
+        entries: list[Entry] = []
+        row_sets: dict[str, str] = {}
+        for name, history in self.submissions.items():
+            facts, score = history.at(moment), self.score(name, moment)
+            if facts is None or score is None:
+                continue
+            made = membership.entry(
+                facts,
+                rules,
+                {task: folds_from_json(cell["folds"]) for task, cell in score["cells"].items()},
+                eligible=eligible is None or facts["team_key"] in eligible,
+            )
+            if made is not None:
+                entries.append(made)
+                row_sets = {task: cell["row_set"] for task, cell in score["cells"].items()}
+        chosen = {int(team): submission for team, submission in decided["chosen"].items()}
+        return PhaseSnapshot(
+            codename=self.phase,
+            title=self.phase,
+            rules=rules.for_board(epsilon=epsilon, chosen=chosen),
+            row_sets=row_sets,
+            entries=tuple(entries),
+        )

@@ -1,0 +1,60 @@
+"""The register: the events that a challenge commits to, in the order in which they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from worker.state import schema
+from worker.state.rows import Event
+from worker.state.table import Tables
+
+
+class Register(Tables):
+    """The verbs of the register."""
+
+    def add_event(
+        self, *, subject: str, facts: str, fields: Mapping[str, Any], nonce: str, commitment: str
+    ) -> None:
+        """Append an event, which the next batch will publish."""
+        self._connection.execute(
+            schema.events.insert().values(
+                kind=fields["kind"],
+                subject=subject,
+                phase=fields["phase"],
+                facts=facts,
+                fields=dict(fields),
+                nonce=nonce,
+                commitment=commitment,
+            )
+        )
+
+    def events(self, phase: str | None = None) -> list[Event]:
+        """Return all events, or those of a phase, oldest first."""
+        table = schema.events
+        query = sa.select(table).order_by(table.c.id)
+        return self._all(Event, query if phase is None else query.where(table.c.phase == phase))
+
+    def latest_facts(self, kind: str) -> dict[str, str]:
+        """Return the hash of what the newest event of a kind says, for each subject."""
+        table = schema.events
+        newest = sa.select(sa.func.max(table.c.id)).where(table.c.kind == kind).group_by(table.c.subject)
+        rows = self._connection.execute(
+            sa.select(table.c.subject, table.c.facts).where(table.c.id.in_(newest))
+        )
+        return {row.subject: row.facts for row in rows}
+
+    def latest_event(self, kind: str, subject: str) -> Event | None:
+        """Return the newest event of a kind about a subject."""
+        table = schema.events
+        query = sa.select(table).where(table.c.kind == kind, table.c.subject == subject)
+        found = self._all(Event, query.order_by(table.c.id.desc()).limit(1))
+        return found[0] if found else None
+
+    def open_events(self) -> list[str]:
+        """Return the commitments that no batch has published."""
+        table = schema.events
+        query = sa.select(table.c.commitment).where(table.c.batch.is_(None)).order_by(table.c.id)
+        return list(self._connection.execute(query).scalars())

@@ -499,7 +499,8 @@ def test_a_winner_who_was_hidden_finds_out(decided: Decided) -> None:
     found = list(verdicts(repository))
     assert not [verdict for verdict in found if verdict.worth is Worth.CONTRADICTED]
     told = next(verdict.sentence for verdict in found if verdict.check == "decisions")
-    assert "hidden_teams changed on" in told
+    assert "the rules hidden_teams changed" in told
+    assert "the board was opened again" in told
     assert "(we like others)" in told
     assert f"of {decided.removed} was taken off on" in told
     said = {}

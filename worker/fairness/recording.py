@@ -23,6 +23,7 @@ from worker.challenge.setups import (
     read_record,
 )
 from worker.fairness import commitments
+from worker.fairness.register import register
 from worker.state import Store, Transaction
 
 
@@ -119,4 +120,5 @@ def record_rules(
             before={name: old[name] for name in changed},
             after={name: new[name] for name in changed},
         )
+        register(tx, now, reason=reason)
     return changed

@@ -23,15 +23,20 @@ from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 ENTRY_BYTES = 16  # of a submission's pseudonym: random, because numbers could be tried one by one
 
 
-def register(tx: Transaction, now: datetime) -> datetime:
+def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
     """Register what has changed since the last time.
+
+    Args:
+        tx: The transaction that changed it, or reads it for a board.
+        now: The time.
+        reason: Why a phase's rules or choices were changed, in the words of whoever changed them.
 
     Returns:
         The moment: that of the new events, later than all earlier ones, and the time that a board made from these facts carries.
     """
     at = tx.attestation_time(now)
     records = {name: record for name in tx.phases() if (record := _record(tx, name)) is not None}
-    _register_phases(tx, records, at)
+    _register_phases(tx, records, at, reason)
     _register_submissions(tx, records, at)
     return at
 
@@ -82,7 +87,7 @@ def _record(tx: Transaction, phase: str) -> PhaseRecord | None:
         return None
 
 
-def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime) -> None:
+def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime, reason: str) -> None:
     latest = tx.latest_facts(events.PHASE)
     for name, record in records.items():
         row = tx.phase_record(name)
@@ -99,10 +104,8 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
         subject = f"phase {name}"
         if latest.get(subject) == _hashed(facts):
             continue
-        before = tx.latest_event(events.PHASE, subject)
-        since = None if before is None else datetime.fromisoformat(before.fields["at"])
         head = {"kind": events.PHASE, "phase": name, "at": at.isoformat()}
-        _add(tx, subject, {**head, **facts, "reason": _reason(tx, name, since)}, facts)
+        _add(tx, subject, {**head, **facts, "reason": reason}, facts)
 
 
 def _register_submissions(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime) -> None:
@@ -244,18 +247,6 @@ def _subject(row: SubmissionRow) -> str:
 def _listed(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return rules as JSON gives them back."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()}
-
-
-def _reason(tx: Transaction, phase: str, since: datetime | None) -> str:
-    """Return the reasons that organizers gave for what they decided about a phase since its last event."""
-    reasons = [
-        str(step.detail["reason"])
-        for step in tx.trail()
-        if step.detail.get("phase") == phase
-        and step.detail.get("reason")
-        and (since is None or step.at > since)
-    ]
-    return "; ".join(reasons)
 
 
 def _finite(score: float) -> float | None:

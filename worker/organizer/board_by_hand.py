@@ -9,6 +9,7 @@ from leaderboard.git import Publisher
 from scoring.errors import InfrastructureError
 from worker.challenge.setups import put_on_record
 from worker.fairness import receipts
+from worker.fairness.register import register
 from worker.organizer.session import LeaderWait, OrganizerSession
 from worker.publishing import publisher_settings
 from worker.publishing.board_history import BoardHistory
@@ -86,6 +87,7 @@ def freeze(session: OrganizerSession, phase: str) -> None:
         tx.freeze_phase(phase, at=pending.preconditions.at)
         tx.request_publish()
         tx.log("frozen", actor=session.actor, now=session.now, phase=phase)
+        register(tx, session.clock())
 
 
 def thaw(session: OrganizerSession, phase: str) -> None:
@@ -99,6 +101,7 @@ def thaw(session: OrganizerSession, phase: str) -> None:
         tx.freeze_phase(phase, at=None)
         tx.request_publish()
         tx.log("thawed", actor=session.actor, now=session.now, phase=phase)
+        register(tx, session.clock())
 
 
 def _make_boards(session: OrganizerSession, phases: Collection[str]) -> PendingBoards:

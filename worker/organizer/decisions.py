@@ -7,6 +7,7 @@ from typing import Literal
 from scoring.errors import OrganizerError
 from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.matrix import missing_tasks
+from worker.fairness.register import register
 from worker.organizer.session import OrganizerSession, known_submission
 from worker.state import COUNTED, SubmissionRow, Transaction
 
@@ -34,7 +35,8 @@ def choose(session: OrganizerSession, pk: int, reason: str) -> str:
             )
         tx.choose(row.phase, row.team_key, pk, reason)
         tx.request_publish()
-        tx.log("chosen", actor=session.actor, now=session.now, submission=pk, reason=reason)
+        tx.log("chosen", actor=session.actor, now=session.now, submission=pk, phase=row.phase, reason=reason)
+        register(tx, session.clock(), reason=reason)
         return row.phase
 
 
@@ -72,6 +74,7 @@ def _exclude(
     tx.note(pk, excluded=excluded)
     tx.request_publish()
     tx.log(action, actor=session.actor, now=session.now, submission=pk, reason=reason)
+    register(tx, session.clock())
     return row
 
 

@@ -21,7 +21,7 @@ from worker.evaluation.filling import FillRow, IncompleteRow, RowOverLimit
 from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q
 from worker.fairness import commitments
 from worker.fairness.membership import taken_off
-from worker.fairness.register import submission_facts
+from worker.fairness.register import register, submission_facts
 from worker.organizer.refetching import fetch_again
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_runner import ChildRunner
@@ -284,6 +284,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
         after=dict(setup.tasks),
         answers_changed=changed,
     )
+    register(tx, now)
     return changed
 
 

@@ -60,21 +60,27 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
 
 def decisions(phase: RevealedPhase) -> Verdict:
     """Tell what organizers decided while the phase ran: rules, removals, choices."""
-    told = [*_rule_changes(phase.register), *_removals(phase.register)]
+    told = [*_changes(phase.register), *_removals(phase.register)]
     if not told:
         return phase.consistent("decisions", "its rules never changed, and nobody was taken off the board")
     return phase.consistent("decisions", f"decided on the way: {'; '.join(told)}")
 
 
-def _rule_changes(register: Register) -> Iterator[str]:
+def _changes(register: Register) -> Iterator[str]:
     for earlier, later in pairwise(register.decisions.events):
-        names = [name for name in later["rules"] if later["rules"][name] != earlier["rules"].get(name)]
-        names += [
-            name for name in ("chosen", "frozen_at", "tasks", "protocol") if later[name] != earlier[name]
-        ]
-        if names:
+        rules = [name for name in later["rules"] if later["rules"][name] != earlier["rules"].get(name)]
+        found = [f"the rules {', '.join(rules)} changed"] if rules else []
+        if (later["tasks"], later["protocol"]) != (earlier["tasks"], earlier["protocol"]):
+            found.append("tasks or protocol changed and everything was scored again")
+        if later["chosen"] != earlier["chosen"]:
+            found.append("the organizers chose which submission of a team counts")
+        if later["frozen_at"] != earlier["frozen_at"]:
+            found.append(
+                "the board was opened again" if later["frozen_at"] is None else "the board was closed"
+            )
+        if found:
             reason = f" ({later['reason']})" if later["reason"] else ""
-            yield f"{', '.join(names)} changed on {later['at'][:16]}{reason}"
+            yield f"{', '.join(found)} on {later['at'][:16]}{reason}"
 
 
 def _removals(register: Register) -> Iterator[str]:

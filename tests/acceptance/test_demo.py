@@ -395,7 +395,7 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
         sentences = [one["sentence"] for one in said["verdicts"] if one["phase"] == phase]
         tasks = {"dev": 3, "eval": 6}[phase]
         assert any(f"All {tasks} x {FOLDS} fold scores" in sentence for sentence in sentences)
-        assert any("are those that your receipt promised" in sentence for sentence in sentences)
+        assert any("counts on the final board at rank" in sentence for sentence in sentences)
 
 
 def test_worker_ended_in_order(demo: Demo) -> None:

@@ -288,6 +288,8 @@ def _text(text: str) -> Any:
         return re.sub(r"(?<='q_mean': )-?[0-9.]+(e-?\d+)?", "VALUE", text)
     if "q_mean" in document:
         document["q_mean"] = type(document["q_mean"]).__name__
+    if "receipt" in document:
+        document["receipt"]["q_mean"] = type(document["receipt"]["q_mean"]).__name__
         document["receipt"] = {key: _shape(value) for key, value in document["receipt"].items()}
     return document
 
@@ -296,7 +298,7 @@ def _shape(value: Any, masked: tuple[str, ...] = ()) -> str:
     """Write a value with hashes as their length and the named fields as their type."""
     if isinstance(value, Mapping):
         value = {key: type(item).__name__ if key in masked else item for key, item in value.items()}
-    return re.sub(r"\b[0-9a-f]{64}\b", "HASH", json.dumps(value, sort_keys=True, default=str))
+    return re.sub(r"\b(?:[0-9a-f]{64}){1,2}\b", "HASH", json.dumps(value, sort_keys=True, default=str))
 
 
 # the repository
@@ -360,7 +362,7 @@ def _masked_files(files: Mapping[str, str]) -> dict[str, Any]:
             )
             masked[path] = _untimed({key: value for key, value in document.items() if key != "link"})
         else:
-            masked[path] = _TIME.sub("TIME", re.sub(r"\b[0-9a-f]{64}\b", "HASH", text))
+            masked[path] = _TIME.sub("TIME", re.sub(r"\b(?:[0-9a-f]{64}){1,2}\b", "HASH", text))
     return masked
 
 

@@ -116,23 +116,30 @@ def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
         made_at: The time, in public.
         every_s: The cadence: after so long the next batch is due.
     """
+    if earlier := tx.open_receipts():  # given by a version before there was a register
+        _add_line(tx, 1, "receipts", earlier, made_at=made_at)
+    _add_line(tx, FORMAT, "entries", tx.open_events(), made_at=made_at, every=every_s)
+
+
+def _add_line(
+    tx: Transaction, format_: int, kind: str, commitments: Sequence[str], *, made_at: datetime, **more: float
+) -> None:
+    """Append one line to the log, filled up and chained; signed, if the challenge has a key."""
     lines = tx.batches()
-    commitments = [*tx.open_receipts(), *tx.open_events()]
     size = SMALLEST_BATCH
     while size < len(commitments):
         size *= 2
     key = secrets.token_bytes(NONCE_BYTES)
     filling = [filler(key, number) for number in range(size - len(commitments))]
     body = {
-        "format": FORMAT,
+        "format": format_,
         "sequence": len(lines) + 1,
         "made_at": made_at.isoformat(timespec="seconds"),
-        "every": every_s,
+        **more,
         "previous": head_of(lines[-1]) if lines else GENESIS,
-        "entries": sorted([*commitments, *filling]),
+        kind: sorted([*commitments, *filling]),
     }
-    reached = chained(str(body["previous"]), body)
-    signed = signer(tx)
+    reached, signed = chained(str(body["previous"]), body), signer(tx)
     line = {**body, "head": reached, "signature": None if signed is None else signed.sign(BATCH, reached)}
     tx.add_batch(len(lines) + 1, json.dumps(line), commitments, fillers=key.hex())
 

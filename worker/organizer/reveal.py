@@ -160,6 +160,7 @@ def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[st
         ],
         "rules": _rules(tx, record),
         "register": _register(tx, phase, boards),
+        "entries": _earlier(tx, phase, boards),
         "boards": [json.loads(to_json(board)) for board in boards],
     }
 
@@ -175,6 +176,23 @@ def _register(tx: Transaction, phase: str, boards: Sequence[Board]) -> list[dict
             event.fields, bytes.fromhex(event.nonce)
         )
         for event in found
+    ]
+
+
+def _earlier(tx: Transaction, phase: str, boards: Sequence[Board]) -> list[dict[str, Any]]:
+    """Return what was scored, and ever counted, before there was a register."""
+    counted = {standing.submission for board in boards for standing in board.standings}
+    rows = {row.pk: row for row in tx.submissions(phase=phase)}
+    return [
+        {
+            "submission": receipt["submission"],
+            "team": rows[receipt["submission"]].team,
+            "record": receipt["record"],
+            "nonce": receipt["nonce"],
+            "commitment": receipt["commitment"],
+        }
+        for receipt in tx.receipts()
+        if receipt["submission"] in counted and receipt["record"]["phase"] == phase
     ]
 
 

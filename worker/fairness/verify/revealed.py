@@ -190,17 +190,17 @@ class RevealedPhase:
     @cached_property
     def entries(self) -> list[Mapping[str, Any]]:
         """Every score that was revealed, with what it was committed to by; those of a register in the form of format 1."""
-        if not self.is_registered:
-            return [
-                {**entry, "opens": receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"]))}
-                for entry in self.document["entries"]
-            ]
-        found = [events.read_opening(one) for one in self.document["register"]]
-        return [
+        earlier = [
+            {**entry, "opens": receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"]))}
+            for entry in self.document["entries"]
+        ]
+        found = [events.read_opening(one) for one in self.document.get("register", ())]
+        scored = [
             _entry(commitment, fields)
             for commitment, fields in found
             if fields["kind"] == events.SCORE and "submission" in fields
         ]
+        return [*earlier, *scored]
 
     @cached_property
     def rules(self) -> Rules:

@@ -19,7 +19,10 @@ from scoring.errors import InfrastructureError, OrganizerError
 
 TIP = "refs/neuco/tip"  # what we last saw or pushed; keeps its objects alive in the clone
 NEXT = "refs/neuco/next"  # what we are about to push
+DEEP = 4096  # commits among which the one that was pushed last is looked for
+NEAR = 16  # of them are fetched whole first, which is cheap and nearly always enough
 LOOSE_OBJECTS = 2000  # then the clone is packed
+_FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options")
 # So no ".", "..", ".git", and nothing to quote.
 _PATH = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
 _LISTED = re.compile(rb"([0-7]{6}) [a-z]+ ([0-9a-f]{40,64})\t")  # git ls-tree: mode, type, object
@@ -40,8 +43,36 @@ class Author:
         return f"{name} <{email}>"
 
 
+@dataclass(frozen=True, kw_only=True)
+class OtherCommit:
+    """A commit of somebody else.
+
+    Attributes:
+        hash: Its name.
+        author: Who made it, as it says itself; text of others.
+        paths: The files that it changed.
+    """
+
+    hash: str
+    author: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Since:
+    """What became of a branch since a commit.
+
+    Attributes:
+        commits: What others put on top of it, newest first, no more than the nearest; none if the branch was rewritten.
+        contained: Whether the branch still contains it.
+    """
+
+    commits: tuple[OtherCommit, ...] = ()
+    contained: bool = True
+
+
 class BareClone:
-    """One branch of a remote, one commit deep; a cache that may be thrown away at any time."""
+    """One branch of a remote, as a rule one commit deep; a cache that may be thrown away at any time."""
 
     def __init__(self, path: Path, git: GitProcess, *, branch: str) -> None:
         self.path = path
@@ -73,19 +104,73 @@ class BareClone:
         )
         if tip is None or self._holds(tip):
             return tip
-        options = (
-            "--quiet",
-            "--depth=1",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-auto-maintenance",
-            "--end-of-options",
-        )
-        self._remotely("fetch", *options, self._git.url, f"+{self._ref}:{TIP}")
+        self._remotely("fetch", "--depth=1", *_FETCH, self._git.url, f"+{self._ref}:{TIP}")
         if self._holds(tip):
             return tip
         fetched = self._git.run("rev-parse", "--verify", "--quiet", TIP, clone=self.path).decode().strip()
         raise TipMoved(fetched) if fetched != tip else CloneDamaged(f"{tip} cannot be read")
+
+    def since(self, last: str, tip: str) -> Since:
+        """Say what others put on top of a commit that was the tip once, or that the branch no longer contains it.
+
+        Raises:
+            TipMoved: The branch moved meanwhile.
+        """
+        self._remotely("fetch", f"--depth={NEAR}", *_FETCH, self._git.url, f"+{self._ref}:{TIP}")
+        near = self._listed(self._git, self.path, tip)
+        if last in near:
+            return Since(commits=self._others(f"{last}..{tip}"))
+        if len(near) < NEAR:  # the whole branch is here
+            return Since(contained=False)
+        return Since(commits=self._others(tip)) if self._is_far_below(last, tip) else Since(contained=False)
+
+    def earlier(self, commit: str, path: str) -> bytes | None:
+        """Return a file as it was in an earlier commit; None if it had none, or neither we nor the remote have that commit any more."""
+        try:
+            if not self._holds(commit):
+                self._git.run(
+                    "fetch", "--depth=1", *_FETCH, self._git.url, commit, clone=self.path, network=True
+                )
+            return self.files(commit, (path,), ()).get(path)
+        except (OrganizerError, InfrastructureError, CloneDamaged, TipMoved):
+            return None
+
+    def _is_far_below(self, last: str, tip: str) -> bool:
+        """Look for a commit among very many, without their files where the server can leave them out."""
+        scratch = self.path.with_suffix(".history")
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        try:
+            self._git.run("init", "--quiet", "--bare", "--template=", "--", str(scratch), clone=scratch)
+            options = ("--filter=tree:0", f"--depth={DEEP}", *_FETCH)
+            self._git.run(
+                "fetch", *options, self._git.url, f"+{self._ref}:{TIP}", clone=scratch, network=True
+            )
+            return last in self._listed(self._git, scratch, tip)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    @staticmethod
+    def _listed(git: GitProcess, clone: Path, tip: str) -> list[str]:
+        """Return the commits up to a tip, as far as a clone has them.
+
+        Raises:
+            TipMoved: It does not have the tip.
+        """
+        try:
+            return git.run("rev-list", tip, "--", clone=clone).decode().split()
+        except CloneDamaged as error:
+            raise TipMoved(tip) from error
+
+    def _others(self, commits: str) -> tuple[OtherCommit, ...]:
+        options = (f"--max-count={NEAR}", "--topo-order", "--format=%x01%H%x00%an", "--name-only")
+        said = self._git.run("log", *options, commits, "--", clone=self.path).decode(errors="replace")
+        found = []
+        for told in said.split("\x01")[1:]:
+            head, *paths = told.split("\n")
+            commit, _, author = head.partition("\0")
+            found.append(OtherCommit(hash=commit, author=author, paths=tuple(filter(None, paths))))
+        return tuple(found)
 
     def files(self, commit: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
         """Return the regular files at these paths and directly inside these folders.

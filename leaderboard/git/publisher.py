@@ -1,6 +1,7 @@
 """Push the published files to any git repository: a tree built on the remote's tip, a commit, a push that is never forced.
 
 The bare clone in the state directory is a cache: one commit deep, and made again whenever it is in doubt. No content changed, no commit.
+It goes deeper only when the tip is not the commit that was pushed last, to say whose commits came between, or that it is gone.
 If somebody else pushed meanwhile, the files are rendered again on the new tip.
 """
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from leaderboard.git.clone import Author, BareClone
+from leaderboard.git.clone import Author, BareClone, OtherCommit, Since
 from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
 from leaderboard.git.remote import Remote
@@ -58,10 +59,19 @@ class PublisherSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What the branch shows now."""
+    """What the branch shows now.
+
+    Attributes:
+        commit: Its tip.
+        changed: Whether that was pushed here.
+        between: What others had pushed since our last commit, newest first; at most a few.
+        rewritten: Whether the branch no longer contained our last commit.
+    """
 
     commit: str
     changed: bool
+    between: tuple[OtherCommit, ...] = ()
+    rewritten: bool = False
 
 
 class Publisher:
@@ -101,12 +111,16 @@ class Publisher:
             known_hosts=settings.known_hosts,
         )
         self._clone = BareClone(settings.state_dir / f"{key}.git", self._git, branch=settings.branch)
+        self._seen: tuple[str, str | None, Since] | None = (
+            None  # what was looked for, on which tip, and found
+        )
 
-    def publish(self, render: Render, message: str | Message) -> Published:
+    def publish(self, render: Render, message: str | Message, *, last: str | None = None) -> Published:
         """Push what ``render`` makes of the files that are in the branch.
 
         ``render`` gets what the tip holds of ``RELEVANT_FILES`` and leaderboard/, and returns path → content of what should be there;
         files it does not name stay. It may be called again when the tip moves, so it must be pure. What it raises ends the attempt.
+        ``last`` is the commit that was pushed last; without it nothing is said of what others did since.
 
         Raises:
             OrganizerError: Credentials refused, repository not found, branch protected.
@@ -116,7 +130,7 @@ class Publisher:
         renewed = False
         for _ in range(ATTEMPTS):
             try:
-                return self._publish_once(render, message)
+                return self._publish_once(render, message, last)
             except TipMoved:
                 continue
             except CloneDamaged as error:
@@ -163,23 +177,39 @@ class Publisher:
                 code="leaderboard.busy",
             ) from error
 
+    def earlier(self, commit: str, path: str) -> bytes | None:
+        """Return a file as it was in a commit that was pushed here, for a render; None if that cannot be had any more."""
+        return self._clone.earlier(commit, path)
+
     def stop(self) -> None:
         """Kill the git process that runs, from another thread; :meth:`publish` then raises Cancelled."""
         self._git.stop()
 
-    def _publish_once(self, render: Render, message: str | Message) -> Published:
+    def _publish_once(self, render: Render, message: str | Message, last: str | None) -> Published:
         tip = self._clone.fetch()
+        since = self._since(last, tip)
         existing = self._clone.files(tip, RELEVANT_FILES, RELEVANT_FOLDERS)
         files = render(existing)
         others = tuple(path for path in files if path not in existing)
         standing = {**existing, **(self._clone.files(tip, others, ()) if tip and others else {})}
+        rewritten = not since.contained
         if tip and all(standing.get(path) == content for path, content in files.items()):
-            return Published(commit=tip, changed=False)
+            return Published(commit=tip, changed=False, between=since.commits, rewritten=rewritten)
         words = message if isinstance(message, str) else message(standing, files)
         commit = self._commit(tip, files, words)
         self._clone.push(commit)
         self._clone.tidy()
-        return Published(commit=commit, changed=True)
+        return Published(commit=commit, changed=True, between=since.commits, rewritten=rewritten)
+
+    def _since(self, last: str | None, tip: str | None) -> Since:
+        """Say what others did since our last commit; looked up once for a tip."""
+        if last is None or last == tip:
+            return Since()
+        if tip is None:
+            return Since(contained=False)
+        if self._seen is None or self._seen[:2] != (last, tip):
+            self._seen = (last, tip, self._clone.since(last, tip))
+        return self._seen[2]
 
     def _commit(self, parent: str | None, files: Mapping[str, bytes], message: str) -> str:
         author = Author(name=self._settings.author_name, email=self._settings.author_email)

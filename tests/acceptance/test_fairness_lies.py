@@ -27,14 +27,15 @@ from tests.acceptance.fair_challenge import (
     of_event,
     others,
     public_copy,
+    resealed,
     to,
     with_file,
 )
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import events, receipts
+from worker.fairness import events, receipts, seal
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
-from worker.fairness.verify.public import opened, read_folder
+from worker.fairness.verify.public import PublicRepository, opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness")
@@ -309,6 +310,8 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path
     git("clone", "-q", "-b", "main", str(fair.harness.board), ".")
     lines = (copy / "leaderboard/history.jsonl").read_text().splitlines()
     (copy / "leaderboard/history.jsonl").write_text("\n".join(lines[1:]) + "\n")
+    own = {path: (copy / path).read_bytes() for path in read_folder(copy).files}
+    (copy / seal.PATH).write_bytes(resealed(fair, PublicRepository(files=own)).files[seal.PATH])
     git("commit", "-qam", "tidy")
     with opened(str(copy)) as repository, opened(str(fair.harness.board)) as older:
         assert "history" in lies(repository)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from importlib.metadata import version
@@ -20,11 +20,11 @@ from worker.challenge.keys import split_key
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup, has_scores, put_on_record
 from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
-from worker.fairness.signing import renew, signer
+from worker.fairness.signing import is_signed, renew, signer
 from worker.state import Transaction
 
 FORMAT = 2  # 1 had no key and no signature
-COMMITMENT = "commitment"  # what is signed
+COMMITMENT, SUCCESSION = "commitment", "succession"  # what is signed
 PATH = "commitment.json"
 UNKNOWN = "leaderboard.commitment_unknown"
 
@@ -125,8 +125,11 @@ def commit(
         "phases": {name: announced_protocol(manifest["protocol"]) for name, manifest in manifests.items()},
         "software": f"neuco-worker {version('neuco-worker')}",
     }
-    key = (None if new_key else signer(tx)) or renew(tx)
+    before = signer(tx)
+    key = renew(tx) if before is None or new_key else before
     public["key"] = key.public
+    if before is not None and key is not before:
+        public["succession"] = before.sign(SUCCESSION, key.public)
     public["signature"] = key.sign(COMMITMENT, public)
     tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
     for phase, files in tx.reveals().items():
@@ -237,18 +240,53 @@ def committed_epsilon(manifests: Iterable[Mapping[str, Any] | None], protocol_ha
     return None
 
 
-def check_growth(public: bytes | None, ours: bytes | None) -> None:
-    """Check that nothing disappears from the public list; it must only ever grow.
+def keys_of(public: bytes | None) -> tuple[str, ...]:
+    """Return the keys that a public list of commitments names, in their order.
+
+    The first commitment with a key says which is the challenge's, and every other key is signed with one before it: without that, whoever
+    may push could name a key. What is no such list names none.
+    """
+    known: list[str] = []
+    try:
+        for entry in json.loads(public or b"[]"):
+            key = _key_of(entry, known)
+            if key is not None and key not in known:
+                known.append(key)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return ()
+    return tuple(known)
+
+
+def _key_of(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
+    """Return the key of an entry that is signed, and follows from keys that are known, if there are any."""
+    key = entry.get("key")
+    body = {name: value for name, value in entry.items() if name != "signature"}
+    if not isinstance(key, str) or not is_signed(key, COMMITMENT, body, entry.get("signature")):
+        return None
+    if known and key not in known:
+        succeeds = any(is_signed(other, SUCCESSION, key, entry.get("succession")) for other in known)
+        return key if succeeds else None
+    return key
+
+
+def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = False) -> None:
+    """Check that nothing of the challenge disappears from the public list; it must only ever grow.
+
+    Args:
+        public: The list in the repository.
+        ours: The list in the state.
+        settled: Whether the challenge has pushed there before and its state knows everything. What its keys have not signed is then
+            somebody else's, and does not stay.
 
     Raises:
         InfrastructureError: If the public list has commitments that we do not know.
     """
+    keys = keys_of(ours) if settled else ()
     try:
         known = {entry["commitment"] for entry in json.loads(ours or b"[]")}
-        lost = [
-            entry["sequence"] for entry in json.loads(public or b"[]") if entry["commitment"] not in known
-        ]
-    except (ValueError, LookupError, TypeError):
+        unknown = [entry for entry in json.loads(public or b"[]") if entry["commitment"] not in known]
+        lost = [entry["sequence"] for entry in unknown if not keys or _key_of(entry, keys) is not None]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return  # what is no list of commitments is not believed
     if lost:
         raise InfrastructureError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -164,31 +164,44 @@ class LogIsAhead(InfrastructureError):
         self.after = after
 
 
-def check_growth(public: bytes | None, ours: bytes | None) -> None:
+def check_growth(public: bytes | None, ours: bytes | None, *, keys: Collection[str] = ()) -> None:
     """Check that our log lacks nothing of the public one: participants hold receipts in it.
+
+    Args:
+        public: The log in the repository.
+        ours: The log in the state.
+        keys: Those of the challenge. Once there is one, a line that none of them has signed is somebody else's.
 
     Raises:
         LogIsAhead: If it does. What does not go on from ours in one chain is not believed, and raises nothing.
     """
     try:
         lines = (public or b"").decode().splitlines()
-        known = (ours or b"").decode().splitlines()
-        reached = head_of(known[-1]) if known else GENESIS
-        missing = lines[len(known) :]
-        if lines[: len(known)] != known:
-            return
-        for number, line in enumerate(missing, len(known) + 1):
+    except ValueError:
+        return
+    known = (ours or b"").decode().splitlines()
+    if lines[: len(known)] == known and (missing := list(_going_on(lines, known, keys))):
+        raise LogIsAhead(missing, len(known))
+
+
+def _going_on(lines: Sequence[str], known: Sequence[str], keys: Collection[str]) -> Iterator[str]:
+    """Yield the lines that go on from known ones in one chain, until the first that does not."""
+    reached = head_of(known[-1]) if known else GENESIS
+    signed_already = bool(known) and json.loads(known[-1])["format"] == FORMAT
+    for number, line in enumerate(lines[len(known) :], len(known) + 1):
+        try:
             body = json.loads(line)
-            said = body.pop("head")
-            body.pop("signature", None)
+            said, signature = body.pop("head"), body.pop("signature", None)
             whole = body["format"] in FORMATS and body["sequence"] == number and set(entries_of(body))
             if not whole or body["previous"] != reached or said != chained(reached, body):
                 return
-            reached = said
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return
-    if missing:
-        raise LogIsAhead(missing, len(known))
+            needs_key = bool(keys) and (signed_already or body["format"] == FORMAT)
+            if needs_key and not any(is_signed(key, BATCH, said, signature) for key in keys):
+                return
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return
+        reached = said
+        yield line
 
 
 def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:

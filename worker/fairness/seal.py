@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from worker.fairness.signing import Signer, is_signed
@@ -16,7 +16,13 @@ SEAL = "seal"  # what is signed
 
 
 def seal(
-    files: Mapping[str, bytes], before: bytes | None, *, head: str, signer: Signer, at: datetime
+    files: Mapping[str, bytes],
+    before: bytes | None,
+    *,
+    head: str,
+    signer: Signer,
+    at: datetime,
+    keys: Collection[str] = (),
 ) -> bytes:
     """Write the seal of published files. One that says the same already stays, byte for byte.
 
@@ -26,15 +32,20 @@ def seal(
         head: Of the public log.
         signer: The challenge's key.
         at: The time, in public.
+        keys: Those that signed before this one.
     """
     hashes = hashes_of(files)
     old = read(before)
+    if old is not None and old["key"] not in {signer.public, *keys}:
+        old = None
     if old is not None and (old["files"], old["head"], old["key"]) == (hashes, head, signer.public):
         return before or b""
+    if old is not None:  # a seal that is older than another one is taken for its repetition
+        at = max(at, datetime.fromisoformat(old["made_at"]) + timedelta(microseconds=1))
     body = {
         "format": FORMAT,
         "sequence": 1 if old is None else old["sequence"] + 1,
-        "made_at": at.isoformat(timespec="seconds"),
+        "made_at": at.isoformat(timespec="microseconds"),
         "head": head,
         "files": hashes,
         "key": signer.public,
@@ -47,6 +58,15 @@ def hashes_of(files: Mapping[str, bytes]) -> dict[str, str]:
     return {
         path: hashlib.sha256(content).hexdigest() for path, content in sorted(files.items()) if path != PATH
     }
+
+
+def spoilt(files: Mapping[str, bytes], keys: Collection[str]) -> frozenset[str]:
+    """Return the files of a branch that are not as the challenge has sealed them: all of them, if the seal is not the challenge's."""
+    document = read(files.get(PATH))
+    if document is None or document["key"] not in keys:
+        return frozenset({*files, PATH})
+    hashes = hashes_of(files)
+    return frozenset(path for path, name in document["files"].items() if hashes.get(path) != name)
 
 
 def read(content: bytes | None) -> dict[str, Any] | None:

@@ -56,13 +56,13 @@ def _publish_leading(session: OrganizerSession) -> Completed:
             with session.store.write() as tx:
                 _keep(tx, pending)
             try:
-                published = push(publisher, pending)
+                pushed = push(publisher, pending)
             except receipts.LogIsAhead as error:  # the state comes from a backup
                 with session.store.write() as tx:
                     receipts.take_over(tx, error, now=session.clock())
             else:
                 with session.store.write() as tx:
-                    record_push(tx, pending, published, now=session.now)
+                    record_push(tx, session.configuration, pending, pushed, now=session.now)
                     return tx.completed_publish()
     finally:
         session.store.resign()

@@ -20,8 +20,9 @@ from worker.fairness.register import register
 from worker.fairness.signing import Signer, signer
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
+from worker.publishing.last_push import last_commit
 from worker.publishing.snapshots import snapshot
-from worker.state import REVEALED, PhaseRow, State, SubmissionRow, Transaction
+from worker.state import LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ class Preconditions:
         revealed_at: When something was revealed last.
         signer: The key that seals what is pushed; None before the challenge has one.
         at: When all of this was read.
+        last: The commit that was pushed last to where the board is pushed now; None before the first.
+        restored: Whether the state may lack what is in the repository, because it comes from a backup.
     """
 
     generation: int
@@ -45,6 +48,8 @@ class Preconditions:
     revealed_at: str | None
     signer: Signer | None
     at: datetime
+    last: str | None = None
+    restored: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +115,8 @@ def read_inputs(
             revealed_at=tx.fact(REVEALED),
             signer=signer(tx),
             at=at,
+            last=last_commit(tx, configuration),
+            restored=tx.fact(LOG_UNSEEN) is not None,
         ),
     )
 

@@ -67,12 +67,12 @@ def _is_frozen(document: bytes | None) -> bool:
     """Tell whether a phase's file says that its board is closed; one that somebody else wrote says nothing."""
     try:
         return json.loads(document or b"{}").get("frozen_at") is not None
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return False
 
 
 def _length(document: bytes | None) -> int:
     try:
         return len(json.loads(document or b"[]"))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return 0

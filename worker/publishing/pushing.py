@@ -16,12 +16,26 @@ from worker.publishing import changes
 from worker.publishing.act import PublishAct
 from worker.publishing.boards import PendingBoards
 from worker.publishing.changes import HISTORY
+from worker.publishing.last_push import REWRITTEN, record_commit
 from worker.state import LOG_UNSEEN, Completed, State, Transaction
 
 README = "README.md"
 
 
-class PushBoard(PublishAct[Published]):
+@dataclass(frozen=True, kw_only=True)
+class Pushed:
+    """What came of a push.
+
+    Attributes:
+        published: What the branch shows now.
+        spoilt: Files in it that were not as the challenge had sealed them; they are again.
+    """
+
+    published: Published
+    spoilt: frozenset[str]
+
+
+class PushBoard(PublishAct[Pushed]):
     """Bring the repository in step with the stored boards.
 
     Args:
@@ -38,18 +52,21 @@ class PushBoard(PublishAct[Published]):
         super().__init__(context, pending.preconditions.generation, tries=tries)
         self._pending = pending
 
-    def perform(self, resource: Publisher) -> Published:
+    def perform(self, resource: Publisher) -> Pushed:
         """Render the site on the branch's tip and push it."""
         return push(resource, self._pending)
 
-    def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Pushed, now: datetime) -> None:
         """Record that the repository shows it."""
-        record_push(tx, self._pending, result, now=now)
+        record_push(tx, self._context.configuration, self._pending, result, now=now)
 
-    def recorded(self, result: Published, now: datetime) -> None:
+    def recorded(self, result: Pushed, now: datetime) -> None:
         """Write the log."""
-        if result.changed:
-            self._context.log.info("Board pushed.", event_key="board.pushed", commit=result.commit)
+        if result.published.changed:
+            commit = result.published.commit
+            self._context.log.info("Board pushed.", event_key="board.pushed", commit=commit)
+        if result.published.rewritten:
+            self._context.log.warning("The branch's history was rewritten.", event_key=REWRITTEN)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Take over what the public log has and the state lacks; tell of anything else."""
@@ -63,7 +80,7 @@ class PushBoard(PublishAct[Published]):
         resource.stop()
 
 
-def push(publisher: Publisher, pending: PendingBoards) -> Published:
+def push(publisher: Publisher, pending: PendingBoards) -> Pushed:
     """Render the site on the branch's tip and push it.
 
     Raises:
@@ -71,42 +88,64 @@ def push(publisher: Publisher, pending: PendingBoards) -> Published:
         InfrastructureError: If it has commitments that we lack.
         NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
-    rendering = _Rendering(pending)
-    return publisher.publish(rendering.files, rendering.message)
+    rendering = _Rendering(pending, publisher)
+    published = publisher.publish(rendering.files, rendering.message, last=pending.preconditions.last)
+    return Pushed(published=published, spoilt=rendering.spoilt - {README})
 
 
-@dataclass(frozen=True)
 class _Rendering:
     """What pending boards make of the branch's files; asked again when the tip has moved."""
 
-    pending: PendingBoards
+    def __init__(self, pending: PendingBoards, publisher: Publisher) -> None:
+        self._pending = pending
+        self._publisher = publisher
+        self._keys = commitments.keys_of(pending.preconditions.attestations.get(commitments.PATH))
+        self.spoilt: frozenset[str] = frozenset()
 
     def files(self, existing: Files) -> Files:
         """Return the files that shall stand there."""
-        attestations = self.pending.preconditions.attestations
-        commitments.check_growth(existing.get(commitments.PATH), attestations.get(commitments.PATH))
-        receipts.check_growth(existing.get(receipts.PATH), attestations.get(receipts.PATH))
-        site = render(self.pending.site, readme=existing.get(README), history=existing.get(HISTORY))
+        preconditions = self._pending.preconditions
+        attestations = preconditions.attestations
+        log = attestations.get(receipts.PATH)
+        commitments.check_growth(
+            existing.get(commitments.PATH),
+            attestations.get(commitments.PATH),
+            settled=preconditions.last is not None and not preconditions.restored,
+        )
+        receipts.check_growth(existing.get(receipts.PATH), log, keys=self._keys)
+        site = render(self._pending.site, readme=existing.get(README), history=self._history(existing))
         files = {**site, **attestations}
-        preconditions = self.pending.preconditions
         if preconditions.signer is None:
             return files
         sealed = seal.seal(
             files,
             existing.get(seal.PATH),
-            head=receipts.head(attestations.get(receipts.PATH)),
+            head=receipts.head(log),
             signer=preconditions.signer,
             at=preconditions.at,
+            keys=self._keys,
         )
         return {**files, seal.PATH: sealed}
 
+    def _history(self, existing: Files) -> bytes | None:
+        """Return the lines to go on from: those in the branch, or those of our last commit if somebody else has changed them."""
+        last = self._pending.preconditions.last
+        if last is None or not self._keys or not {HISTORY, seal.PATH} & seal.spoilt(existing, self._keys):
+            return existing.get(HISTORY)
+        return self._publisher.earlier(last, HISTORY)
+
     def message(self, before: Files, after: Files) -> str:
         """Say what the commit changes."""
-        return changes.message(self.pending.site, before, after)
+        self.spoilt = seal.spoilt(before, self._keys)
+        return changes.message(self._pending.site, before, after)
 
 
-def record_push(tx: Transaction, pending: PendingBoards, published: Published, *, now: datetime) -> None:
+def record_push(
+    tx: Transaction, configuration: Configuration, pending: PendingBoards, pushed: Pushed, *, now: datetime
+) -> None:
     """Record that the repository shows what was pending."""
+    published = pushed.published
+    record_commit(tx, configuration, published, pushed.spoilt, now=now)
     for row in pending.preconditions.posted:
         current = tx.get(row.pk)
         # What changed while the push was under way is not on the board yet.

@@ -663,3 +663,66 @@ def test_commit_messages_tell_what_happened() -> None:
         text = commit_message(site, boards)
         assert not re.search("Evil|rm -rf|@all", text)
         assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_commits_since_ours_are_told(tmp_path: Path) -> None:
+    """Whose they are and what they touched, newest first; none on our own tip, nor without anything to compare with."""
+    remote = bare(tmp_path / "remote.git")
+    ours = publisher(remote, tmp_path)
+    last = ours.publish(of(simple_site()), "One\n").commit
+    assert ours.publish(of(simple_site()), "Two\n", last=last).between == ()
+    first, second = (add_file(remote, name, b"x") for name in ("LICENSE", "index.html"))
+    done = ours.publish(of(simple_site()), "Two\n", last=last)
+    assert (done.changed, done.rewritten) == (True, False)
+    told = [(one.hash, one.author, one.paths) for one in done.between]
+    assert told == [
+        (second, "other@example.org", ("index.html",)),
+        (first, "other@example.org", ("LICENSE",)),
+    ]
+    again = publisher(remote, tmp_path).publish(of(simple_site()), "Three\n", last=done.commit)
+    assert (again.between, again.rewritten) == ((), False)
+    add_file(remote, "LICENSE", b"y")
+    assert publisher(remote, tmp_path).publish(of(simple_site()), "Three\n").between == ()
+
+
+@pytest.mark.parametrize("state", ["kept", "lost"])
+def test_a_forced_push_is_told_from_many_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """Also where our commit lies deeper than what is fetched at first, and whether or not the clone is still there."""
+    monkeypatch.setattr("leaderboard.git.clone.NEAR", 3)
+    remote = bare(tmp_path / "remote.git")
+    last = publisher(remote, tmp_path).publish(of(simple_site()), "One\n").commit
+    for number in range(5):
+        add_file(remote, "LICENSE", str(number).encode())
+    if state == "lost":
+        shutil.rmtree(tmp_path / "state")
+    done = publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=last)
+    assert (done.rewritten, len(done.between)) == (False, 3)
+    git("update-ref", "refs/heads/main", f"{last}", at=remote)
+    if state == "lost":
+        shutil.rmtree(tmp_path / "state")
+    again = publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=done.commit)
+    assert (again.rewritten, again.between) == (True, ())
+    git("update-ref", "refs/heads/main", "main~1", at=remote)
+    for number in range(5):
+        add_file(remote, "LICENSE", str(number).encode())
+    assert publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=again.commit).rewritten
+    git("update-ref", "-d", "refs/heads/main", at=remote)
+    assert publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=again.commit).rewritten
+    assert [path.name for path in (tmp_path / "state").glob("*.history")] == []
+
+
+def test_a_file_of_an_earlier_commit_is_found_without_the_clone(tmp_path: Path) -> None:
+    """As long as the remote has that commit; none otherwise."""
+    remote = bare(tmp_path / "remote.git")
+    ours = publisher(remote, tmp_path)
+    last = ours.publish(of(simple_site()), "One\n").commit
+    page = ours.existing()["index.html"]
+    add_file(remote, "index.html", b"another")
+    shutil.rmtree(tmp_path / "state")
+    fresh = publisher(remote, tmp_path)
+    assert fresh.existing()["index.html"] == b"another"
+    assert fresh.earlier(last, "index.html") == page
+    assert fresh.earlier(last, "nothing") is None
+    assert fresh.earlier("0" * 40, "index.html") is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from worker.fairness import receipts
@@ -98,12 +99,16 @@ def _nothing_left_out(
         if not registered:
             return
         left = registered_checks.unopened(chain, registered)
+        ended = max(phase.revealed_at for phase in registered)
+        later = {number for number in left if datetime.fromisoformat(chain[number - 1]["made_at"]) > ended}
     except UNREADABLE as error:
         yield contradicted("register", f"The register cannot be read ({type(error).__name__}).")
         return
     told = f"{sum(left.values())} entries in {len(left)} lines of the public log"
     if not left:
         yield consistent("register", "Every entry of the public log was opened.")
+    elif len(later) == len(left):
+        yield not_revealed("register", f"{told} were made after the last reveal, and are not opened.")
     elif len(revealed) < len(names):
         yield not_revealed("register", f"{told} are not opened: of phases that are not revealed, or filling.")
     else:

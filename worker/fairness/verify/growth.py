@@ -1,23 +1,21 @@
 """Files that may only grow, seen through the history of a repository.
 
-Each version is compared with the one before it while the history is walked, so that no more than two are in memory.
+Each version is compared with the one before it while the history is walked, so that no more than two are in memory. Once the challenge
+seals what it publishes, only sealed versions are its own. Others are named, and nothing has to go on from them.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import git
-
-from worker.fairness import commitments, receipts
+from worker.fairness import commitments
 from worker.fairness.canonical import is_prefix
+from worker.fairness.verify.own_commits import ABSENT, GROWING, HISTORY, Blobs, Sealed, Step
 
-HISTORY = "leaderboard/history.jsonl"
-GROWING = (commitments.PATH, receipts.PATH, HISTORY)
-_ABSENT = "0" * 40
+__all__ = ["GROWING", "HISTORY", "Growth", "Rewrite", "grew", "growth"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +40,13 @@ class Growth:
     Attributes:
         versions: Path to the number of its versions.
         rewrites: Where one of them did anything but grow, oldest first.
+        foreign: Where somebody else changed one of them, oldest first.
         uncommitted: The history of boards as it stood before there was any commitment.
     """
 
     versions: Counter[str] = field(default_factory=Counter)
     rewrites: list[Rewrite] = field(default_factory=list)
+    foreign: list[Rewrite] = field(default_factory=list)
     uncommitted: bytes = b""
 
 
@@ -62,53 +62,85 @@ def grew(path: str, earlier: bytes, later: bytes) -> bool:
     return is_prefix(before, after)
 
 
-def growth(repository: git.Repo, tip: str) -> Growth:
-    """Walk all commits up to a tip; each version must go on from that in every parent of its commit."""
-    found, last = Growth(), dict[str, tuple[str, bytes]]()
-    for change in _changes(repository, tip):
-        earlier = _content(repository, last, change.path, change.before)
-        later = _content(repository, last, change.path, change.after)
-        found.versions[change.path] += 1
-        if change.path == HISTORY and not found.versions[commitments.PATH]:
-            found.uncommitted = later
-        try:
-            goes_on = grew(change.path, earlier, later)
-        except (ValueError, TypeError, RecursionError):
-            goes_on = False
-        if not goes_on:
-            found.rewrites.append(Rewrite(path=change.path, commit=change.commit, author=change.author))
+def growth(blobs: Blobs, steps: Sequence[Step], own: Mapping[str, Sealed]) -> Growth:
+    """Look through commits, oldest first.
+
+    A sealed version must go on from the sealed one before it. As long as nothing is sealed, each version must go on from that in every
+    parent of its commit.
+
+    Args:
+        blobs: Reads versions.
+        steps: The commits.
+        own: Those of them that the challenge has sealed.
+    """
+    found = Growth(uncommitted=blobs.content(_before_commitment(steps)))
+    for path in GROWING:
+        versions = _Versions(path, blobs, found)
+        for step, befores in _changes(steps, path):
+            versions.look(step, befores, own.get(step.commit))
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Change:
-    commit: str
-    author: str
-    path: str
-    before: str
-    after: str
+def _before_commitment(steps: Sequence[Step]) -> str:
+    """Return the last version of the history of boards that came before any commitment."""
+    last = ABSENT
+    for step in steps:
+        if commitments.PATH in step.blobs:
+            break
+        last = step.blobs.get(HISTORY, last)
+    return last
 
 
-def _changes(repository: git.Repo, tip: str) -> Iterator[_Change]:
-    """Yield what each commit changed of the files, against each of its parents, oldest first."""
-    said = repository.git.log(
-        *("--reverse", "--topo-order", "--full-history", "-m", "--raw", "--no-abbrev", "--no-renames"),
-        *("--format=%H%x00%an", tip, "--", *GROWING),
-    )
-    commit = author = ""
-    for line in said.split("\n"):  # an author's name may hold what else ends a line
-        if line.startswith(":"):
-            facts, path = line.split("\t", 1)
-            _, _, before, after, _ = facts.split(" ")
-            yield _Change(commit=commit, author=author, path=path, before=before, after=after)
-        elif "\0" in line:
-            commit, author = line.split("\0", 1)
+def _changes(steps: Sequence[Step], path: str) -> Iterator[tuple[Step, list[str]]]:
+    """Yield the commits that differ from a parent in a file, with what those parents have of it, and all that are sealed."""
+    versions: dict[str, str] = {}
+    for step in steps:
+        after = versions[step.commit] = step.blobs.get(path, ABSENT)
+        befores = [versions.get(parent, ABSENT) for parent in step.parents or ("",)]
+        yield step, [before for before in befores if before != after]
 
 
-def _content(repository: git.Repo, last: dict[str, tuple[str, bytes]], path: str, blob: str) -> bytes:
-    """Return a version's content, and keep it as the file's last: the next change begins with it."""
-    if blob == _ABSENT:
-        return b""
-    if path not in last or last[path][0] != blob:
-        last[path] = (blob, repository.odb.stream(bytes.fromhex(blob)).read())
-    return last[path][1]
+class _Versions:
+    """The versions of one file."""
+
+    def __init__(self, path: str, blobs: Blobs, found: Growth) -> None:
+        self._path = path
+        self._blobs = blobs
+        self._found = found
+        self._last: tuple[str, bytes] = (ABSENT, b"")  # what was read last
+        self._sealed: str | None = None  # the last version that was sealed
+
+    def look(self, step: Step, befores: Sequence[str], sealed: Sealed | None) -> None:
+        """Look at a commit's version."""
+        after = step.blobs.get(self._path, ABSENT)
+        if sealed is not None and self._is_sealed(after, sealed):
+            if after != self._sealed:
+                self._compare(step, befores if self._sealed is None else [self._sealed], after)
+                self._sealed = after
+        elif self._sealed is None:
+            self._compare(step, befores, after)
+        elif befores and len(befores) >= len(step.parents):  # a merge that takes one side's changes nothing
+            rewrite = Rewrite(path=self._path, commit=step.commit, author=step.author)
+            self._found.foreign.append(rewrite)
+
+    def _is_sealed(self, blob: str, sealed: Sealed) -> bool:
+        named = sealed.hashes.get(self._path)
+        return named is None if blob == ABSENT else named == self._blobs.sha256(blob)
+
+    def _compare(self, step: Step, befores: Sequence[str], after: str) -> None:
+        for before in befores:
+            earlier, later = self._content(before), self._content(after)
+            self._found.versions[self._path] += 1
+            try:
+                goes_on = grew(self._path, earlier, later)
+            except (ValueError, TypeError, RecursionError):
+                goes_on = False
+            if not goes_on:
+                rewrite = Rewrite(path=self._path, commit=step.commit, author=step.author)
+                self._found.rewrites.append(rewrite)
+
+    def _content(self, blob: str) -> bytes:
+        """Return a version's content, and keep it: the next change begins with it."""
+        if blob != self._last[0]:
+            self._last = (blob, self._blobs.content(blob))
+        return self._last[1]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from worker.fairness import receipts
 from worker.fairness.verify.growth import GROWING
-from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.public import SHOWN, History, PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
+FILES_SHOWN = 5  # in one sentence
 CLOCK_SLACK = timedelta(minutes=5)  # a clock may be set back between a commitment and the first score
 
 
@@ -38,6 +39,36 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
             )
         else:
             yield consistent("history", f"{path} only ever grew (versions: {seen.growth.versions[path]}).")
+    yield from _foreign(seen)
+
+
+def _foreign(seen: History) -> Iterator[Verdict]:
+    """Name what is not the challenge's: nobody who may push can make its organizers look like liars."""
+    changed: dict[tuple[str, str], list[str]] = {}
+    for change in seen.growth.foreign:
+        changed.setdefault((change.commit, change.author), []).append(change.path)
+    for (commit, author), paths in list(changed.items())[:SHOWN]:
+        yield believed(
+            "history",
+            f"Commit {commit[:10]} by {author} changed {_listed(paths)} without the challenge's seal: vandalism that was put right later.",
+        )
+    if len(changed) > SHOWN:
+        yield believed("history", f"So did {len(changed) - SHOWN} other commits.")
+    for one in seen.foreign:
+        yield believed(
+            "history",
+            f"Commit {one.hash[:10]} by {one.author} is not the challenge's: vandalism, or somebody's own edit, without its seal."
+            f" It touched {_listed(one.paths)}. What is checked is the newest commit before it that is sealed.",
+        )
+    if seen.foreign_number > len(seen.foreign):
+        yield believed(
+            "history", f"So are {seen.foreign_number - len(seen.foreign)} other commits without a seal."
+        )
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
+    return ", ".join(paths[:FILES_SHOWN]) + more if paths else "no file"
 
 
 def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdict | None:

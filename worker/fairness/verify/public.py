@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 import git
 
 from scoring.errors import InfrastructureError, OrganizerError
+from worker.fairness import commitments, seal
 from worker.fairness.verify.growth import Growth, growth
+from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits, walk
 
 QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -26,6 +28,7 @@ QUIET = {
     "GIT_CONFIG_KEY_1": "safe.directory",
     "GIT_CONFIG_VALUE_1": "*",
 }
+SHOWN = 20  # foreign commits that are named one by one
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
 
 
@@ -45,6 +48,21 @@ class Commit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ForeignCommit:
+    """A commit that is not the challenge's.
+
+    Attributes:
+        hash: Its name.
+        author: Who made it, as it says itself; text of others.
+        paths: The files that it touched.
+    """
+
+    hash: str
+    author: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class History:
     """What the history of a repository shows.
 
@@ -52,11 +70,15 @@ class History:
         commits: Hashes of the commit that is checked and of all before it.
         whole: False for a shallow clone, which lacks the beginning.
         growth: How the files changed that may only grow.
+        foreign: What was pushed after the commit that is checked, and is not the challenge's; the newest first, at most a few.
+        foreign_number: How many there are.
     """
 
     commits: frozenset[str]
     whole: bool
     growth: Growth
+    foreign: tuple[ForeignCommit, ...] = ()
+    foreign_number: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +89,10 @@ class PublicRepository:
         files: Path to content, as they stand in the commit.
         address: URL or folder, without credentials.
         branch: The branch that was read; None for a plain folder.
-        commit: Its newest commit; None for a plain folder.
+        commit: The commit that was read: the newest that the challenge has sealed, or the tip without any. None for a plain folder.
         history: None for a plain folder.
         read: What was read out of large documents, by phase.
+        strangers: Files that no seal of the challenge names; they are not read.
     """
 
     files: Mapping[str, bytes]
@@ -78,6 +101,7 @@ class PublicRepository:
     commit: Commit | None = None
     history: History | None = None
     read: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    strangers: tuple[str, ...] = ()
 
     def json(self, path: str) -> Any:
         """Return a JSON file's value.
@@ -106,7 +130,13 @@ def read_folder(folder: Path) -> PublicRepository:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(folder).parts
     }
-    return PublicRepository(files=files, address=str(folder))
+    sealed = seal.read(files.get(seal.PATH))
+    if sealed is None or sealed["key"] not in commitments.keys_of(files.get(commitments.PATH)):
+        return PublicRepository(files=files, address=str(folder))
+    own = {path: content for path, content in files.items() if path == seal.PATH or path in sealed["files"]}
+    return PublicRepository(
+        files=own, address=str(folder), strangers=tuple(path for path in files if path not in own)
+    )
 
 
 @contextmanager
@@ -145,31 +175,60 @@ def _read(repository: git.Repo, address: str) -> PublicRepository:
     tip = heads[branch]
     if branch == "HEAD":
         branch = repository.remotes.origin.refs["HEAD"].reference.remote_head
+    blobs, steps = Blobs(repository), walk(repository, tip.hexsha)
+    own = own_commits(blobs, steps)
+    sealed = newest_sealed(repository, blobs, steps, own)
+    checked = tip if sealed is None else repository.commit(sealed[0])
+    commits = frozenset(repository.git.rev_list(checked.hexsha).split())
+    foreign, number = _foreign(repository, checked.hexsha, tip.hexsha)
+    files, strangers = _files(checked, None if sealed is None else sealed[1] | {seal.PATH})
     return PublicRepository(
-        files=_files(tip),
+        files=files,
         address=address,
         branch=branch,
         commit=Commit(
-            hash=tip.hexsha,
-            at=datetime.fromtimestamp(tip.committed_date, UTC),
-            author=str(tip.author.name),
+            hash=checked.hexsha,
+            at=datetime.fromtimestamp(checked.committed_date, UTC),
+            author=str(checked.author.name),
         ),
         history=History(
-            commits=frozenset(repository.git.rev_list(tip.hexsha).split()),
+            commits=commits,
             whole=repository.git.rev_parse("--is-shallow-repository") == "false",
-            growth=growth(repository, tip.hexsha),
+            growth=growth(blobs, [step for step in steps if step.commit in commits], own),
+            foreign=foreign,
+            foreign_number=number,
         ),
+        strangers=strangers,
     )
 
 
-def _files(commit: git.Commit) -> dict[str, bytes]:
-    files = {}
+def _foreign(repository: git.Repo, checked: str, tip: str) -> tuple[tuple[ForeignCommit, ...], int]:
+    """Return the newest commits after the one that is checked, and how many there are."""
+    between = f"{checked}..{tip}"
+    said = repository.git.log(
+        "--topo-order", f"--max-count={SHOWN}", "--format=%x01%H%x00%an", "--name-only", between
+    )
+    found = []
+    for told in said.split("\x01")[1:]:
+        head, *paths = told.split("\n")
+        commit, _, author = head.partition("\0")
+        found.append(ForeignCommit(hash=commit, author=author, paths=tuple(filter(None, paths))))
+    return tuple(found), int(repository.git.rev_list("--count", between))
+
+
+def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """Return the files of a commit that are named, or all, and the paths of the others."""
+    files, others = {}, []
     for blob in commit.tree.traverse():
-        if isinstance(blob, git.Blob) and blob.mode != git.Blob.link_mode:
-            if blob.size > LIMIT_BYTES:
-                raise InfrastructureError(f"{blob.path} is too large to be checked.", code="verify.too_large")
-            files[str(blob.path)] = blob.data_stream.read()
-    return files
+        if not isinstance(blob, git.Blob) or blob.mode == git.Blob.link_mode:
+            continue
+        if named is not None and blob.path not in named:
+            others.append(str(blob.path))
+            continue
+        if blob.size > LIMIT_BYTES:
+            raise InfrastructureError(f"{blob.path} is too large to be checked.", code="verify.too_large")
+        files[str(blob.path)] = blob.data_stream.read()
+    return files, tuple(others)
 
 
 def _address(place: str) -> str:

@@ -61,6 +61,7 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
 def decisions(phase: RevealedPhase) -> Verdict:
     """Tell what organizers decided while the phase ran: rules, removals, choices."""
     told = [*_changes(phase.register), *_removals(phase.register)]
+    told += [f"on {note['at'][:16]} it was noted: {note['text']}" for note in phase.register.notes]
     if not told:
         return phase.consistent("decisions", "its rules never changed, and nobody was taken off the board")
     return phase.consistent("decisions", f"decided on the way: {'; '.join(told)}")

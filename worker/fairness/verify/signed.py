@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from worker.fairness import receipts, seal
+from worker.fairness import commitments, receipts, seal
 from worker.fairness.commitments import COMMITMENT
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted
+
+SHOWN = 5  # names of files in one sentence
 
 
 def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
@@ -38,7 +41,11 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
             )
             return
     changes = len(dict.fromkeys(keys)) - 1
-    told = f" The key was replaced {changes} times; no old key signed a new one." if changes else ""
+    known = commitments.keys_of(json.dumps(list(entries)).encode())
+    if strangers := dict.fromkeys(key for key in keys if key not in known):
+        told = f" The key was replaced {changes} times; for {len(strangers)} of them no old key signed the new one."
+    else:
+        told = f" The key was replaced {changes} times, and each signed the next one." if changes else ""
     yield consistent("signatures", f"Commitments and log are signed with the challenge's key.{told}")
 
 
@@ -62,5 +69,11 @@ def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -
     else:
         yield consistent(
             "seal",
-            f"All {len(document['files'])} files are as the challenge has sealed them on {document['made_at']}.",
+            f"All {len(document['files'])} files are as the challenge has sealed them on {document['made_at'][:19]}.",
+        )
+    if others := repository.strangers:
+        more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+        yield believed(
+            "seal",
+            f"Not the challenge's, and not read: {', '.join(others[:SHOWN])}{more}. No seal names them.",
         )

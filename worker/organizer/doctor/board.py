@@ -14,6 +14,8 @@ from worker.fairness import commitments
 from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.web_address import EXAMPLE_REPOSITORY
+from worker.publishing.last_push import last_commit
+from worker.state import LOG_UNSEEN
 
 # The first version that reads its configuration from the environment, where no process list shows it.
 GIT_NEEDED = (2, 31)
@@ -113,7 +115,10 @@ def _commitments(exam: Examination) -> Iterator[Finding]:
     public = exam.publisher.existing().get(commitments.PATH)
     if public is not None:
         with exam.state() as tx:
-            commitments.check_growth(public, commitments.commitment_file(tx) if tx else None)
+            ours = commitments.commitment_file(tx) if tx else None
+            settled = tx is not None and last_commit(tx, exam.configuration) is not None
+            restored = tx is not None and tx.fact(LOG_UNSEEN) is not None
+            commitments.check_growth(public, ours, settled=settled and not restored)
     yield from ()
 
 

@@ -1,0 +1,249 @@
+"""Somebody else who may push cannot make the organizers look like liars: what their key has not sealed is named, and not checked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.fair_challenge import REVEAL, Fair, lies, named, resealed
+from tests.worker.harness.harness import clean_environment
+from worker.fairness import commitments, receipts, seal
+from worker.fairness.signing import Signer
+from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify.public import PublicRepository, opened, read_folder
+
+pytestmark = pytest.mark.xdist_group("fairness")
+
+HISTORY = "leaderboard/history.jsonl"
+STRANGER = Signer(b"7" * 32)
+
+
+class Clone:
+    """A clone of the public repository, in which somebody called Mallory commits."""
+
+    def __init__(self, fair: Fair, folder: Path) -> None:
+        self.folder = folder
+        subprocess.run(
+            ["git", "clone", "-q", "-b", "main", str(fair.harness.board), str(folder)],
+            check=True,
+            env=clean_environment(),
+        )
+
+    def git(self, *arguments: str) -> str:
+        """Run git, and return what it prints."""
+        identity = ("-c", "user.name=Mallory", "-c", "user.email=m@example.org")
+        command = ["git", "-C", str(self.folder), *identity, *arguments]
+        done = subprocess.run(command, check=True, env=clean_environment(), capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(self, files: Mapping[str, bytes | None]) -> str:
+        """Commit files, and return the commit's hash."""
+        for path, content in files.items():
+            place = self.folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True) if content is None else place.write_bytes(content)
+        self.git("add", "-A")
+        self.git("commit", "-qm", "mine")
+        return self.git("rev-parse", "HEAD")
+
+    def read(self, path: str) -> bytes:
+        """Return a file."""
+        return (self.folder / path).read_bytes()
+
+    @contextmanager
+    def checked(self) -> Iterator[PublicRepository]:
+        """Read it as anybody would."""
+        with opened(str(self.folder)) as repository:
+            yield repository
+
+
+@pytest.fixture
+def clone(fair: Fair, tmp_path: Path) -> Clone:
+    """A fresh clone."""
+    return Clone(fair, tmp_path / "clone")
+
+
+def told(repository: PublicRepository, check: str = "history") -> list[str]:
+    """Return what can only be believed of a check."""
+    return [
+        one.sentence for one in verdicts(repository) if one.check == check and one.worth is Worth.BELIEVED
+    ]
+
+
+def stranger_entry(clone: Clone) -> bytes:
+    """Return the commitments with one more, signed by a stranger's key."""
+    entries = json.loads(clone.read(commitments.PATH))
+    body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
+    del body["signature"]
+    return json.dumps([*entries, {**body, "signature": STRANGER.sign(commitments.COMMITMENT, body)}]).encode()
+
+
+def sealed_by_a_stranger(clone: Clone) -> dict[str, bytes]:
+    """Return what somebody with a key of their own can publish."""
+    files = read_folder(clone.folder).files
+    forged = {**files, commitments.PATH: stranger_entry(clone), "index.html": b"<p>Mallory won</p>"}
+    head = receipts.head(files[receipts.PATH])
+    at = datetime(2100, 1, 1, tzinfo=UTC)
+    return {**forged, seal.PATH: seal.seal(forged, None, head=head, signer=STRANGER, at=at)}
+
+
+def chained_line(clone: Clone) -> bytes:
+    """Return the log with one more line, which everybody can chain."""
+    log = clone.read(receipts.PATH)
+    last = json.loads(log.splitlines()[-1])
+    body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"]}
+    del body["head"], body["signature"]
+    line = {**body, "head": receipts.chained(last["head"], body), "signature": "00" * 64}
+    return log + json.dumps(line).encode() + b"\n"
+
+
+VANDALISM: dict[str, Callable[[Clone], Mapping[str, bytes | None]]] = {
+    "garbage in the log": lambda clone: {receipts.PATH: clone.read(receipts.PATH) + b"garbage\n"},
+    "a chained line in the log": lambda clone: {receipts.PATH: chained_line(clone)},
+    "a log that is gone": lambda clone: {receipts.PATH: None},
+    "garbage in the commitments": lambda _: {commitments.PATH: b"garbage"},
+    "a stranger's commitment": lambda clone: {commitments.PATH: stranger_entry(clone)},
+    "everything sealed by a stranger": sealed_by_a_stranger,
+    "a shorter history": lambda _: {HISTORY: b""},
+    "another page": lambda _: {"index.html": b"<p>Mallory won</p>"},
+    "no seal": lambda _: {seal.PATH: None},
+    "another reveal": lambda clone: {REVEAL: clone.read(REVEAL).replace(b"0.", b"1.")},
+    "no board": lambda _: {"leaderboard/dev.json": None},
+}
+
+
+@pytest.mark.parametrize("what", VANDALISM)
+def test_what_nobody_has_sealed_is_named_and_not_checked(clone: Clone, what: str) -> None:
+    """The commit before it is checked; the other one is named with hash, author and files, once more before and after a seal."""
+    before = clone.git("rev-parse", "HEAD")
+    files = VANDALISM[what](clone)
+    commit = clone.commit(files)
+    changed = clone.git("diff", "--name-only", before, commit).split()
+    with clone.checked() as repository:
+        assert repository.commit is not None
+        assert repository.commit.hash == before
+        assert lies(repository) == set()
+        (sentence,) = told(repository)
+    assert f"Commit {commit[:10]} by Mallory is not the challenge's" in sentence
+    assert all(path in sentence for path in changed[:5])
+
+
+def test_vandalism_that_was_put_right_is_no_lie(clone: Clone) -> None:
+    """A file that may only grow was changed and put back: that is told with commit and author."""
+    files = {path: clone.read(path) for path in (receipts.PATH, commitments.PATH, HISTORY)}
+    commit = clone.commit(
+        {receipts.PATH: b"", commitments.PATH: b"[]", HISTORY: files[HISTORY] + b'{"phase":"dev"}\n'}
+    )
+    put_right = clone.commit(files)
+    with clone.checked() as repository:
+        assert repository.commit is not None
+        assert repository.commit.hash == put_right
+        assert lies(repository) == set()
+        (sentence,) = told(repository)
+    assert f"Commit {commit[:10]} by Mallory changed commitment.json, receipts.jsonl, {HISTORY}" in sentence
+    assert "vandalism that was put right later" in sentence
+
+
+def test_an_older_state_that_is_pushed_again_is_not_the_challenges(clone: Clone) -> None:
+    """Whoever can read can push what was sealed before; the newest seal counts."""
+    tip, earlier = clone.git("rev-parse", "HEAD"), clone.git("rev-parse", "HEAD~2")
+    clone.git("checkout", "-q", earlier, "--", ".")
+    clone.git("commit", "-qam", "as it was")
+    with clone.checked() as repository:
+        assert repository.commit is not None
+        assert repository.commit.hash == tip
+        assert lies(repository) == set()
+        assert len(told(repository)) == 1
+
+
+def test_files_that_no_seal_names_are_not_the_challenges(clone: Clone) -> None:
+    """An organizer's licence and workflow stay, and a reveal by somebody else is not read."""
+    tip = clone.commit(
+        {"LICENSE": b"mine", "reveal/eval/reveal.json": b"{}", ".github/workflows/check.yml": b"on: push"}
+    )
+    with clone.checked() as repository:
+        assert repository.commit is not None
+        assert repository.commit.hash == tip
+        assert lies(repository) == set()
+        assert told(repository) == []
+        (sentence,) = told(repository, "seal")
+        worth = {named(one): one.worth for one in verdicts(repository)}
+    assert "Not the challenge's" in sentence
+    assert "reveal/eval/reveal.json" in sentence
+    assert worth["eval: reveal"] is Worth.NOT_REVEALED
+
+
+def test_a_merge_of_somebody_elses_branch_is_no_vandalism(clone: Clone) -> None:
+    """A branch that began at an older state and changes nothing of the challenge's may be merged."""
+    clone.git("checkout", "-qb", "side", "HEAD~2")
+    clone.commit({"LICENSE": b"mine"})
+    clone.git("checkout", "-q", "main")
+    clone.git("merge", "-q", "--no-edit", "side")
+    with clone.checked() as repository:
+        assert lies(repository) == set()
+        assert told(repository) == []
+
+
+def test_many_commits_are_named_up_to_a_number(clone: Clone) -> None:
+    """Nobody can fill a terminal."""
+    for number in range(22):
+        clone.commit({"index.html": str(number).encode()})
+    with clone.checked() as repository:
+        assert lies(repository) == set()
+        sentences = told(repository)
+    assert len(sentences) == 21
+    assert "2 other commits" in sentences[-1]
+
+
+def test_a_sealed_change_of_what_may_only_grow_is_a_lie(fair: Fair, clone: Clone) -> None:
+    """With the challenge's own key it is the organizers who have changed what was published."""
+    lines = clone.read(HISTORY).splitlines(keepends=True)
+    clone.commit({HISTORY: b"".join(lines[1:])})
+    with clone.checked() as repository:
+        assert "history" not in lies(repository)
+    own = resealed(fair, read_folder(clone.folder))
+    clone.commit({seal.PATH: own.files[seal.PATH]})
+    with clone.checked() as repository:
+        assert "history" in lies(repository)
+
+
+def test_a_challenge_with_a_key_and_without_a_seal_is_contradicted(clone: Clone) -> None:
+    """Nothing but the newest files, in a repository without any sealed commit."""
+    clone.git("checkout", "-q", "--orphan", "other")
+    clone.commit({seal.PATH: None})
+    clone.git("branch", "-qD", "main")
+    clone.git("branch", "-qm", "main")
+    with clone.checked() as repository:
+        assert "seal" in lies(repository)
+
+
+def test_a_key_counts_if_the_one_before_has_signed_it(fair: Fair, clone: Clone) -> None:
+    """Another key with its succession is the challenge's; the key before it then seals nothing any more."""
+    entries: list[Any] = json.loads(clone.read(commitments.PATH))
+    assert commitments.keys_of(stranger_entry(clone)) == (fair.signer.public,)
+    body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
+    del body["signature"]
+    body["succession"] = fair.signer.sign(commitments.SUCCESSION, STRANGER.public)
+    entry = {**body, "signature": STRANGER.sign(commitments.COMMITMENT, body)}
+    listed = json.dumps([*entries, entry]).encode()
+    assert commitments.keys_of(listed) == (fair.signer.public, STRANGER.public)
+    files = {**read_folder(clone.folder).files, commitments.PATH: listed}
+    head, at = receipts.head(files[receipts.PATH]), datetime(2100, 1, 1, tzinfo=UTC)
+    new = clone.commit(
+        {commitments.PATH: listed, seal.PATH: seal.seal(files, None, head=head, signer=STRANGER, at=at)}
+    )
+    old = seal.seal(files, None, head=head, signer=fair.signer, at=datetime(2200, 1, 1, tzinfo=UTC))
+    clone.commit({seal.PATH: old})
+    with clone.checked() as repository:
+        assert repository.commit is not None
+        assert repository.commit.hash == new
+        assert "signatures" not in lies(repository)
+        sentences = [one.sentence for one in verdicts(repository) if one.check == "signatures"]
+    assert "each signed the next one" in sentences[0]

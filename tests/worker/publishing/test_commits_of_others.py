@@ -1,0 +1,191 @@
+"""What others push to the leaderboard's branch stops nothing, is put right, and is told once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.leaderboard.harness.git_server import add_file, bare, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.fairness import commitments, events, receipts, seal
+from worker.fairness.signing import Signer
+from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify.public import opened
+from worker.organizer.doctor import examine
+from worker.organizer.doctor.check import Level
+
+HISTORY = "leaderboard/history.jsonl"
+STRANGER = Signer(b"7" * 32)
+
+
+def show(board: Path, path: str) -> str:
+    """Return a file of the branch."""
+    return git("show", f"main:{path}", at=board)
+
+
+def spoil(board: Path, files: Mapping[str, bytes | None], clone: Path) -> str:
+    """Push a commit with these files, by somebody else; return its hash."""
+    git("clone", "--quiet", "--branch=main", str(board), str(clone), at=board)
+    for path, content in files.items():
+        (clone / path).unlink() if content is None else (clone / path).write_bytes(content)
+    git("add", "--all", at=clone)
+    git("commit", "--quiet", "--message=mine", at=clone)
+    git("push", "--quiet", "origin", "HEAD:main", at=clone)
+    return git("rev-parse", "HEAD", at=clone)
+
+
+def strangers_commitment(board: Path) -> bytes:
+    """Return the public list with a commitment that another key has signed."""
+    entries = json.loads(show(board, commitments.PATH))
+    body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
+    del body["signature"]
+    return json.dumps([*entries, {**body, "signature": STRANGER.sign(commitments.COMMITMENT, body)}]).encode()
+
+
+def chained_line(board: Path) -> bytes:
+    """Return the log with one more line, which everybody can chain."""
+    log = show(board, receipts.PATH).encode() + b"\n"
+    last = json.loads(log.splitlines()[-1])
+    body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"]}
+    del body["head"], body["signature"]
+    line = {**body, "head": receipts.chained(last["head"], body), "signature": "00" * 64}
+    return log + json.dumps(line).encode() + b"\n"
+
+
+def strangers_seal(board: Path) -> bytes:
+    """Return a seal by another key, from the end of all time."""
+    document = json.loads(show(board, seal.PATH))
+    del document["signature"]
+    document |= {"key": STRANGER.public, "made_at": "9999-12-31T23:59:59.999999+00:00"}
+    return json.dumps({**document, "signature": STRANGER.sign(seal.SEAL, document)}).encode()
+
+
+VANDALISM: dict[str, Callable[[Path], Mapping[str, bytes | None]]] = {
+    "garbage in the log": lambda board: {receipts.PATH: show(board, receipts.PATH).encode() + b"\ngarbage\n"},
+    "a chained line in the log": lambda board: {receipts.PATH: chained_line(board)},
+    "no text in the log": lambda _: {receipts.PATH: b"\xff\xfe"},
+    "garbage in the commitments": lambda _: {commitments.PATH: b"[{}, 7]"},
+    "no list of commitments": lambda _: {commitments.PATH: b"[" * 100_000},
+    "a stranger's commitment": lambda board: {commitments.PATH: strangers_commitment(board)},
+    "a stranger's seal": lambda board: {seal.PATH: strangers_seal(board)},
+    "another history": lambda _: {HISTORY: b'{"phase":"dev"}\n'},
+    "a longer history": lambda board: {HISTORY: show(board, HISTORY).encode() + b'\n{"phase":"dev"}\n'},
+    "neither history nor seal": lambda _: {HISTORY: None, seal.PATH: None},
+    "another page": lambda _: {"index.html": b"<p>Mallory won</p>"},
+}
+
+
+@pytest.mark.parametrize("what", VANDALISM)
+def test_what_somebody_else_pushed_is_put_right_and_told_once(
+    harness: Harness, worker: StepWorker, tmp_path: Path, what: str
+) -> None:
+    """The worker goes on publishing, over it; the organizer hears of commit and author; and nobody is called a liar."""
+    harness.configure({"leaderboard": {"receipts_every": 30}})
+    worker.reload()
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    worker.wait(40)
+    before = show(harness.board, HISTORY)
+    commit = spoil(harness.board, VANDALISM[what](harness.board), tmp_path / "clone")
+    found = examine(harness.path, clock=worker.clock.now, only=["board.commitments"])
+    assert {one.level for one in found.outcomes} <= {Level.OK}
+    harness.submit("B", embeddings(2))
+    worker.drive(lambda: set(harness.teams()) == {"A", "B"})
+    worker.drive()
+    assert worker.alerts() == {"leaderboard.overwritten"}
+    with worker.store.read() as tx:
+        (alert,) = tx.alerts()
+    assert f"commit {commit[:10]} by other@example.org" in alert.text
+    assert show(harness.board, HISTORY).startswith(before)
+    with opened(str(harness.board)) as repository:
+        assert repository.commit is not None
+        assert repository.commit.hash == git("rev-parse", "main", at=harness.board)
+        assert [one for one in verdicts(repository) if one.worth is Worth.CONTRADICTED] == []
+    worker.wait(40)
+    with worker.store.read() as tx:
+        assert [one.count for one in tx.alerts()] == [1]
+    worker.clock.advance(90_000)
+    worker.wait(40)
+    assert worker.alerts() == set()
+
+
+def test_a_commit_that_touches_nothing_of_the_challenges_is_no_trouble(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """A licence on top of ours is neither vandalism nor a forced push."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    add_file(harness.board, "LICENSE", b"mine")
+    harness.submit("B", embeddings(2))
+    worker.drive()
+    assert set(harness.teams()) == {"A", "B"}
+    assert worker.alerts() == set()
+    with worker.store.read() as tx:
+        assert [one for one in tx.events() if one.fields["kind"] == events.CHALLENGE] == []
+
+
+@pytest.mark.parametrize("how", ["back", "another branch", "gone"])
+def test_a_forced_push_is_told_and_registered(harness: Harness, worker: StepWorker, how: str) -> None:
+    """An alert, a note in the register, everything pushed anew, and all of it once."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    last = git("rev-parse", "main", at=harness.board)
+    if how == "back":
+        git("update-ref", "refs/heads/main", "main~1", at=harness.board)
+    else:
+        git("update-ref", "-d", "refs/heads/main", at=harness.board)
+    if how == "another branch":
+        add_file(harness.board, "README.md", b"# Mine\n")
+    harness.submit("B", embeddings(2))
+    worker.drive(lambda: worker.alerts() == {"leaderboard.rewritten"})
+    harness.submit("C", embeddings(3))
+    worker.drive()
+    assert set(harness.teams()) == {"A", "B", "C"}
+    with worker.store.read() as tx:
+        (alert,) = tx.alerts()
+        (noted,) = [one.fields for one in tx.events() if one.fields["kind"] == events.CHALLENGE]
+    assert alert.count == 1
+    assert last[:10] in alert.text
+    assert (noted["what"], noted["commit"]) == ("rewritten", last)
+    with opened(str(harness.board)) as repository:
+        assert [one for one in verdicts(repository) if one.worth is Worth.CONTRADICTED] == []
+
+
+def test_another_repository_is_no_forced_push(harness: Harness) -> None:
+    """Whoever moves the leaderboard to another repository has rewritten nothing."""
+    harness.submit("A", embeddings(1))
+    assert harness.once().returncode == 0
+    bare(harness.folder / "new.git")
+    harness.configure({"leaderboard": {"repository": str(harness.folder / "new.git")}})
+    harness.submit("B", embeddings(2))
+    assert harness.once().returncode == 0
+    assert git("log", "--format=%H", "main", at=harness.folder / "new.git")
+    with closing(harness.store()) as store, store.read() as tx:
+        assert tx.alerts() == []
+
+
+def test_what_is_noted_after_everything_was_revealed_is_no_lie(harness: Harness) -> None:
+    """Batches go on after the end, and so does the register: nobody has opened what came later, and nobody had to."""
+    harness.configure({"leaderboard": {"receipts_every": 30}})
+    with harness.worker() as worker:
+        harness.submit("A", embeddings(1))
+        worker.drive()
+    for arguments in (("board", "freeze", "--phase", "dev"), ("board", "freeze", "--phase", "eval")):
+        assert harness.command(*arguments).returncode == 0
+    done = harness.command("challenge", "reveal", "--yes")
+    assert done.returncode == 0, done.stderr
+    with harness.worker() as worker:
+        worker.clock.advance((datetime.now(UTC) - worker.clock.now()).total_seconds() + 100)
+        worker.drive()
+        git("update-ref", "refs/heads/main", "main~1", at=harness.board)
+        for _ in range(2):
+            worker.clock.advance(40)
+            worker.drive()
+        assert worker.alerts() == {"leaderboard.rewritten"}
+    with opened(str(harness.board)) as repository:
+        assert [one for one in verdicts(repository) if one.worth is Worth.CONTRADICTED] == []

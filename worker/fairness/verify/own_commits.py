@@ -1,0 +1,169 @@
+"""The commits that the challenge itself has made: their seal is signed with its key, and is no repetition of an older one.
+
+Whoever may push can put anything on top of them, take it away again, or push an older state once more. None of that is the challenge's,
+and none of it may speak against those who run it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import git
+
+from worker.fairness import commitments, receipts, seal
+
+HISTORY = "leaderboard/history.jsonl"
+GROWING = (commitments.PATH, receipts.PATH, HISTORY)
+ABSENT = ""
+TRIES = 100  # commits with one and the same seal that are looked through
+_REGULAR = ("100644", "100755")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A commit, and what it has of the files that tell whose it is.
+
+    Attributes:
+        commit: Its hash.
+        author: Who made it, as it says itself; text of others.
+        parents: The hashes of the commits before it.
+        blobs: Path to the object that it has there.
+    """
+
+    commit: str
+    author: str
+    parents: tuple[str, ...]
+    blobs: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sealed:
+    """What a signed seal says of the files that tell whose a commit is.
+
+    Attributes:
+        key: The key that has signed it.
+        made_at: When, as it says itself.
+        hashes: Path to SHA-256, of the files that may only grow.
+    """
+
+    key: str
+    made_at: datetime
+    hashes: Mapping[str, str]
+
+
+class Blobs:
+    """What is read out of objects, each of them once: no more than their hashes and seals are kept."""
+
+    def __init__(self, repository: git.Repo) -> None:
+        self._repository = repository
+        self._hashes: dict[str, str] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}
+        self._seals: dict[str, Sealed | None] = {}
+
+    def content(self, blob: str) -> bytes:
+        """Return the content; what is absent has none."""
+        return b"" if blob == ABSENT else bytes(self._repository.odb.stream(bytes.fromhex(blob)).read())
+
+    def sha256(self, blob: str) -> str:
+        """Return the SHA-256 that a seal names."""
+        if blob not in self._hashes:
+            self._hashes[blob] = hashlib.sha256(self.content(blob)).hexdigest()
+        return self._hashes[blob]
+
+    def keys(self, blob: str) -> tuple[str, ...]:
+        """Return the keys that a list of commitments names."""
+        if blob not in self._keys:
+            self._keys[blob] = commitments.keys_of(self.content(blob))
+        return self._keys[blob]
+
+    def sealed(self, blob: str) -> Sealed | None:
+        """Return what a seal says; None for what is none."""
+        if blob not in self._seals:
+            document = seal.read(self.content(blob))
+            self._seals[blob] = None if document is None else _sealed(document)
+        return self._seals[blob]
+
+
+def _sealed(document: Mapping[str, Any]) -> Sealed | None:
+    try:
+        made_at = datetime.fromisoformat(document["made_at"])
+        if made_at.tzinfo is None:
+            return None
+        hashes = {path: str(document["files"][path]) for path in GROWING if path in document["files"]}
+    except (LookupError, ValueError, TypeError):
+        return None
+    return Sealed(key=str(document["key"]), made_at=made_at, hashes=hashes)
+
+
+def walk(repository: git.Repo, tip: str) -> list[Step]:
+    """Return all commits up to a tip, oldest first."""
+    said = repository.git.log("--reverse", "--topo-order", "--format=%H%x00%P%x00%an", tip)
+    # An author's name may hold what else ends a line.
+    commits = [line.split("\0", 2) for line in said.split("\n") if line.count("\0") >= 2]
+    paths = (*GROWING, seal.PATH)
+    with tempfile.TemporaryFile() as asked:
+        asked.writelines(f"{commit}:{path}\n".encode() for commit, _, _ in commits for path in paths)
+        asked.seek(0)
+        answers = repository.git.cat_file(
+            "--batch-check=%(objecttype) %(objectname)", istream=asked
+        ).splitlines()
+    found = []
+    for place, (commit, parents, author) in enumerate(commits):
+        own = zip(paths, answers[place * len(paths) : (place + 1) * len(paths)], strict=True)
+        blobs = {path: said.split(" ")[1] for path, said in own if said.startswith("blob ")}
+        found.append(Step(commit=commit, author=author, parents=tuple(parents.split()), blobs=blobs))
+    return found
+
+
+def own_commits(blobs: Blobs, steps: Sequence[Step]) -> dict[str, Sealed]:
+    """Return the commits that carry the challenge's newest seal at their place, with it; files besides the commitments may differ.
+
+    The first sealed commit says which key is the challenge's, and a key signs the one that replaces it. A seal that is older than the one
+    before it was pushed once more by somebody who can read, and by nobody who can sign.
+    """
+    found: dict[str, Sealed] = {}
+    known: tuple[str, ...] = ()
+    newest: datetime | None = None
+    for step in steps:
+        sealed = blobs.sealed(step.blobs.get(seal.PATH, ABSENT))
+        listed = step.blobs.get(commitments.PATH, ABSENT)
+        if sealed is None or sealed.hashes.get(commitments.PATH) != blobs.sha256(listed):
+            continue
+        keys = blobs.keys(listed)
+        if not keys or keys[: len(known)] != known or sealed.key != keys[-1]:
+            continue
+        if newest is None or sealed.made_at >= newest:
+            known, newest = keys, sealed.made_at
+            found[step.commit] = sealed
+    return found
+
+
+def newest_sealed(
+    repository: git.Repo, blobs: Blobs, steps: Sequence[Step], own: Mapping[str, Sealed]
+) -> tuple[str, frozenset[str]] | None:
+    """Return the newest commit of the challenge in which all files are as they were sealed, and their paths; None if there is none."""
+    groups: dict[str, list[Step]] = {}
+    for step in steps:
+        if step.commit in own:
+            groups.setdefault(step.blobs[seal.PATH], []).append(step)
+    for blob, (first, *rest) in reversed(groups.items()):
+        named = json.loads(blobs.content(blob))["files"]
+        for step in [*rest[: -TRIES - 1 : -1], first]:
+            held = dict(_tree(repository, step.commit))
+            if all(path in held and blobs.sha256(held[path]) == name for path, name in named.items()):
+                return step.commit, frozenset(named)
+    return None
+
+
+def _tree(repository: git.Repo, commit: str) -> Iterator[tuple[str, str]]:
+    """Yield path and object of each regular file; symbolic links are none."""
+    for line in repository.git.ls_tree("-r", "-z", "--full-tree", commit).split("\0"):
+        facts, _, path = line.partition("\t")
+        if facts.startswith(_REGULAR):
+            yield path, facts.split(" ")[2]

@@ -1,0 +1,81 @@
+"""The last push: which commit it was, and what others have done to the branch since, which is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from leaderboard.git import Published
+from worker.challenge.configuration import Configuration
+from worker.fairness.register import note
+from worker.state import Transaction
+
+OVERWRITTEN = "leaderboard.overwritten"
+REWRITTEN = "leaderboard.rewritten"
+LASTS = timedelta(days=1)
+"""So long an alert stands after what it tells of was put right."""
+SHOWN = 3  # commits that are named
+_LAST_COMMIT = "last_commit"
+
+
+def last_commit(tx: Transaction, configuration: Configuration) -> str | None:
+    """Return the commit that was pushed last to the configured branch; None if none was, or the branch is another one now."""
+    known = json.loads(tx.fact(_LAST_COMMIT) or "{}")
+    return known.get("commit") if known.get("place") == _place(configuration) else None
+
+
+def record_commit(
+    tx: Transaction,
+    configuration: Configuration,
+    published: Published,
+    spoilt: Collection[str],
+    *,
+    now: datetime,
+) -> None:
+    """Record the commit that was pushed, and tell what others had done to the branch.
+
+    Args:
+        tx: Where it is kept.
+        configuration: Names the branch.
+        published: What the branch shows now.
+        spoilt: The files in it that were not as the challenge had sealed them.
+        now: The time.
+    """
+    if published.rewritten:
+        _tell_rewritten(tx, last_commit(tx, configuration) or "", now=now)
+    guilty = [one for one in published.between if not set(spoilt).isdisjoint(one.paths)]
+    if guilty and published.changed:
+        told = "; ".join(f"commit {one.hash[:10]} by {one.author}" for one in guilty[:SHOWN])
+        tx.raise_alert(
+            OVERWRITTEN,
+            OVERWRITTEN,
+            f"Somebody else had changed files of the challenge in the leaderboard's repository ({told}). They are as they should be again."
+            " Ask who it was, and let nobody but the worker's account push to the branch.",
+            now=now,
+        )
+    for alert in tx.alerts():
+        if alert.key in (OVERWRITTEN, REWRITTEN) and alert.seen_at <= now - LASTS:
+            tx.resolve_alert(alert.key, now=now)
+    if published.changed or published.rewritten:
+        known = {"place": _place(configuration), "commit": published.commit}
+        tx.set_fact(_LAST_COMMIT, json.dumps(known))
+
+
+def _tell_rewritten(tx: Transaction, last: str, *, now: datetime) -> None:
+    """Raise the alert, and let the register say it: whoever compares an older clone finds out anyway."""
+    told = f"The history of the leaderboard's branch was rewritten: commit {last[:10]}, which was pushed last, was no longer in it."
+    tx.raise_alert(
+        REWRITTEN,
+        REWRITTEN,
+        f"{told} Everything was pushed anew. Ask who forced a push, and protect the branch against it.",
+        now=now,
+    )
+    note(tx, "rewritten", told, now=now, commit=last)
+    tx.log("rewritten", actor="worker", now=now, commit=last)
+
+
+def _place(configuration: Configuration) -> str:
+    address = f"{configuration.repository_url}\0{configuration.leaderboard.branch}"
+    return hashlib.sha256(address.encode()).hexdigest()

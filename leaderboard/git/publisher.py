@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -82,13 +82,18 @@ class Publisher:
     Args:
         settings: Where and as whom to push.
         clock: Gives the time of a commit.
+        git: Runs git for a publisher of another branch too; by default its own.
 
     Raises:
         OrganizerError: The address or the branch name cannot be used.
     """
 
     def __init__(
-        self, settings: PublisherSettings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        settings: PublisherSettings,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        git: GitProcess | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -102,7 +107,7 @@ class Publisher:
                 code="leaderboard.bad_branch",
             )
         key = hashlib.sha256(f"{settings.repository}\0{settings.branch}".encode()).hexdigest()[:12]
-        self._git = GitProcess(
+        self._git = git or GitProcess(
             self._remote,
             home=settings.state_dir,
             timeout_s=settings.timeout_s,
@@ -180,6 +185,14 @@ class Publisher:
     def earlier(self, commit: str, path: str) -> bytes | None:
         """Return a file as it was in a commit that was pushed here, for a render; None if that cannot be had any more."""
         return self._clone.earlier(commit, path)
+
+    def beside(self, branch: str) -> Publisher:
+        """Return a publisher of another branch of the repository, with a history of its own; :meth:`stop` stops both."""
+        return Publisher(replace(self._settings, branch=branch), clock=self._clock, git=self._git)
+
+    def discard(self) -> None:
+        """Remove the local clone; it is made again when it is needed."""
+        self._clone.discard()
 
     def stop(self) -> None:
         """Kill the git process that runs, from another thread; :meth:`publish` then raises Cancelled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,24 +68,60 @@ class Embeddings:
             notes=notes,
         )
 
+    @classmethod
+    def from_canonical(cls, content: bytes, ids: Sequence[str], columns: int) -> Embeddings:
+        """Read what :func:`canonical_parts` writes.
+
+        Args:
+            content: All of it.
+            ids: The public ids, in any order.
+            columns: N.
+
+        Raises:
+            ValueError: If it does not hold exactly these ids and so many finite numbers for each.
+        """
+        names = tuple(sorted(ids, key=str.encode))
+        header = _header(names, (len(names), columns))
+        if len(content) != len(header) + 4 * len(names) * columns or not content.startswith(header):
+            raise ValueError("the content is not one of these ids and of so many numbers")
+        numbers = np.frombuffer(content, dtype="<f4", offset=len(header))
+        matrix = numbers.reshape(len(names), columns).astype(np.float32)
+        if not np.isfinite(matrix).all():
+            raise ValueError("a value is not finite")
+        return cls(ids=names, matrix=matrix, content_hash=hashlib.sha256(content).hexdigest())
+
 
 def content_hash(ids: Sequence[str], matrix: NDArray[np.float32]) -> str:
     """Hash sorted ids and their float32 rows, so that the order of rows and columns and the packing of the file do not matter.
 
-    The input is a domain, both dimensions as 64-bit big-endian numbers, every id with its length before it, then the matrix as
-    little-endian float32, row by row.
-
     Returns:
-        SHA-256 in hex.
+        SHA-256 in hex, of what :func:`canonical_parts` writes.
     """
-    digest = hashlib.sha256(HASH_DOMAIN)
-    for length in matrix.shape:
-        digest.update(length.to_bytes(8, "big"))
-    for identifier in ids:
-        encoded = identifier.encode()
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    digest.update(np.ascontiguousarray(matrix, dtype="<f4").data)
+    digest = hashlib.sha256()
+    for part in canonical_parts(ids, matrix):
+        digest.update(part)
     return digest.hexdigest()
+
+
+def canonical_parts(ids: Sequence[str], matrix: NDArray[np.float32]) -> Iterator[bytes | memoryview]:
+    """Write a content in two parts: so it is hashed, and so it is published.
+
+    First a domain, both dimensions as 64-bit big-endian numbers, and every id with its length before it; then the matrix as little-endian
+    float32, row by row.
+    """
+    yield _header(ids, matrix.shape)
+    yield np.ascontiguousarray(matrix, dtype="<f4").data.cast("B")
+
+
+def canonical_bytes(ids: Sequence[str], columns: int) -> int:
+    """Return the size of a content of these ids and so many numbers for each."""
+    return len(_header(ids, (len(ids), columns))) + 4 * len(ids) * columns
+
+
+def _header(ids: Sequence[str], shape: tuple[int, ...]) -> bytes:
+    lengths = (length.to_bytes(8, "big") for length in shape)
+    names = (len(encoded).to_bytes(8, "big") + encoded for encoded in (name.encode() for name in ids))
+    return b"".join((HASH_DOMAIN, *lengths, *names))
 
 
 def without_suffix(identifier: str) -> str:

@@ -22,6 +22,7 @@ from worker.challenge.sections import (
     Alerts,
     Challenge,
     EvalAI,
+    Fairness,
     Leaderboard,
     Metrics,
     Phase,
@@ -44,6 +45,7 @@ class Configuration(Section):
     submission: Submission = Submission()
     scoring: Scoring = Scoring()
     leaderboard: Leaderboard
+    fairness: Fairness = Fairness()
     alerts: Alerts = Alerts()
     metrics: Metrics = Metrics()
     state: str = Field(

@@ -179,7 +179,7 @@ class Leaderboard(Section):
         60, ge=0, description="Minimum seconds between two pushes; `once` pushes at its end all the same."
     )
     receipts_every: float = Field(
-        86400, gt=0, description="Seconds between two batches of the public log of receipts."
+        3600, gt=0, description="Seconds between two batches of the public log of receipts."
     )
     publish: list[Literal["intervals", "stable_views"]] = Field(
         [], description="What is released before the reveal."
@@ -195,6 +195,18 @@ class Leaderboard(Section):
     )
     ghost_task: float = Field(0, ge=0, description="δ0 of the paper's Eq. 8; 0 = off.")
     decimals: int = Field(3, ge=0, le=12, description="Decimals of mean Q, on the board and at EvalAI.")
+
+
+class Fairness(Section):
+    """What lets anybody check the challenge."""
+
+    publish_files: str = Field(
+        "baselines",
+        pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
+        description="Whose embeddings a phase's reveal publishes, so that anybody can compute their scores again: `baselines`; `top:N`, "
+        "also those of the first N rows of the final board; `all`, those of every row. A phase keeps what held when it was first "
+        "committed to.",
+    )
 
 
 class Alerts(Section):

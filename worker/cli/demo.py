@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from worker.cli.terminal import Console
     from worker.organizer.demo.demo import DemoResult
     from worker.organizer.demo.folder import ChallengeFolder
     from worker.sandbox import Sandbox
@@ -48,7 +49,8 @@ def demo(
     """Watch a hidden-task challenge happen: submissions arrive at an EvalAI sandbox, the worker scores them, a leaderboard appears in git.
 
     1,797 handwritten digits play the public data; the hidden tasks are what the digits are and where their ink lies. Five teams submit,
-    publicly and privately, one file is broken, and the organizers add two baselines; first in a dev phase, then in an eval phase.
+    publicly and privately, one file is broken, and the organizers add two baselines; first in a dev phase, then in an eval phase. At the
+    end everything is revealed, and checked from the repository alone.
 
     Example: neuco-worker demo --dir my-demo
     """
@@ -79,7 +81,7 @@ def demo(
         console.print(indent(message, "  "), markup=False, soft_wrap=True)
     console.print(f"\nFrom the first submission to the last board: {result.seconds:.0f} seconds.\n")
     console.print(_paths(result), markup=False, soft_wrap=True)
-    console.print(_next(result.challenge), markup=False, soft_wrap=True)
+    _verify(result, console)
 
 
 def _secret(text: str) -> bytes:
@@ -132,15 +134,22 @@ def _paths(result: DemoResult) -> str:
     return "\n".join(f"{name + ':':<16} {path}" for name, path in lines)
 
 
-def _next(challenge: ChallengeFolder) -> str:
-    """Say how the hidden tasks are published, and how anybody then checks what was published; ready to be copied into the shell."""
+def _verify(result: DemoResult, console: Console) -> None:
+    """Check the repository as whoever came last in the last phase would, with the command that they would run."""
+    from worker.cli.fairness import verify
+
+    *_, board = [*result.boards.values()] or [{"entries": ()}]
+    ranked = [entry for entry in board["entries"] if entry["rank"] is not None]
     command = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
-    return (
-        "\nBoth phases are closed. Publish what was hidden (the web page then shows it), and check from the repository alone whether"
-        " everything follows from it:\n"
-        f"  {command} challenge reveal --yes --config {challenge.configuration}\n"
-        f"  {command} challenge verify {challenge.repository}"
-    )
+    words, receipt = [command, "challenge", "verify", str(result.challenge.repository)], None
+    whose = "Whoever wants to check it runs"
+    if ranked:
+        receipt = [result.receipts[ranked[-1]["submission"]]]
+        words[3:3] = ["--receipt", str(receipt[0])]
+        whose = f"{ranked[-1]['team']}, who came last and kept the receipt, can check it"
+    told = "Both phases are closed, and what was hidden is published (the web page shows it)"
+    console.print(f"\n{told}. {whose}:\n\n  {' '.join(words)}\n", markup=False, soft_wrap=True)
+    verify(str(result.challenge.repository), receipt=receipt)
 
 
 def _wait_for_interrupt(evalai: Sandbox, challenge: ChallengeFolder) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,6 +72,7 @@ def reveal(
     Example: neuco-worker challenge reveal --phase dev --yes --config challenge.yaml
     """
     from worker.organizer.board_by_hand import publish_now
+    from worker.organizer.disclosure import disclose
     from worker.organizer.reveal import choose
     from worker.organizer.reveal import reveal as reveal_phases
     from worker.organizer.session import open_session
@@ -85,7 +87,8 @@ def reveal(
             )
             return
         publish_now(session, tell=print)  # the last board belongs to the history that is revealed
-        fresh = reveal_phases(session, names, labels=labels)
+        contents = disclose(session, names, tell=print)
+        fresh = reveal_phases(session, names, labels=labels, contents=contents)
         published = publish_now(session, tell=print)
     if already := [name for name in names if name not in fresh]:
         print(f"Already revealed, and nothing has changed since: {', '.join(already)}.")
@@ -111,6 +114,13 @@ def verify(
         str | None,
         typer.Option(help="An older clone or copy of the repository, to see whether history was rewritten."),
     ] = None,
+    files: Annotated[
+        Path | None,
+        typer.Option(help="A folder with the branch `files`, for a copy without it.", metavar="DIR"),
+    ] = None,
+    recompute: Annotated[
+        bool, typer.Option(help="Compute the scores of all published submissions again.")
+    ] = True,
     engine: Annotated[
         str, typer.Option("--with", help="`default`, or `pytorch`: the plain training loop.")
     ] = "default",
@@ -119,26 +129,32 @@ def verify(
     """Check from the public repository alone what a challenge published. Anybody can.
 
     Says first what it checked, then for the challenge and each phase what was recomputed, is consistent, believed, not revealed or
-    contradicted. Exits with 1 only if something is contradicted.
+    contradicted. All submissions that the organizers published are computed again. Exits with 1 only if something is contradicted.
 
     Example: neuco-worker challenge verify https://github.com/organizer/challenge-leaderboard
     """
     from worker.fairness.verify import make_report, older_verdicts, verdicts
+    from worker.fairness.verify.public import contents_in
     from worker.fairness.verify.public import opened as opened_repository
+    from worker.fairness.verify.published import published_verdicts
 
     if engine not in ("default", "pytorch"):
         raise OrganizerError(
             f"There is no engine {engine!r}.", cure="Use default or pytorch.", code="verify.engine"
         )
     told = [(path, *_told(_readable(path))) for path in receipt or ()]
-    files = [_readable(path) for path in submission or ()]
-    with opened_repository(repository) as public:
+    sent = [_readable(path) for path in submission or ()]
+    beside = None if files is None else contents_in(files)
+    with opened_repository(repository) as as_pushed:
+        public = as_pushed if beside is None else replace(as_pushed, contents=beside)
         with _progress("Checking what was published", "checks") as progress:
             found = [_counted(verdict, progress) for verdict in verdicts(public)]
+        with _progress("Computing published submissions anew", "folds") as progress:
+            found += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
         if against is not None:
             with opened_repository(against) as older:
                 found += older_verdicts(public, older)
-        found += _brought(public, told, files, engine)
+        found += _brought(public, told, sent, engine)
         report = make_report(public, found)
     if json_output:
         print(json.dumps(report.to_json(), indent=1))

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from worker.runtime.limits import largest_expanded
 
@@ -24,7 +24,7 @@ STATM = Path("/proc/self/statm")
 
 
 class Order(TypedDict):
-    """What to read and score; JSON, for a pipe (it holds the phase key)."""
+    """What to read and score; JSON, for a pipe (it holds the phase key). With ``keep`` it is also written there, to be published."""
 
     file: str
     ids: list[str]
@@ -37,15 +37,17 @@ class Order(TypedDict):
     max_expanded_bytes: int
     threads: int | Literal["auto"]
     ray_address: str
+    keep: NotRequired[str]
 
 
 class Result(TypedDict):
-    """What was read and scored; no scorecard if the content was known."""
+    """What was read and scored; no scorecard if the content was known. Parts if it was to be kept."""
 
     content_hash: str
     notes: list[str]
     zarr_suffix_removed: bool
     scorecard: dict[str, object] | None
+    parts: list[dict[str, Any]]
 
 
 def order_for(
@@ -121,13 +123,21 @@ def main(order: Order, say: Callable[..., None]) -> Result:
         Path(order["file"]), ids, columns, max_expanded_bytes=order["max_expanded_bytes"]
     )
     say(kind="stage", stage="scoring")
-    known = embeddings.content_hash in order["complete"]
+    known = "keep" in order or embeddings.content_hash in order["complete"]
     return {
         "content_hash": embeddings.content_hash,
         "notes": list(embeddings.notes),
         "zarr_suffix_removed": embeddings.zarr_suffix_removed,
         "scorecard": None if known else _score(order, embeddings),
+        "parts": _keep(embeddings, Path(order["keep"])) if "keep" in order else [],
     }
+
+
+def _keep(embeddings: Embeddings, folder: Path) -> list[dict[str, Any]]:
+    from scoring.inputs.embeddings import canonical_parts
+    from worker.fairness.disclosure import write_parts
+
+    return write_parts(canonical_parts(embeddings.ids, embeddings.matrix), embeddings.content_hash, folder)
 
 
 def _score(order: Order, embeddings: Embeddings) -> dict[str, object]:

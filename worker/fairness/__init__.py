@@ -3,6 +3,7 @@
 __all__ = [
     "canonical",
     "commitments",
+    "disclosure",
     "events",
     "membership",
     "receipts",

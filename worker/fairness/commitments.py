@@ -87,6 +87,7 @@ def commit(
     now: datetime,
     beacon: str | None = None,
     new_key: bool = False,
+    publish_files: str | None = None,
 ) -> dict[str, Any]:
     """Make a commitment durable and return its public entry; what opens it stays in the database until the reveal.
 
@@ -98,6 +99,7 @@ def commit(
         now: The time, in public.
         beacon: A public value that is mixed into the splits from now on.
         new_key: Whether another key signs from now on, because the old one is lost or known to others.
+        publish_files: Whose files are published of the phases that are new in it; None for what the commitment before says.
 
     Raises:
         OrganizerError: If the phases were read without the beacon that was mixed in meanwhile, or under another secret.
@@ -122,6 +124,7 @@ def commit(
         "reason": reason,
         "commitment": commitment_of(opened),
         "beacon": beacon,
+        "publish_files": publish_files or (entries[-1][0].get("publish_files") if entries else None),
         "phases": {name: announced_protocol(manifest["protocol"]) for name, manifest in manifests.items()},
         "software": f"neuco-worker {version('neuco-worker')}",
     }
@@ -166,14 +169,23 @@ def reveal_text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def begin(tx: Transaction, secret: bytes, read: Iterable[PhaseSetup], *, now: datetime) -> None:
+def begin(
+    tx: Transaction,
+    secret: bytes,
+    read: Iterable[PhaseSetup],
+    *,
+    now: datetime,
+    publish_files: str | None = None,
+) -> None:
     """Record phases as their files were read, and commit to what nobody had committed to."""
     before = _manifests(tx)
     fresh, begun = _record(tx, read, now=now), bool(tx.commitments())
     if fresh:
-        commit(tx, secret, fresh, reason=_reason(fresh, before) if begun else "the challenge begins", now=now)
+        reason = _reason(fresh, before) if begun else "the challenge begins"
+        commit(tx, secret, fresh, reason=reason, now=now, publish_files=publish_files)
     elif begun and signer(tx) is None:
-        commit(tx, secret, (), reason="what is published is signed from now on", now=now)
+        reason = "what is published is signed from now on"
+        commit(tx, secret, (), reason=reason, now=now, publish_files=publish_files)
 
 
 def commit_again(
@@ -184,9 +196,11 @@ def commit_again(
     reason: str,
     now: datetime,
     new_key: bool = False,
+    publish_files: str | None = None,
 ) -> dict[str, Any]:
     """Record phases as their files were read, and commit once more, even if there is nothing new to commit to."""
-    return commit(tx, secret, _record(tx, read, now=now), reason=reason, now=now, new_key=new_key)
+    fresh = _record(tx, read, now=now)
+    return commit(tx, secret, fresh, reason=reason, now=now, new_key=new_key, publish_files=publish_files)
 
 
 def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:

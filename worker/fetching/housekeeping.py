@@ -80,7 +80,9 @@ class Housekeeping:
         with self._context.store.read() as tx:
             known, again = tx.submissions(), tx.wanted_files()
         wanted = {
-            row.file_hash for row in known if row.state in ACTIVE or (row.submitted_at or now) > horizon
+            row.file_hash
+            for row in known
+            if row.state in ACTIVE or row.own or (row.submitted_at or now) > horizon
         }
         wanted |= {request.file_hash for request in again}
         busy = {row.file_hash for row in known if row.state in ACTIVE}

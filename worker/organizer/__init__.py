@@ -13,6 +13,7 @@ __all__ = [
     "configuration_docs",
     "decisions",
     "demo",
+    "disclosure",
     "doctor",
     "planning",
     "rehearsal",

@@ -14,6 +14,7 @@ from worker.organizer.session import LeaderWait, OrganizerSession
 from worker.publishing import publisher_settings
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
+from worker.publishing.contents import push_contents
 from worker.publishing.pushing import push, record_push
 from worker.state import Completed, Transaction, leader_lock
 
@@ -56,6 +57,7 @@ def _publish_leading(session: OrganizerSession) -> Completed:
             with session.store.write() as tx:
                 _keep(tx, pending)
             try:
+                push_contents(publisher, session.configuration)
                 pushed = push(publisher, pending)
             except receipts.LogIsAhead as error:  # the state comes from a backup
                 with session.store.write() as tx:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
+from worker.fairness.disclosure import ALL, BASELINES, TOP
 from worker.organizer.resources import shipped
 
 CONFIG_NAME = "challenge_config.yaml"
@@ -170,7 +171,16 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
         "by_latest": all(phase.by_latest for phase in phases),
         "phases": phases,
         "leaderboard": LEADERBOARD,
+        "published": _published(configuration.fairness.publish_files),
     }
+
+
+def _published(rule: str) -> str:
+    """Say whose embeddings the reveal of a phase publishes."""
+    if rule == BASELINES:
+        return "the organizers' baselines, and no participant's"
+    rows = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} of the teams"
+    return f"the organizers' baselines, and of {rows} on the final board (of each the submission that counts)"
 
 
 def _evalai_time(moment: datetime) -> str:

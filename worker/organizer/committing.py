@@ -40,9 +40,9 @@ def _commit_again(session: OrganizerSession, reason: str) -> dict[str, Any]:
     secret = read_secret(session.configuration)
     with session.store.read() as tx:
         open_ones = [name for name in session.configuration.phases if not has_begun(tx, name)]
-    read = [session.phase(name) for name in open_ones]
+    read, rule = [session.phase(name) for name in open_ones], session.configuration.fairness.publish_files
     with session.store.write() as tx:
-        return commitments.commit_again(tx, secret, read, reason=reason, now=session.now)
+        return commitments.commit_again(tx, secret, read, reason=reason, now=session.now, publish_files=rule)
 
 
 def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any]:
@@ -54,7 +54,8 @@ def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any
             raise OrganizerError(
                 "Something was scored already: a beacon would change its splits.", code="commit.too_late"
             )
-        commitments.begin(tx, secret, phases.values(), now=session.now)
+        rule = session.configuration.fairness.publish_files
+        commitments.begin(tx, secret, phases.values(), now=session.now, publish_files=rule)
         for setup in mixed:
             put_on_record(tx, setup.record, files=setup.files, now=session.now)
         reason = "a beacon was mixed in"

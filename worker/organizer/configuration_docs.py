@@ -48,6 +48,7 @@ from the record, and a command takes it up:
   It takes up `scoring.engine` too, for which nothing is scored again: an engine changes no score.
 - `neuco-worker challenge rules --reason TEXT` takes up what decides the board: `selection`, `visibility` and `eligible_if_scored_in` of a
   phase; `baselines`, `baselines_weigh`, `hidden_teams`, `ghost_task` and `decimals` of `leaderboard`. The next board follows them.
+- Nothing takes up `fairness.publish_files` for a phase that was committed to: whoever submitted was told whose files the reveal publishes.
 - A reload takes up everything else.
 
 The worker does not start with another `challenge.secret` than the one that a phase with scores was recorded with.

@@ -24,6 +24,7 @@ from worker.fairness.membership import taken_off
 from worker.fairness.register import register, submission_facts
 from worker.organizer.refetching import fetch_again
 from worker.organizer.session import OrganizerSession
+from worker.runtime.child_acts import ChildAct
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
 from worker.state import COUNTED, OutboxKind, State, SubmissionRow, Transaction
@@ -224,8 +225,6 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
             cure="Run it again: it is fetched again from EvalAI.",
             code="rescore.files_gone",
         )
-    wake = threading.Event()
-    runner = ChildRunner(session.store, wake=wake.set)
     act = FillRow(
         session.configuration,
         setup,
@@ -235,6 +234,15 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
         worker=f"rescore by {session.actor}",
         scored_at=session.now,
     )
+    perform(session, act)
+    if act.error is not None:
+        raise act.error
+
+
+def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
+    """Start an act's child and wait for its end."""
+    wake = threading.Event()
+    runner = ChildRunner(session.store, wake=wake.set)
     try:
         runner.start(act, session.clock())
         while runner.acts:
@@ -243,8 +251,6 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
             runner.look(session.clock())
     finally:
         runner.stop(session.clock())
-    if act.error is not None:
-        raise act.error
 
 
 def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> int:

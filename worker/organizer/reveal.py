@@ -18,10 +18,11 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
-from worker.fairness import events
+from worker.fairness import disclosure, events
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register
+from worker.organizer.disclosure import with_latecomers
 from worker.organizer.session import OrganizerSession
 from worker.state import REVEALED, Event, Transaction
 
@@ -66,7 +67,9 @@ def choose(
     return [name for name in names if name not in left_out], left_out
 
 
-def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) -> list[str]:
+def reveal(
+    session: OrganizerSession, phases: Collection[str], *, labels: bool, contents: Mapping[str, str]
+) -> list[str]:
     """Reveal phases: close the log of receipts and keep the files that the next push publishes, all in one moment.
 
     So every score of the documents has its receipt in the public log, and no commitment, board or rescore falls between them. The key of a
@@ -77,6 +80,7 @@ def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) 
         session: The challenge.
         phases: Phase codenames.
         labels: Whether the label rows are published, or their hashes alone.
+        contents: Phase to the list of the contents that are published, see :func:`worker.organizer.disclosure.disclose`.
 
     Returns:
         The phases of which something is revealed that was not before.
@@ -96,6 +100,7 @@ def reveal(session: OrganizerSession, phases: Collection[str], *, labels: bool) 
             document["key"] = phase_key(secret, name).hex()
             document["labels"] = "published" if labels else "hashes"
             hidden = _hidden_files(record, labels=labels)
+            hidden[disclosure.path(name)] = with_latecomers(tx, name, contents)
             if name not in known or _timeless(document, hidden) != _told(known[name], name):
                 fresh[name] = document, hidden
         if not fresh:

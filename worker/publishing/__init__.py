@@ -7,4 +7,13 @@ step with what is stored.
 from worker.publishing.pushing import publisher_settings
 from worker.publishing.stage import Publishing
 
-__all__ = ["Publishing", "board_history", "boards", "last_push", "publisher_settings", "pushing", "snapshots"]
+__all__ = [
+    "Publishing",
+    "board_history",
+    "boards",
+    "contents",
+    "last_push",
+    "publisher_settings",
+    "pushing",
+    "snapshots",
+]

@@ -16,6 +16,7 @@ from worker.publishing import changes
 from worker.publishing.act import PublishAct
 from worker.publishing.boards import PendingBoards
 from worker.publishing.changes import HISTORY
+from worker.publishing.contents import push_contents
 from worker.publishing.last_push import REWRITTEN, record_commit
 from worker.state import LOG_UNSEEN, Completed, State, Transaction
 
@@ -53,7 +54,8 @@ class PushBoard(PublishAct[Pushed]):
         self._pending = pending
 
     def perform(self, resource: Publisher) -> Pushed:
-        """Render the site on the branch's tip and push it."""
+        """Render the site on the branch's tip and push it, after the contents that wait."""
+        push_contents(resource, self._context.configuration)
         return push(resource, self._pending)
 
     def outcome(self, tx: Transaction, result: Pushed, now: datetime) -> None:

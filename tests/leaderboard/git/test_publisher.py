@@ -726,3 +726,19 @@ def test_a_file_of_an_earlier_commit_is_found_without_the_clone(tmp_path: Path) 
     assert fresh.earlier(last, "index.html") == page
     assert fresh.earlier(last, "nothing") is None
     assert fresh.earlier("0" * 40, "index.html") is None
+
+
+def test_another_branch_has_a_history_of_its_own(tmp_path: Path) -> None:
+    """What is pushed beside the board shares no commit with it, and a second push adds to the first, also from a new clone."""
+    remote = bare(tmp_path / "remote.git")
+    board = publisher(remote, tmp_path)
+    board.publish(of(simple_site()), "Board\n")
+    beside = board.beside("files")
+    beside.publish(lambda _: {"one": b"1"}, "One\n")
+    beside.discard()
+    beside.publish(lambda _: {"two": b"2"}, "Two\n")
+    assert (paths(remote, "files"), commits(remote, "files")) == (["one", "two"], ["Two", "One"])
+    assert commits(remote) == ["Board"]
+    board.stop()
+    with pytest.raises(Cancelled):
+        beside.publish(lambda _: {"three": b"3"}, "Three\n")

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from scoring.inputs.embeddings import Embeddings, content_hash, without_suffix
+from scoring.inputs.embeddings import (
+    Embeddings,
+    canonical_bytes,
+    canonical_parts,
+    content_hash,
+    without_suffix,
+)
 
 
 @given(data=st.data(), ids=st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=6, unique=True))
@@ -88,3 +94,27 @@ def test_rows_need_distinct_ids(ids: list[str]) -> None:
 def test_only_the_two_suffixes_go(written: str, identifier: str) -> None:
     """One ``.zarr`` or ``.zarr.zip`` at the very end goes, nothing else."""
     assert without_suffix(written) == identifier
+
+
+def test_a_content_is_written_as_it_is_hashed() -> None:
+    """Its SHA-256 is the content hash; read again it is the same, and with other ids, sizes or odd numbers it is refused."""
+    ids, matrix = ("b", "ü", "a"), np.array([[1.0, -0.0], [2.5, 3.0], [1e-30, -7.0]], dtype=np.float32)
+    embeddings = Embeddings.from_rows(ids, matrix)
+    content = b"".join(canonical_parts(embeddings.ids, embeddings.matrix))
+    assert hashlib.sha256(content).hexdigest() == embeddings.content_hash
+    assert len(content) == canonical_bytes(ids, 2)
+    read = Embeddings.from_canonical(content, ids, 2)
+    assert (read.ids, read.content_hash) == (embeddings.ids, embeddings.content_hash)
+    assert read.matrix.tobytes() == embeddings.matrix.tobytes()
+    assert read.matrix.flags.c_contiguous
+    assert read.matrix.flags.writeable
+    odd = content[:-4] + struct.pack("<f", float("nan"))
+    for wrong, names, columns in (
+        (content, ("a", "b", "u"), 2),
+        (content, ids, 1),
+        (content[:-4], ids, 2),
+        (content + b"0", ids, 2),
+        (odd, ids, 2),
+    ):
+        with pytest.raises(ValueError, match=r"content|finite"):
+            Embeddings.from_canonical(wrong, names, columns)

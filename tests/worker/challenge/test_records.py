@@ -133,7 +133,7 @@ def test_a_reveal_needs_no_label_files(harness: Harness, worker: StepWorker) -> 
     shutil.rmtree(harness.folder / "tasks")
     (harness.folder / "ids.txt").write_text("nothing\n")
     with open_session(harness.path) as session:
-        assert reveal(session, ["dev"], labels=True) == ["dev"]
+        assert reveal(session, ["dev"], labels=True, contents={}) == ["dev"]
     worker.drive()
     shown = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/dev/").split()
     assert "reveal/dev/labels/alpha__regr.csv" in shown
@@ -251,7 +251,7 @@ def test_an_answer_with_fewer_decimals_stays_true(harness: Harness) -> None:
         harness.configure({"leaderboard": {"decimals": 3}})
         rules(harness)
         with open_session(harness.path) as session:
-            reveal(session, ["dev"], labels=True)
+            reveal(session, ["dev"], labels=True, contents={})
         worker.drive()
     told = harness.stdout(pk)
     assert told["q_mean"] == round(told["q_mean"])

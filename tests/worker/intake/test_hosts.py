@@ -46,7 +46,7 @@ def lies(harness: Harness) -> list[str]:
 def revealed(harness: Harness, worker: StepWorker) -> None:
     """Reveal phase dev and push."""
     with open_session(harness.path) as session:
-        reveal(replace(session, clock=worker.clock.now), ["dev"], labels=True)
+        reveal(replace(session, clock=worker.clock.now), ["dev"], labels=True, contents={})
     worker.drive()
 
 

@@ -261,3 +261,30 @@ def test_single_phase_has_no_total_limit(challenge: Path) -> None:
     )
     (phase,) = bundle.bundle_phases(lone, now=NOW)
     assert (phase.per_day, phase.total) == (10, bundle.UNLIMITED)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("baselines", "the organizers' baselines, and no participant's, are published"),
+        ("top:3", "of the first 3 of the teams on the final board"),
+        ("all", "of all teams on the final board"),
+    ],
+)
+def test_the_terms_say_whose_embeddings_are_published(challenge: Path, rule: str, sentence: str) -> None:
+    """Participants read before they send anything what the reveal publishes."""
+    path = challenge / "challenge.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8")) | {"fairness": {"publish_files": rule}}
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    bundle.write_sources(challenge / "bundle", load(path), now=NOW)
+    page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
+    assert sentence in page.replace("&#39;", "'")
+
+
+def test_a_rule_that_there_is_not_is_refused(challenge: Path) -> None:
+    """Nobody is told of a rule that means nothing."""
+    path = challenge / "challenge.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8")) | {"fairness": {"publish_files": "top:0"}}
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    with pytest.raises(OrganizerError, match=r"fairness\.publish_files"):
+        load(path)

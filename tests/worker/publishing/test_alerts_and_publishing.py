@@ -287,7 +287,7 @@ def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> 
             decide(replace(session, now=worker.clock.now()), "dev")
         worker.drive()
     with open_session(harness.path) as session:
-        reveal(replace(session, clock=worker.clock.now), ["dev"], labels=True)
+        reveal(replace(session, clock=worker.clock.now), ["dev"], labels=True, contents={})
     worker.drive()
     assert messages(harness) == [
         "Publish commitment 1",

@@ -17,6 +17,7 @@ __all__ = [
     "make_report",
     "older_verdicts",
     "public",
+    "published",
     "receipt_verdicts",
     "recompute",
     "verdicts",

@@ -249,6 +249,6 @@ def _strangers(
     known = {*ours, commitments.PATH, receipts.PATH, seal.PATH}
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]
-        known |= {reveal_path(name), f"{folder}/ids.txt"}
+        known |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
         known |= {f"{folder}/labels/{file}" for file in phase.label_files}
     return sorted(repository.files.keys() - known)

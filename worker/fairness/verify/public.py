@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ import git
 
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.fairness import commitments, seal
+from worker.fairness.disclosure import BRANCH, PART_BYTES
 from worker.fairness.verify.growth import Growth, growth
 from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits, walk
 
@@ -82,6 +83,43 @@ class History:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Contents:
+    """The published contents, which are read part by part.
+
+    Attributes:
+        part: Returns a part by its name, None if it is not there.
+        complete: Whether all that was published must be here; if not, what is missing speaks against nobody.
+        pushed: Whether git brought it here; else a part that is another one may be this copy's fault.
+    """
+
+    part: Callable[[str], bytes | None]
+    complete: bool = False
+    pushed: bool = False
+
+
+NO_CONTENTS = Contents(part=dict[str, bytes]().get)
+
+
+def contents_in(folder: Path) -> Contents:
+    """Read published contents from a folder, such as a checkout of their branch.
+
+    Raises:
+        OrganizerError: If it is none.
+    """
+    if not folder.is_dir():
+        raise OrganizerError(
+            f"{folder} is not a folder.",
+            cure=f"Name one that holds what stands in the branch {BRANCH}.",
+            code="verify.files",
+        )
+    return Contents(part=lambda name: _from_folder(folder / Path(name).name))
+
+
+def _from_folder(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() and path.stat().st_size <= PART_BYTES else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class PublicRepository:
     """The public files of a challenge, and where they were read.
 
@@ -93,6 +131,7 @@ class PublicRepository:
         history: None for a plain folder.
         read: What was read out of large documents, by phase.
         strangers: Files that no seal of the challenge names; they are not read.
+        contents: What lies on the branch beside it, as long as the repository is open.
     """
 
     files: Mapping[str, bytes]
@@ -102,6 +141,7 @@ class PublicRepository:
     history: History | None = None
     read: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     strangers: tuple[str, ...] = ()
+    contents: Contents = NO_CONTENTS
 
     def json(self, path: str) -> Any:
         """Return a JSON file's value.
@@ -150,25 +190,30 @@ def opened(place: str) -> Iterator[PublicRepository]:
     if folder.is_dir() and not (folder / ".git").exists() and not (folder / "HEAD").is_file():
         yield read_folder(folder)
         return
-    with tempfile.TemporaryDirectory() as temporary:
+    with ExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory())
         try:
             source = str(folder.resolve()) if folder.exists() else place
-            repository = git.Repo.clone_from(source, temporary, no_checkout=True, env=QUIET)
-            try:
-                public = _read(repository, _address(place))
-            finally:
-                repository.close()
+            repository = stack.enter_context(
+                closing(git.Repo.clone_from(source, temporary, no_checkout=True, env=QUIET))
+            )
+            is_clone = (folder / ".git").exists()
+            if is_clone:  # what it has of its own remote's branch, which a clone of it lacks
+                branches = f"+refs/remotes/*/{BRANCH}:refs/remotes/*/{BRANCH}"
+                repository.git.fetch("--quiet", "origin", branches, env=QUIET)
+            public = _read(repository, _address(place), complete=not is_clone)
         except (git.GitCommandError, ValueError, OverflowError, OSError) as error:
             raise OrganizerError(
                 f"{_address(place)} cannot be read as a repository.",
                 cure="Name a git URL, a clone or a folder.",
                 code="verify.repository",
             ) from error
-    yield public
+        yield public
 
 
-def _read(repository: git.Repo, address: str) -> PublicRepository:
+def _read(repository: git.Repo, address: str, *, complete: bool) -> PublicRepository:
     heads = {reference.remote_head: reference.commit for reference in repository.remotes.origin.refs}
+    beside = heads.pop(BRANCH, None)
     branch = next((name for name in ("HEAD", "main", "master") if name in heads), next(iter(heads), None))
     if branch is None:
         raise ValueError("no branch")
@@ -199,7 +244,16 @@ def _read(repository: git.Repo, address: str) -> PublicRepository:
             foreign_number=number,
         ),
         strangers=strangers,
+        contents=Contents(part=lambda name: _from_commit(beside, name), complete=complete, pushed=True),
     )
+
+
+def _from_commit(commit: git.Commit | None, name: str) -> bytes | None:
+    if commit is None or "/" in name or name not in commit.tree:
+        return None
+    blob = commit.tree[name]
+    readable = isinstance(blob, git.Blob) and blob.mode != git.Blob.link_mode and blob.size <= PART_BYTES
+    return blob.data_stream.read() if readable else b""
 
 
 def _foreign(repository: git.Repo, checked: str, tip: str) -> tuple[tuple[ForeignCommit, ...], int]:

@@ -108,33 +108,18 @@ def _recomputed(
     if not phase.with_labels:
         return phase.believed(check, "labels were released as hashes only: not recomputable")
     try:
-        tasks = _tasks(phase)
+        tasks = published_tasks(phase)
     except NeucoError:
         return phase.contradicted(check, "the published labels cannot be read")
-    versions = {task.name: task.version for task in tasks}
-    ours = [
-        record
-        for record in records
-        if {task: cell["version"] for task, cell in record["cells"].items()} == versions
-        and record["protocol_hash"] == phase.protocol.hash
-    ]
+    ours = current(phase, records, tasks)
     if not ours:
         return phase.believed(
             check,
             "your file was scored on tasks that were changed since; their labels are not published: not recomputable",
         )
-    card = score_embeddings(
-        embeddings,
-        tasks,
-        phase.protocol,
-        phase.phase_key(phase.latest),
-        engine=make_engine(ENGINES[engine]),
-        progress=lambda done: progress(done, len(tasks) * phase.protocol.folds),
-    )
-    worst = max(
-        largest_difference(task.folds, folds_from_json(record["cells"][task.task]["folds"]))
-        for record in ours
-        for task in card.tasks
+    of = len(tasks) * phase.protocol.folds
+    worst = difference(
+        phase, embeddings, ours, tasks, engine=engine, progress=lambda done: progress(done, of)
     )
     if worst > TOLERANCE:
         return phase.contradicted(
@@ -144,13 +129,60 @@ def _recomputed(
         phase=phase.name,
         check=check,
         worth=Worth.RECOMPUTED,
-        sentence=f"All {len(card.tasks)} x {phase.protocol.folds} fold scores were computed anew; "
+        sentence=f"All {len(tasks)} x {phase.protocol.folds} fold scores were computed anew; "
         f"the largest difference is {worst:.1e}.",
         submissions=tuple(sorted({int(record["submission"]) for record in ours})),
     )
 
 
-def _tasks(phase: RevealedPhase) -> tuple[Task, ...]:
+def current(
+    phase: RevealedPhase, records: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
+) -> list[Mapping[str, Any]]:
+    """Return the records that stand on the tasks and the protocol that were published."""
+    versions = {task.name: task.version for task in tasks}
+    return [
+        record
+        for record in records
+        if {task: cell["version"] for task, cell in record["cells"].items()} == versions
+        and record["protocol_hash"] == phase.protocol.hash
+    ]
+
+
+def difference(
+    phase: RevealedPhase,
+    embeddings: Embeddings,
+    records: Sequence[Mapping[str, Any]],
+    tasks: Sequence[Task],
+    *,
+    engine: str,
+    progress: Callable[[int], None],
+) -> float:
+    """Compute scores anew, and return by how much those of the records differ at most.
+
+    Raises:
+        ParticipantError: If these embeddings cannot be scored.
+    """
+    card = score_embeddings(
+        embeddings,
+        tasks,
+        phase.protocol,
+        phase.phase_key(phase.latest),
+        engine=make_engine(ENGINES[engine]),
+        progress=progress,
+    )
+    return max(
+        largest_difference(task.folds, folds_from_json(record["cells"][task.task]["folds"]))
+        for record in records
+        for task in card.tasks
+    )
+
+
+def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
+    """Read the tasks from the labels that were published.
+
+    Raises:
+        NeucoError: If they are none.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         for name, content in phase.label_files.items():
             (Path(temporary) / Path(name).name).write_bytes(content)

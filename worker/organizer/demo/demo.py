@@ -19,6 +19,8 @@ from worker.organizer.demo.folder import FOLDS, ChallengeFolder, git, prepare
 from worker.organizer.demo.methods import DIMENSION
 from worker.organizer.demo.runner import board, last_words, q_mean, sandbox_values, watch, worker
 from worker.organizer.demo.screen import Screen, ShownSubmission
+from worker.organizer.disclosure import disclose
+from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
 from worker.state import Store
@@ -45,12 +47,14 @@ class DemoResult:
     Attributes:
         boards: Phase to the published document, as ``leaderboard/<phase>.json`` holds it.
         failures: Team to what EvalAI shows it about its failed submission.
+        receipts: Submission to the kept text that EvalAI showed for it.
         seconds: From the first submission to the last board.
     """
 
     challenge: ChallengeFolder
     boards: Mapping[str, Mapping[str, Any]]
     failures: Mapping[str, str]
+    receipts: Mapping[int, Path]
     seconds: float
 
 
@@ -92,8 +96,7 @@ def run_demo(
             if before_end is not None:
                 before_end(evalai, challenge)
         _close(challenge)
-        for s in submitted:
-            _keep_answer(evalai, s)
+        kept = {s.pk: _keep_answer(evalai, s) for s in submitted}
         failures = {
             s.entry.team: evalai.text(s.pk, "stderr_file").strip()
             for s in submitted
@@ -101,7 +104,7 @@ def run_demo(
         }
     shown = {codename: board(challenge, codename) for codename in PHASES if codename in phases}
     boards = {codename: document for codename, document in shown.items() if document is not None}
-    return DemoResult(challenge=challenge, boards=boards, failures=failures, seconds=seconds)
+    return DemoResult(challenge=challenge, boards=boards, failures=failures, receipts=kept, seconds=seconds)
 
 
 def _evalai() -> Sandbox:
@@ -129,6 +132,7 @@ def _configure(challenge: ChallengeFolder, evalai: Sandbox, *, folds: Mapping[st
         "submission.disk_reserve_gigabytes": 0.1,
         "scoring.learning_rate": 0.01,
         "leaderboard.publish_every": 1,
+        "fairness.publish_files": "top:1",
     }
     phases = scaffold.phase_keys({codename: folds[codename] for codename in FOLDS})
     challenge.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
@@ -197,10 +201,13 @@ def _wait(
 
 
 def _close(challenge: ChallengeFolder) -> None:
-    """Close all phases, as an organizer does at the end: only then are they revealed."""
+    """Close all phases and reveal them, as an organizer does at the end."""
     with open_session(challenge.configuration) as session:
         for codename in PHASES:
             freeze(session, codename)
+        publish_now(session, tell=print)
+        contents = disclose(session, PHASES, tell=print)
+        reveal(session, PHASES, labels=True, contents=contents)
         publish_now(session, tell=print)
     # Also where hooks do not run, such as on a file system that is mounted without the right to execute.
     git(
@@ -209,12 +216,16 @@ def _close(challenge: ChallengeFolder) -> None:
     )
 
 
-def _keep_answer(evalai: Sandbox, submitted: Submitted) -> None:
+def _keep_answer(evalai: Sandbox, submitted: Submitted) -> Path:
     """Keep what EvalAI showed next to the file, as careful participants do: it holds their receipt."""
-    for output in ("stdout", "stderr"):
+    places = {
+        output: submitted.file.with_name(f"{submitted.file.name}.{output}") for output in ("stdout", "stderr")
+    }
+    for output, place in places.items():
         text = evalai.text(submitted.pk, f"{output}_file")
         if text:
-            submitted.file.with_name(f"{submitted.file.name}.{output}").write_text(text, encoding="utf-8")
+            place.write_text(text, encoding="utf-8")
+    return places["stdout"]
 
 
 def _published(challenge: ChallengeFolder) -> bool:

@@ -1,0 +1,286 @@
+"""A reveal publishes contents by a rule that was committed to, and verification computes every one of them again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scoring.inputs.embeddings import Embeddings
+from tests.acceptance.fair_challenge import Fair, of_event, public_copy, with_file
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import DIM, WARM_CACHE, Harness, clean_environment, embeddings, git
+from worker.fairness import disclosure, events
+from worker.fairness.verify import Verdict, Worth, verdicts
+from worker.fairness.verify.public import Contents, PublicRepository, contents_in, opened, read_folder
+from worker.fairness.verify.published import published_verdicts
+
+pytestmark = pytest.mark.xdist_group("fairness_files")
+HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
+LIST, REVEAL = "reveal/dev/files.json", "reveal/dev/reveal.json"
+
+
+def submit_baseline(harness: Harness) -> None:
+    """Submit a baseline, as hosts do."""
+    harness.evalai.add_team(HOSTS, ("host",))
+    harness.submit(HOSTS, embeddings(3, noise=2.0), method_name=BASELINE)
+
+
+@pytest.fixture(scope="module")
+def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
+    """A baseline and two teams; the first row of the final board is published with the baseline."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
+    folder = tmp_path_factory.mktemp("files")
+    changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "top:1"}}
+    with Harness(folder, changes=changes, fork_server=fork_server) as harness:
+        submit_baseline(harness)
+        harness.submit("A", embeddings(1))
+        harness.submit("B", embeddings(2, noise=1.0))
+        assert harness.once().returncode == 0
+        harness.configure({"fairness": {"publish_files": "all"}})  # too late: the teams were told otherwise
+        assert harness.command("challenge", "commit").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        done = harness.command("challenge", "reveal", "--yes")
+        assert done.returncode == 0, done.stderr
+        assert "not published" not in done.stdout
+        yield Fair(harness, public_copy(harness.board, folder / "public"))
+
+
+@pytest.fixture
+def repository(fair: Fair) -> Iterator[PublicRepository]:
+    """The repository, open."""
+    with opened(str(fair.harness.board)) as public:
+        yield public
+
+
+def worths(found: Iterator[Verdict]) -> list[Worth]:
+    """Return what verdicts are worth."""
+    return [verdict.worth for verdict in found]
+
+
+def listed(public: PublicRepository) -> dict[str, Any]:
+    """Return the list of published contents."""
+    document: dict[str, Any] = public.json(LIST)
+    return document
+
+
+def test_what_was_promised_is_published_and_computed_again(fair: Fair, repository: PublicRepository) -> None:
+    """Baseline and first row lie on a branch of their own, as they were hashed; what is in no team's terms does not."""
+    (found,) = published_verdicts(repository)
+    named = [file["submission"] for file in listed(repository)["files"]]
+    assert (found.worth, found.submissions) == (Worth.RECOMPUTED, tuple(sorted(named)))
+    pks = sorted(fair.harness.evalai.journal.posts())
+    assert named[0] == pks[0]
+    assert len(named) == 2
+    assert listed(repository)["left_out"] == []
+    branch = git(fair.harness.board, "ls-tree", "--name-only", "files").split()
+    assert branch == sorted(f"{file['content']}.0" for file in listed(repository)["files"])
+    assert git(fair.harness.board, "rev-list", "--count", "files").strip() == "2"
+    assert not git(fair.harness.board, "log", "--format=%H", "main..files", "--", "README.md").strip()
+    for file in listed(repository)["files"]:
+        content = repository.contents.part(f"{file['content']}.0")
+        assert content is not None
+        assert (hashlib.sha256(content).hexdigest(), len(content)) == (file["content"], file["bytes"])
+        read = Embeddings.from_canonical(
+            content, repository.files["reveal/dev/ids.txt"].decode().split(), DIM
+        )
+        assert read.content_hash == file["content"]
+    seal = repository.json("seal.json")
+    assert seal["files"][LIST] == hashlib.sha256(repository.files[LIST]).hexdigest()
+    assert [entry["publish_files"] for entry in repository.json("commitment.json")] == ["top:1", "all"]
+    assert not list((fair.harness.state / "published").iterdir())
+    assert worths(iter(verdicts(repository))).count(Worth.CONTRADICTED) == 0
+
+
+def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> None:
+    """The command recomputes from a URL, a clone, and a copy with a folder of files; without them it says what it believes."""
+    clone, files = tmp_path / "clone", tmp_path / "files"
+    for branch, place in (("main", clone), ("files", files)):
+        words = ["git", "clone", "-q", "-b", branch, str(fair.harness.board), str(place)]
+        subprocess.run(words, check=True, env=clean_environment())
+
+    def said(*words: str) -> list[int]:
+        command = [
+            str(Path(sys.executable).with_name("neuco-worker")),
+            "challenge",
+            "verify",
+            *words,
+            "--json",
+        ]
+        environment = {**clean_environment(), "HOME": str(tmp_path)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        document = json.loads(done.stdout)
+        return [document["recomputed"], document["entries"]]
+
+    assert said(str(fair.harness.board)) == [2, 3]
+    assert said(str(clone)) == [2, 3]
+    assert said(str(fair.public)) == [0, 3]
+    assert said(str(fair.public), "--files", str(files)) == [2, 3]
+    assert said(str(clone), "--no-recompute") == [0, 3]
+
+
+def test_what_is_not_here_speaks_against_nobody(fair: Fair, repository: PublicRepository) -> None:
+    """A plain folder, or a clone of one branch, lacks the contents: they are believed. The repository itself must have them."""
+    assert worths(published_verdicts(read_folder(fair.public))) == [Worth.BELIEVED] * 2
+    assert worths(published_verdicts(repository, recompute=False)) == [Worth.BELIEVED]
+    gone = replace(repository, contents=Contents(part=lambda _: None, complete=True, pushed=True))
+    assert worths(published_verdicts(gone)) == [Worth.CONTRADICTED] * 2
+
+
+def swapped(public: PublicRepository, content: bytes) -> PublicRepository:
+    """Put another content into the place of the baseline's, and make its list fit if that is meant."""
+    name = listed(public)["files"][0]["parts"][0]["name"]
+    part = public.contents.part
+    return replace(
+        public,
+        contents=Contents(
+            part=lambda asked: content if asked == name else part(asked), complete=True, pushed=True
+        ),
+    )
+
+
+def relisted(public: PublicRepository, change: Callable[[dict[str, Any]], None]) -> PublicRepository:
+    """Change the list of published contents."""
+    document = listed(public)
+    change(document)
+    return replace(with_file(public, LIST, json.dumps(document).encode()), contents=public.contents)
+
+
+def test_a_swapped_content_is_contradicted(repository: PublicRepository) -> None:
+    """Another file in its place, with its list mended, or named as the submission's own: each is found."""
+    ours, other = (repository.contents.part(file["parts"][0]["name"]) for file in listed(repository)["files"])
+    assert ours is not None
+    assert other is not None
+    found = list(published_verdicts(swapped(repository, other)))
+    assert [one.worth for one in found] == [Worth.CONTRADICTED, Worth.RECOMPUTED]
+    assert "is another one" in found[0].sentence
+
+    def mended(document: dict[str, Any]) -> None:
+        document["files"][0]["parts"][0]["sha256"] = hashlib.sha256(other).hexdigest()
+
+    found = list(published_verdicts(relisted(swapped(repository, other), mended)))
+    assert found[0].worth is Worth.CONTRADICTED
+    assert "not the one in the register" in found[0].sentence
+
+    def renamed(document: dict[str, Any]) -> None:
+        document["files"][0] |= {name: document["files"][1][name] for name in ("content", "bytes", "parts")}
+
+    found = list(published_verdicts(relisted(repository, renamed)))
+    assert found[0].worth is Worth.CONTRADICTED
+    assert "not the one in the register" in found[0].sentence
+
+
+def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository) -> None:
+    """A fold score of the baseline that was made up does not stand the computation."""
+    document = repository.json(REVEAL)
+    named = listed(repository)["files"][0]["submission"]
+
+    def higher(fields: dict[str, Any]) -> dict[str, Any]:
+        for cell in fields["cells"].values():
+            cell["folds"] = [score + 0.01 for score in cell["folds"]]
+        return fields
+
+    changed = of_event(events.SCORE, higher)(document)
+    forged = replace(
+        with_file(repository, REVEAL, json.dumps(changed).encode()), contents=repository.contents
+    )
+    found = [one for one in published_verdicts(forged) if one.worth is Worth.CONTRADICTED]
+    assert len(found) == 1
+    assert f"Submission {named}: its scores do not follow" in found[0].sentence
+
+
+def test_a_promised_content_that_is_missing_is_contradicted_unless_explained(
+    repository: PublicRepository,
+) -> None:
+    """Without a word it is a broken promise; with a reason its scores are believed; a list that is gone breaks all promises."""
+
+    def dropped(document: dict[str, Any]) -> None:
+        document["files"] = document["files"][1:]
+
+    def explained(document: dict[str, Any]) -> None:
+        document["left_out"] = [
+            {"submission": document["files"].pop(0)["submission"], "reason": "its stored file is gone"}
+        ]
+
+    found = list(published_verdicts(relisted(repository, dropped)))
+    assert [one.worth for one in found] == [Worth.CONTRADICTED, Worth.RECOMPUTED]
+    assert "baseline" in found[0].sentence
+    found = list(published_verdicts(relisted(repository, explained)))
+    assert [one.worth for one in found] == [Worth.BELIEVED, Worth.RECOMPUTED]
+    assert "its stored file is gone" in found[0].sentence
+    gone = replace(with_file(repository, LIST, None), contents=repository.contents)
+    assert worths(published_verdicts(gone)) == [Worth.CONTRADICTED] * 2
+    odd = replace(with_file(repository, LIST, b'{"files": 7}'), contents=repository.contents)
+    assert worths(published_verdicts(odd)) == [Worth.CONTRADICTED]
+
+
+def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
+    tmp_path: Path, fork_server: ForkServer
+) -> None:
+    """The reveal says so, lists it with the reason, and publishes what it has; once the file is back, so does the next reveal."""
+    changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "all"}}
+    with Harness(tmp_path, changes=changes, fork_server=fork_server) as harness:
+        submit_baseline(harness)
+        harness.submit("A", embeddings(1))
+        assert harness.once().returncode == 0
+        with closing(harness.store()) as store, store.read() as tx:
+            (lost,) = [row for row in tx.submissions() if row.method == BASELINE]
+        place = harness.state / "files" / str(lost.file_hash)[:2] / str(lost.file_hash)
+        aside = place.rename(tmp_path / "aside")
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        done = harness.command("challenge", "reveal", "--yes")
+        assert done.returncode == 0, done.stderr
+        assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in done.stdout
+        with opened(str(harness.board)) as public:
+            assert worths(published_verdicts(public)) == [Worth.BELIEVED, Worth.RECOMPUTED]
+        aside.rename(place)
+        done = harness.command("challenge", "reveal", "--yes")
+        assert done.returncode == 0, done.stderr
+        with opened(str(harness.board)) as public:
+            assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
+            assert worths(iter(verdicts(public))).count(Worth.CONTRADICTED) == 0
+
+
+def test_a_worker_that_leads_pushes_them(tmp_path: Path, fork_server: ForkServer) -> None:
+    """A reveal beside a daemon lays contents out, and the daemon brings them to their branch."""
+    with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
+        submit_baseline(harness)
+        assert harness.once().returncode == 0
+        process = harness.run()
+        harness.until(lambda: "run.start" in harness.log)
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        done = harness.command("challenge", "reveal", "--yes")
+        assert done.returncode == 0, done.stderr
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+        assert git(harness.board, "rev-list", "--count", "files").strip() == "1"
+        with opened(str(harness.board)) as public:
+            assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
+
+
+@pytest.mark.parametrize(
+    ("rule", "wanted"),
+    [(None, [5]), ("baselines", [5]), ("top:1", [5, 3]), ("top:9", [5, 3, 4]), ("all", [5, 3, 4])],
+)
+def test_a_rule_names_submissions(rule: str | None, wanted: list[int]) -> None:
+    """Baselines always, and first; then so many rows besides them as the rule says."""
+    assert disclosure.due(rule, [(3, False), (5, True), (4, False)]) == wanted
+
+
+def test_a_large_content_lies_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part is larger than a git server takes; together they are the content."""
+    monkeypatch.setattr(disclosure, "PART_BYTES", 10)
+    parts = disclosure.write_parts([b"0123456", memoryview(b"789abcdefghijklm")], "ff", tmp_path / "parts")
+    assert [(part["name"], part["bytes"]) for part in parts] == [("ff.0", 10), ("ff.1", 10), ("ff.2", 3)]
+    contents = contents_in(tmp_path / "parts")
+    assert b"".join(contents.part(part["name"]) or b"" for part in parts) == b"0123456789abcdefghijklm"

@@ -1,0 +1,84 @@
+"""Disclosure: which submissions' contents a reveal publishes, so that anybody can compute their scores again, and in which form.
+
+A content is published as it is hashed: the SHA-256 of the published file is the content hash in the register. It lies in parts on a branch
+of its own, because git servers refuse large files; ``files.json`` of the phase says where.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+BRANCH = "files"
+BASELINES, TOP, ALL = "baselines", "top:", "all"
+PART_BYTES = 45_000_000
+LIMIT_BYTES = 1_000_000_000  # of all contents together; servers ask for no more in a repository
+FORMAT = 1
+
+
+def path(phase: str) -> str:
+    """Return where the list of a phase's published contents stands."""
+    return f"reveal/{phase}/files.json"
+
+
+def text(files: Sequence[Mapping[str, Any]], left_out: Mapping[int, str]) -> str:
+    """Write this list.
+
+    Args:
+        files: What is published: submission, content hash, bytes, and the parts with their names, bytes and SHA-256.
+        left_out: Submission to why its content is not published, although the rule asks for it.
+    """
+    explained = [{"submission": pk, "reason": reason} for pk, reason in sorted(left_out.items())]
+    document = {"format": FORMAT, "branch": BRANCH, "files": list(files), "left_out": explained}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def rule_of(entries: Iterable[Mapping[str, Any]], phase: str) -> str | None:
+    """Return the rule of a phase: that of the first commitment to it, which everybody could read before sending a file.
+
+    Returns:
+        None if that commitment is of an earlier version, and names no rule.
+    """
+    found = next((entry for entry in entries if phase in (entry.get("phases") or ())), {})
+    rule = found.get("publish_files")
+    return None if rule is None else str(rule)
+
+
+def due(rule: str | None, rows: Iterable[tuple[int, bool]]) -> list[int]:
+    """Return the submissions whose contents are to be published, baselines first.
+
+    Args:
+        rule: Of the phase; without one baselines alone are published, which are the organizers' own.
+        rows: Submission of each row of the final board, in order, and whether it is a baseline.
+    """
+    listed = list(rows)
+    others = [pk for pk, is_baseline in listed if not is_baseline]
+    rule = rule or BASELINES
+    number = len(others) if rule == ALL else int(rule.removeprefix(TOP)) if rule.startswith(TOP) else 0
+    return [*(pk for pk, is_baseline in listed if is_baseline), *others[:number]]
+
+
+def explained(document: str, submissions: Collection[int], reason: str) -> str:
+    """Return a list in which the given submissions are left out for a reason, as far as it does not name them."""
+    known = json.loads(document)
+    left_out = {one["submission"]: one["reason"] for one in known["left_out"]}
+    named = {one["submission"] for one in known["files"]} | left_out.keys()
+    return text(known["files"], left_out | {pk: reason for pk in submissions if pk not in named})
+
+
+def write_parts(
+    pieces: Iterable[bytes | memoryview], content_hash: str, folder: Path
+) -> list[dict[str, Any]]:
+    """Write a content into a new folder, in parts; return name, bytes and SHA-256 of each."""
+    folder.mkdir(parents=True)
+    parts: list[dict[str, Any]] = []
+    content = b"".join(pieces)
+    for number, start in enumerate(range(0, len(content), PART_BYTES)):
+        part = memoryview(content)[start : start + PART_BYTES]
+        name = f"{content_hash}.{number}"
+        (folder / name).write_bytes(part)
+        parts.append({"name": name, "bytes": len(part), "sha256": hashlib.sha256(part).hexdigest()})
+    return parts

@@ -1,0 +1,198 @@
+"""Published contents: is everything there that was promised, and do the scores follow from it?
+
+Every content is computed again, one at a time on all cores, so that no more than one is in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scoring.errors import NeucoError, ParticipantError
+from scoring.inputs.embeddings import Embeddings, canonical_bytes
+from scoring.tasks import Task
+from worker.fairness import disclosure
+from worker.fairness.verify.plausible import TOLERANCE
+from worker.fairness.verify.public import Contents, PublicRepository
+from worker.fairness.verify.recompute import current, difference, published_tasks
+from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
+from worker.fairness.verify.verdict import Verdict, Worth
+
+CHECK = "files"
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class _Plan:
+    """What is to be computed again of one phase, and what is to be said before."""
+
+    phase: RevealedPhase
+    verdicts: list[Verdict] = field(default_factory=list)
+    files: list[Mapping[str, Any]] = field(default_factory=list)
+    tasks: tuple[Task, ...] = ()
+
+    @property
+    def folds(self) -> int:
+        return len(self.files) * len(self.tasks) * self.phase.protocol.folds if self.files else 0
+
+
+class _Unusable(Exception):
+    """A content cannot be had here.
+
+    Attributes:
+        is_lie: Whether that speaks against the organizers.
+    """
+
+    def __init__(self, sentence: str, *, is_lie: bool) -> None:
+        super().__init__(sentence)
+        self.is_lie = is_lie
+
+
+def published_verdicts(
+    repository: PublicRepository,
+    *,
+    engine: str = "default",
+    recompute: bool = True,
+    progress: Progress = lambda _done, _of: None,
+) -> Iterator[Verdict]:
+    """Check what the reveals published of submissions, and compute all of it again.
+
+    Args:
+        repository: The public files, open.
+        engine: ``default`` or ``pytorch`` (the plain loop).
+        recompute: False leaves it at what was promised.
+        progress: Called with the number of folds done since the last call, and how many there are.
+    """
+    plans = [_plan(read_phase(repository, name), recompute=recompute) for name in revealed_phases(repository)]
+    of = sum(plan.folds for plan in plans)
+    for plan in plans:
+        yield from plan.verdicts
+        if plan.files:
+            yield from _computed(
+                plan, repository.contents, engine=engine, progress=lambda done: progress(done, of)
+            )
+
+
+def _plan(phase: RevealedPhase, *, recompute: bool) -> _Plan:
+    plan = _Plan(phase)
+    try:
+        _promised(plan)
+        number = len(plan.files)
+        if not number:
+            return plan
+        if not phase.with_labels:
+            told = f"{number} contents are published, but labels as hashes only: not recomputable"
+        elif not recompute:
+            told = f"{number} published contents were not computed again, because that was not asked for"
+        else:
+            plan.tasks = published_tasks(phase)
+            return plan
+        plan.verdicts.append(phase.believed(CHECK, told))
+    except NeucoError:
+        plan.verdicts.append(phase.contradicted(CHECK, "the published labels cannot be read"))
+    except UNREADABLE as error:
+        told = f"the list of published contents cannot be read ({type(error).__name__})"
+        plan.verdicts.append(phase.contradicted(CHECK, told))
+    plan.files = []
+    return plan
+
+
+def _promised(plan: _Plan) -> None:
+    """Compare the list of published contents with the rule that was committed to, and with the register."""
+    phase, path = plan.phase, disclosure.path(plan.phase.name)
+    rule = disclosure.rule_of(phase.public, phase.name)
+    listed = phase.repository.json(path) if path in phase.repository.files else {"files": [], "left_out": []}
+    files = {int(file["submission"]): file for file in listed["files"]}
+    left_out = {int(one["submission"]): str(one["reason"]) for one in listed["left_out"]}
+    rows = [(row.submission, row.baseline) for row in phase.boards[-1].standings] if phase.boards else []
+    baselines = {submission for submission, is_baseline in rows if is_baseline}
+    for submission in disclosure.due(rule, rows):
+        who = f"{'baseline, ' if submission in baselines else ''}submission {submission}"
+        if submission in files:
+            continue
+        if submission in left_out:
+            told = (
+                f"the content of {who}, is not published, and its scores are believed: {left_out[submission]}"
+            )
+            plan.verdicts.append(phase.believed(CHECK, told))
+        elif rule is not None:
+            told = f"the content of {who}, was to be published ({rule}), and is missing"
+            plan.verdicts.append(phase.contradicted(CHECK, told))
+    for submission, file in files.items():
+        if file["content"] in {record["content_hash"] for record in phase.records.get(submission, [])}:
+            plan.files.append(file)
+        else:
+            told = f"the content published for submission {submission} is not the one in the register"
+            plan.verdicts.append(phase.contradicted(CHECK, told))
+
+
+def _computed(
+    plan: _Plan, contents: Contents, *, engine: str, progress: Callable[[int], None]
+) -> Iterator[Verdict]:
+    phase, good, worst = plan.phase, set[int](), 0.0
+    for file in plan.files:
+        told = f"submission {file['submission']}"
+        try:
+            embeddings = _embeddings(phase, file, contents)
+            records = [
+                record
+                for same in phase.records.values()
+                for record in same
+                if record["content_hash"] == file["content"]
+            ]
+            ours = current(phase, records, plan.tasks)
+            if not ours:
+                changed = "was scored on tasks that were changed since; their labels are not published"
+                yield phase.believed(CHECK, f"{told} {changed}: not recomputable")
+                continue
+            off = difference(phase, embeddings, ours, plan.tasks, engine=engine, progress=progress)
+        except _Unusable as error:
+            say = phase.contradicted if error.is_lie else phase.believed
+            yield say(CHECK, f"{told}: {error}")
+            continue
+        except (ParticipantError, *UNREADABLE) as error:
+            yield phase.contradicted(CHECK, f"{told}: its content cannot be scored ({type(error).__name__})")
+            continue
+        if off > TOLERANCE:
+            yield phase.contradicted(
+                CHECK, f"{told}: its scores do not follow from its published content (off by {off:.2g})"
+            )
+            continue
+        good |= {int(record["submission"]) for record in ours}
+        worst = max(worst, off)
+    if good:
+        number = f"{len(good)} {'entry' if len(good) == 1 else 'entries'}"
+        yield Verdict(
+            phase=phase.name,
+            check=CHECK,
+            worth=Worth.RECOMPUTED,
+            sentence=f"The scores of {number} were computed anew from published contents: {len(plan.tasks)} x {phase.protocol.folds}"
+            f" folds each, the largest difference is {worst:.1e}.",
+            submissions=tuple(sorted(good)),
+        )
+
+
+def _embeddings(phase: RevealedPhase, file: Mapping[str, Any], contents: Contents) -> Embeddings:
+    """Put a content together from its parts, and read it."""
+    pieces: list[bytes] = []
+    size = canonical_bytes(phase.ids, phase.protocol.embedding_dim)
+    for part in file["parts"]:
+        piece = contents.part(str(part["name"]))
+        if piece is None:
+            raise _Unusable(
+                f"part {part['name']} of its content is not in the repository's branch {disclosure.BRANCH}"
+                if contents.complete
+                else f"its content is not in this copy, and its scores are believed; the branch {disclosure.BRANCH} has it (--files)",
+                is_lie=contents.complete,
+            )
+        if hashlib.sha256(piece).hexdigest() != part["sha256"]:
+            raise _Unusable(f"part {part['name']} of its content is another one", is_lie=contents.pushed)
+        pieces.append(piece)
+        if sum(map(len, pieces)) > size:
+            raise _Unusable("its published content is too large", is_lie=True)
+    content = b"".join(pieces)
+    if hashlib.sha256(content).hexdigest() != file["content"]:
+        raise _Unusable("its published content is not the one in the register", is_lie=True)
+    return Embeddings.from_canonical(content, phase.ids, phase.protocol.embedding_dim)

@@ -1,0 +1,143 @@
+"""Disclosure: the contents that a reveal publishes are laid out, pushed, and listed with where they are.
+
+Nothing of it keeps a phase from being revealed. What cannot be published is listed with the reason, and its scores are believed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leaderboard.ranking import from_json
+from scoring.errors import NeucoError, ParticipantError
+from scoring.inputs.embeddings import canonical_bytes
+from worker.challenge.files import read_secret
+from worker.challenge.setups import PhaseSetup, open_phase
+from worker.evaluation.keeping import KeepContent
+from worker.fairness import disclosure
+from worker.organizer.board_by_hand import publish_now
+from worker.organizer.rescoring import perform
+from worker.organizer.session import OrganizerSession
+from worker.publishing.contents import outbox, waiting
+from worker.runtime.files import RESCORING
+from worker.state import SubmissionRow, Transaction
+
+
+@dataclass
+class _Listed:
+    """What is published of one phase, and what is left out."""
+
+    files: list[dict[str, Any]] = field(default_factory=list)
+    left_out: dict[int, str] = field(default_factory=dict)
+
+
+def disclose(
+    session: OrganizerSession, phases: Collection[str], *, tell: Callable[[str], object]
+) -> dict[str, str]:
+    """Publish the contents that the rules of phases ask for, and return the lists that the reveal publishes: phase to ``files.json``.
+
+    Args:
+        session: The challenge.
+        phases: Codenames.
+        tell: Hears what is waited for and what is left out.
+
+    Raises:
+        OrganizerError: If a phase is not on record, or the secret is not the one of its record.
+        InfrastructureError: If a process of its own could not be had, or has no room.
+    """
+    secret = read_secret(session.configuration)
+    with session.store.read() as tx:
+        published = _published(tx)
+        setups = {name: open_phase(tx, name, secret) for name in phases}
+        rows = {name: [tx.get(pk) for pk in due(tx, name)] for name in phases}
+    listed = {name: _Listed() for name in phases}
+    for name, setup in setups.items():
+        for row in rows[name]:
+            if row is not None:
+                _lay_out(session, setup, row, published, listed[name])
+    _push(session, tell, listed.values())
+    for name, one in listed.items():
+        for pk, reason in one.left_out.items():
+            tell(f"The content of submission {pk} in phase {name} is not published: {reason}.")
+    return {name: disclosure.text(one.files, one.left_out) for name, one in listed.items()}
+
+
+def due(tx: Transaction, phase: str) -> list[int]:
+    """Return the submissions whose contents the rule of a phase asks for, by its last board."""
+    rule = disclosure.rule_of((public for public, _ in tx.commitments()), phase)
+    boards = tx.boards(phase, after=tx.last_board(phase) - 1)
+    standings = from_json(boards[-1]).standings if boards else ()
+    return disclosure.due(rule, ((standing.submission, standing.baseline) for standing in standings))
+
+
+def _published(tx: Transaction) -> dict[str, dict[str, Any]]:
+    """Return what earlier reveals have published: content hash to where it is."""
+    lists = (files.get(disclosure.path(phase), '{"files": []}') for phase, files in tx.reveals().items())
+    return {file["content"]: file for text in lists for file in json.loads(text)["files"]}
+
+
+def _lay_out(
+    session: OrganizerSession,
+    setup: PhaseSetup,
+    row: SubmissionRow,
+    published: dict[str, dict[str, Any]],
+    listed: _Listed,
+) -> None:
+    """Lay one content out to be pushed, unless it is published already or cannot be."""
+    content, known = str(row.content_hash), published.get(str(row.content_hash))
+    if known is not None:
+        listed.files.append({**known, "submission": row.pk})
+        return
+    size = canonical_bytes(setup.ids, setup.protocol.embedding_dim)
+    stored = session.files.find(row.file_hash or "")
+    if sum(int(file["bytes"]) for file in published.values()) + size > disclosure.LIMIT_BYTES:
+        listed.left_out[row.pk] = "with it the published contents would take more than 1 GB"
+        return
+    if stored is None:
+        listed.left_out[row.pk] = "its stored file is gone"
+        return
+    act = KeepContent(
+        session.configuration,
+        setup,
+        stored,
+        content,
+        place=outbox(session.configuration) / content,
+        folder=session.files.temporary(f"{RESCORING}{content[:16]}"),
+    )
+    perform(session, act)
+    if isinstance(act.error, ParticipantError) or (act.error is None and not act.parts):
+        listed.left_out[row.pk] = "its stored file does not have the content any more that was scored"
+        return
+    if act.error is not None:
+        raise act.error
+    published[content] = {"submission": row.pk, "content": content, "bytes": size, "parts": act.parts}
+    listed.files.append(published[content])
+
+
+def _push(session: OrganizerSession, tell: Callable[[str], object], listed: Collection[_Listed]) -> None:
+    """Have what waits pushed; leave out what whoever leads does not bring to the repository."""
+    reason = "the worker that leads does not find it; it is on another machine"
+    left = waiting(session.configuration)
+    before = len(left) + 1
+    try:
+        while left and len(left) < before:
+            before = len(left)
+            publish_now(session, tell=tell)
+            left = waiting(session.configuration)
+    except NeucoError as error:
+        reason, left = f"it could not be pushed: {error.sentence.rstrip('.')}", waiting(session.configuration)
+    missing = {folder.name for folder in left}
+    for folder in left:
+        shutil.rmtree(folder, ignore_errors=True)
+    for one in listed:
+        one.left_out |= {file["submission"]: reason for file in one.files if file["content"] in missing}
+        one.files = [file for file in one.files if file["content"] not in missing]
+
+
+def with_latecomers(tx: Transaction, phase: str, contents: Mapping[str, str]) -> str:
+    """Return a phase's list as it is true at this moment: an open phase may have got another board meanwhile."""
+    text = contents.get(phase) or disclosure.text((), {})
+    return disclosure.explained(text, due(tx, phase), "it came onto the board when the phase was revealed")

@@ -136,9 +136,9 @@ class LinearProbe:
                 test=job.split[: trainer.tested],
                 predictions=trace.predictions[0].astype(np.float64),
                 train=trained,
-                train_predictions=(data.rows[trained] @ trace.weights[0] + trace.biases[0]).astype(
-                    np.float64
-                ),
+                # not by @: OpenBLAS's AVX-512 kernel for five columns can raise FE_INVALID over what lies on its stack
+                train_predictions=np.einsum("nd,d->n", data.rows[trained], trace.weights[0], dtype=np.float64)
+                + trace.biases[0],
                 history=tuple(trace.history.ravel().tolist()),
                 train_losses=tuple(trace.train_losses.ravel().tolist()),
                 test_losses=tuple(trace.test_losses.ravel().tolist()),

@@ -54,3 +54,14 @@ def quality_of_moments(mean: Moment, std: Moment, epsilon: float) -> Moment:
 def mean_quality(scores: Sequence[float]) -> float:
     """Return the unweighted mean of the tasks' Q, the same for any order of tasks."""
     return math.fsum(scores) / len(scores)
+
+
+def shown(q_mean: float, decimals: int) -> float:
+    """Return mean Q as a participant is told it.
+
+    Raises:
+        ValueError: If it is not finite: that is never an answer.
+    """
+    if not math.isfinite(q_mean):
+        raise ValueError("mean Q is not finite")
+    return round(q_mean, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0

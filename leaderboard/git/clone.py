@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from leaderboard.git.commits import LOG_OPTIONS, OtherCommit, read_log
 from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
 from scoring.errors import InfrastructureError, OrganizerError
@@ -41,21 +42,6 @@ class Author:
         """The identity as git writes it; what would end it early is left out."""
         name, email = (re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip() for text in (self.name, self.email))
         return f"{name} <{email}>"
-
-
-@dataclass(frozen=True, kw_only=True)
-class OtherCommit:
-    """A commit of somebody else.
-
-    Attributes:
-        hash: Its name.
-        author: Who made it, as it says itself; text of others.
-        paths: The files that it changed.
-    """
-
-    hash: str
-    author: str
-    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,14 +149,9 @@ class BareClone:
             raise TipMoved(tip) from error
 
     def _others(self, commits: str) -> tuple[OtherCommit, ...]:
-        options = (f"--max-count={NEAR}", "--topo-order", "--format=%x01%H%x00%an", "--name-only")
-        said = self._git.run("log", *options, commits, "--", clone=self.path).decode(errors="replace")
-        found = []
-        for told in said.split("\x01")[1:]:
-            head, *paths = told.split("\n")
-            commit, _, author = head.partition("\0")
-            found.append(OtherCommit(hash=commit, author=author, paths=tuple(filter(None, paths))))
-        return tuple(found)
+        options = (f"--max-count={NEAR}", *LOG_OPTIONS)
+        said = self._git.run("log", *options, commits, "--", clone=self.path)
+        return read_log(said.decode(errors="replace"))
 
     def files(self, commit: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
         """Return the regular files at these paths and directly inside these folders.

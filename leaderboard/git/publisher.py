@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from leaderboard.git.clone import Author, BareClone, OtherCommit, Since
+from leaderboard.git.clone import Author, BareClone, Since
+from leaderboard.git.commits import OtherCommit
 from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
 from leaderboard.git.remote import Remote

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scoring.errors import NeucoError, ParticipantError
+from scoring.quality import shown
 from scoring.scorecard import Scorecard
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
@@ -120,13 +121,12 @@ class ScoreSubmission(ChildAct[Result]):
         row = tx.get(self.pk)
         if q_mean is None or row is None:
             raise RuntimeError("the child ended but cells are missing")
-        shown = answers.shown(q_mean, setup.rules.decimals)
         answer = answers.finished(
             q_mean,
             decimals=setup.rules.decimals,
             notes=tuple(result["notes"]),
             zarr_suffix_removed=result["zarr_suffix_removed"],
-            receipt=give_receipt(tx, row, setup, shown, now=now),
+            receipt=give_receipt(tx, row, setup, shown(q_mean, setup.rules.decimals), now=now),
         )
         self._owe(tx, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
         self._close(tx, Outcome.DONE, "", now)

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
+from scoring.quality import shown
 from worker.state import LONGEST_WAIT, OutboxKind, Transaction
 
 
@@ -74,17 +75,6 @@ def finished(
     if receipt is not None:
         document["receipt"] = dict(receipt)
     return Answer(status="finished", stdout=json.dumps(document), value=value)
-
-
-def shown(q_mean: float, decimals: int) -> float:
-    """Return the value that a participant is told.
-
-    Raises:
-        ValueError: If mean Q is not finite: that is never an answer.
-    """
-    if not math.isfinite(q_mean):
-        raise ValueError("mean Q is not finite")
-    return round(q_mean, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def failed(error: ParticipantError) -> Answer:

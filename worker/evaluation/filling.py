@@ -10,10 +10,10 @@ from scoring.errors import InfrastructureError, NeucoError
 from scoring.scorecard import Scorecard
 from worker.challenge.configuration import Configuration
 from worker.challenge.setups import PhaseSetup
-from worker.evaluation.act import child_limits
 from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.matrix import save_card
-from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
+from worker.evaluation.stored import StoredFileAct
+from worker.runtime.child_acts import Died, OverLimit
 from worker.state import Outcome, SubmissionRow, Transaction
 
 
@@ -34,7 +34,7 @@ class IncompleteRow:
     file_hash: str | None
 
 
-class FillRow(ChildAct[Result]):
+class FillRow(StoredFileAct):
     """Score the missing cells of a content.
 
     Args:
@@ -45,13 +45,9 @@ class FillRow(ChildAct[Result]):
         folder: The child's temporary folder.
         worker: Who scores, for the cells' provenance.
         scored_at: The time of the cells.
-
-    Attributes:
-        error: What went wrong, if anything did.
     """
 
     name = "rescore"
-    module = "worker.evaluation.evaluate_child"
 
     def __init__(
         self,
@@ -64,27 +60,10 @@ class FillRow(ChildAct[Result]):
         worker: str,
         scored_at: datetime,
     ) -> None:
-        self._configuration = configuration
-        self._setup = setup
+        super().__init__(configuration, setup, file, folder=folder)
         self._row = row
-        self._file = file
-        self._folder = folder
         self._worker = worker
         self._scored_at = scored_at
-        self.error: NeucoError | None = None
-
-    def intent(self, tx: Transaction, now: datetime) -> None:
-        """Record nothing: an interrupted rescore looks again at what is missing."""
-
-    @property
-    def folder(self) -> Path:
-        """As given."""
-        return self._folder
-
-    @property
-    def limits(self) -> Limits:
-        """Those of a submission."""
-        return child_limits(self._configuration)
 
     def order(self) -> Order:
         """Say which file to score on which tasks."""
@@ -98,12 +77,9 @@ class FillRow(ChildAct[Result]):
             content_hash = self._row.content_hash
             save_card(tx, self._setup, content_hash, card, worker=self._worker, now=self._scored_at)
 
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Record nothing."""
-
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Have it raised."""
-        self.error = error
+        """Have it raised, in the words of a rescore."""
+        super().failure_recorded(error, now)
         if isinstance(error, OverLimit):
             self.error = RowOverLimit(self._row, error.limit)
         elif isinstance(error, Died):

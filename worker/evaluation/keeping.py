@@ -7,16 +7,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.setups import PhaseSetup
-from worker.evaluation.act import child_limits
 from worker.evaluation.evaluate_child import Order, Result, order_for
-from worker.runtime.child_acts import ChildAct, Limits
+from worker.evaluation.stored import StoredFileAct
 from worker.state import Transaction
 
 
-class KeepContent(ChildAct[Result]):
+class KeepContent(StoredFileAct):
     """Read a stored file and lay its content out in parts.
 
     Args:
@@ -29,11 +27,9 @@ class KeepContent(ChildAct[Result]):
 
     Attributes:
         parts: Name, bytes and SHA-256 of each; none if the file has another content by now.
-        error: What went wrong, if anything did.
     """
 
     name = "keep"
-    module = "worker.evaluation.evaluate_child"
 
     def __init__(
         self,
@@ -45,27 +41,10 @@ class KeepContent(ChildAct[Result]):
         place: Path,
         folder: Path,
     ) -> None:
-        self._configuration = configuration
-        self._setup = setup
-        self._file = file
+        super().__init__(configuration, setup, file, folder=folder)
         self._content_hash = content_hash
         self._place = place
-        self._folder = folder
         self.parts: list[dict[str, Any]] = []
-        self.error: NeucoError | None = None
-
-    def intent(self, tx: Transaction, now: datetime) -> None:
-        """Record nothing: whoever is interrupted begins anew."""
-
-    @property
-    def folder(self) -> Path:
-        """As given."""
-        return self._folder
-
-    @property
-    def limits(self) -> Limits:
-        """Those of a submission."""
-        return child_limits(self._configuration)
 
     def order(self) -> Order:
         """Say which file to read; nothing is scored."""
@@ -86,10 +65,3 @@ class KeepContent(ChildAct[Result]):
             self._place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self._folder / "parts").rename(self._place)
             self.parts = result["parts"]
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Record nothing."""
-
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Have it raised."""
-        self.error = error

@@ -11,7 +11,7 @@ from scoring.scorecard import Scorecard
 from worker.challenge.setups import PhaseSetup
 from worker.fairness import receipts
 from worker.fairness.register import register_score
-from worker.state import CellRow, SubmissionRow, Transaction
+from worker.state import SubmissionRow, Transaction
 
 
 def save_card(
@@ -35,14 +35,14 @@ def missing_tasks(
     tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]
 ) -> list[str]:
     """Return the tasks of a phase that a content has no cell for."""
-    return sorted(tasks.keys() - {cell.task for cell in _row(tx, content_hash, protocol_hash, tasks)})
+    return sorted(tasks.keys() - {cell.task for cell in tx.row(content_hash, protocol_hash, tasks)})
 
 
 def row_mean_q(
     tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]
 ) -> float | None:
     """Return mean Q of a row of the score matrix, or None if a cell is missing: unscored is a state, never a value."""
-    row = _row(tx, content_hash, protocol_hash, tasks)
+    row = tx.row(content_hash, protocol_hash, tasks)
     values = [cell.q for cell in row if cell.q is not None]
     return mean_quality(values) if len(values) == len(tasks) else None
 
@@ -63,13 +63,8 @@ def give_receipt(
         tx,
         row,
         protocol=setup.protocol.hash,
-        cells=_row(tx, row.content_hash or "", setup.protocol.hash, setup.tasks),
+        cells=tx.row(row.content_hash or "", setup.protocol.hash, setup.tasks),
         q_mean=q_mean,
         now=now,
     )
     return receipts.issue(tx, submission=row.pk, q_mean=q_mean, nonce=nonce, commitment=commitment)
-
-
-def _row(tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]) -> list[CellRow]:
-    """Return the cells of a content that are of a phase's tasks, in their order."""
-    return [cell for cell in tx.cells(content_hash, protocol_hash) if tasks.get(cell.task) == cell.version]

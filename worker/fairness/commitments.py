@@ -255,19 +255,24 @@ def committed_epsilon(manifests: Iterable[Mapping[str, Any] | None], protocol_ha
 
 
 def keys_of(public: bytes | None) -> tuple[str, ...]:
-    """Return the keys that a public list of commitments names, in their order.
-
-    The first commitment with a key says which is the challenge's, and every other key is signed with one before it: without that, whoever
-    may push could name a key. What is no such list names none.
-    """
-    known: list[str] = []
+    """Return the keys that a public list of commitments names, see :func:`keys_in`; what is no such list names none."""
     try:
-        for entry in json.loads(public or b"[]"):
-            key = _key_of(entry, known)
-            if key is not None and key not in known:
-                known.append(key)
+        return keys_in(json.loads(public or b"[]"))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return ()
+
+
+def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the keys that public commitments name, in their order.
+
+    The first commitment with a key says which is the challenge's, and every other key is signed with one before it: without that, whoever
+    may push could name a key.
+    """
+    known: list[str] = []
+    for entry in entries:
+        key = _key_of(entry, known)
+        if key is not None and key not in known:
+            known.append(key)
     return tuple(known)
 
 

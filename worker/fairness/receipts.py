@@ -40,7 +40,7 @@ def issue(tx: Transaction, *, submission: int, q_mean: float, nonce: str, commit
         nonce: Opens the commitment.
         commitment: To the event; the next batch publishes it.
     """
-    entries, lines = tx.commitments(), tx.batches()
+    entries, (number, line) = tx.commitments(), tx.last_batch()
     key = signer(tx)
     receipt = {
         "format": FORMAT,
@@ -49,8 +49,8 @@ def issue(tx: Transaction, *, submission: int, q_mean: float, nonce: str, commit
         "nonce": nonce,
         "commitment": commitment,
         "challenge": entries[-1][0]["commitment"] if entries else "",
-        "batch": len(lines),
-        "chain": head_of(lines[-1]) if lines else GENESIS,
+        "batch": number,
+        "chain": head_of(line),
         "key": None if key is None else key.public,
     }
     return {**receipt, "signature": None if key is None else key.sign(RECEIPT, receipt)}
@@ -86,15 +86,15 @@ def made_at(line: str) -> datetime:
     return datetime.fromisoformat(json.loads(line)["made_at"])
 
 
-def head_of(line: str) -> str:
-    """Return the head of the chain after a line."""
-    return str(json.loads(line)["head"])
+def head_of(line: str | None) -> str:
+    """Return the head of the chain after a line, or at its beginning."""
+    return GENESIS if line is None else str(json.loads(line)["head"])
 
 
 def head(log: bytes | None) -> str:
     """Return the head of the chain after the whole log."""
     lines = (log or b"").decode().splitlines()
-    return head_of(lines[-1]) if lines else GENESIS
+    return head_of(lines[-1] if lines else None)
 
 
 def entries_of(line: Mapping[str, Any]) -> list[Any]:
@@ -125,7 +125,7 @@ def _add_line(
     tx: Transaction, format_: int, kind: str, commitments: Sequence[str], *, made_at: datetime, **more: float
 ) -> None:
     """Append one line to the log, filled up and chained; signed, if the challenge has a key."""
-    lines = tx.batches()
+    number, last = tx.last_batch()
     size = SMALLEST_BATCH
     while size < len(commitments):
         size *= 2
@@ -133,15 +133,15 @@ def _add_line(
     filling = [filler(key, number) for number in range(size - len(commitments))]
     body = {
         "format": format_,
-        "sequence": len(lines) + 1,
+        "sequence": number + 1,
         "made_at": made_at.isoformat(timespec="seconds"),
         **more,
-        "previous": head_of(lines[-1]) if lines else GENESIS,
+        "previous": head_of(last),
         kind: sorted([*commitments, *filling]),
     }
     reached, signed = chained(str(body["previous"]), body), signer(tx)
     line = {**body, "head": reached, "signature": None if signed is None else signed.sign(BATCH, reached)}
-    tx.add_batch(len(lines) + 1, json.dumps(line), commitments, fillers=key.hex())
+    tx.add_batch(number + 1, json.dumps(line), commitments, fillers=key.hex())
 
 
 class LogIsAhead(InfrastructureError):
@@ -186,7 +186,7 @@ def check_growth(public: bytes | None, ours: bytes | None, *, keys: Collection[s
 
 def _going_on(lines: Sequence[str], known: Sequence[str], keys: Collection[str]) -> Iterator[str]:
     """Yield the lines that go on from known ones in one chain, until the first that does not."""
-    reached = head_of(known[-1]) if known else GENESIS
+    reached = head_of(known[-1] if known else None)
     signed_already = bool(known) and json.loads(known[-1])["format"] == FORMAT
     for number, line in enumerate(lines[len(known) :], len(known) + 1):
         try:
@@ -210,7 +210,7 @@ def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
     Returns:
         False, and nothing changes, if the state is not as short as that log was compared with: it was read before somebody went on.
     """
-    if len(tx.batches()) != log.after:
+    if tx.last_batch()[0] != log.after:
         return False
     waiting = {*tx.open_receipts(), *tx.open_events()}
     for sequence, line in enumerate(log.lines, log.after + 1):

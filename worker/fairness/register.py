@@ -13,6 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from scoring.errors import InfrastructureError
+from scoring.quality import shown
+from scoring.scorecard import folds_to_json
 from worker.challenge.canonical import canonical
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
@@ -123,15 +125,11 @@ def _register_submissions(tx: Transaction, records: Mapping[str, PhaseRecord], a
 
 def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at: datetime) -> None:
     """Register the score of a submission that an earlier version scored, or whose new score needed no new answer."""
-    cells = [
-        cell
-        for cell in tx.cells(row.content_hash or "", record.protocol.hash)
-        if record.versions.get(cell.task) == cell.version
-    ]
+    cells = tx.row(row.content_hash or "", record.protocol.hash, record.versions)
     if len(cells) == len(record.versions) and row.q_mean is not None:
-        shown = round(row.q_mean, record.rules.decimals) + 0.0
+        q_mean = shown(row.q_mean, record.rules.decimals)
         entry = _register_submission(tx, row, at)
-        _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, q_mean=shown, at=at)
+        _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, q_mean=q_mean, at=at)
 
 
 def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime) -> str:
@@ -211,7 +209,7 @@ def _score_event(
             cell.task: {
                 "version": cell.version,
                 "row_set": cell.row_set,
-                "folds": [_finite(score) for score in cell.folds],
+                "folds": folds_to_json(cell.folds),
             }
             for cell in cells
         },
@@ -247,7 +245,3 @@ def _subject(row: SubmissionRow) -> str:
 def _listed(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return rules as JSON gives them back."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()}
-
-
-def _finite(score: float) -> float | None:
-    return score if score == score else None  # noqa: PLR0124 - NaN is the one value that differs from itself

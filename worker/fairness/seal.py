@@ -65,6 +65,11 @@ def spoilt(files: Mapping[str, bytes], keys: Collection[str]) -> frozenset[str]:
     document = read(files.get(PATH))
     if document is None or document["key"] not in keys:
         return frozenset({*files, PATH})
+    return differing(document, files)
+
+
+def differing(document: Mapping[str, Any], files: Mapping[str, bytes]) -> frozenset[str]:
+    """Return the files that a seal names and that are not as it says, or not there."""
     hashes = hashes_of(files)
     return frozenset(path for path, name in document["files"].items() if hashes.get(path) != name)
 

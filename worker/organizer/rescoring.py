@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
+from scoring.quality import shown
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
 from worker.evaluation import answers
@@ -270,7 +271,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
         q_mean = row_mean_q(tx, row.content_hash, setup.protocol.hash, setup.tasks)
         if q_mean is None or (q_mean == row.q_mean and not renewed):
             continue
-        receipt = give_receipt(tx, row, setup, answers.shown(q_mean, decimals), now=now)
+        receipt = give_receipt(tx, row, setup, shown(q_mean, decimals), now=now)
         before_it = answers.Answer.from_json(row.answer)
         answer = with_value(before_it, q_mean, decimals, receipt=receipt)
         if answer.value == before_it.value:

@@ -172,7 +172,7 @@ def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[st
 
 def _register(tx: Transaction, phase: str, boards: Sequence[Board]) -> list[dict[str, Any]]:
     """Open the register of a phase: whole, but for entries that are private and never stood on a board."""
-    found = [event for event in tx.events() if event.phase in (phase, None)]
+    found = tx.events(phase)
     stood = {standing.submission for board in boards for standing in board.standings}
     newest = {event.subject: event.fields for event in found if event.kind == events.SUBMISSION}
     shown = {subject for subject, fields in newest.items() if _is_shown(fields, stood)}

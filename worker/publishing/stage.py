@@ -142,16 +142,17 @@ class Publishing:
         with self._context.store.read() as tx:
             if not self._may_begin(tx, now):
                 return
-            entries, lines, unseen = tx.commitments(), tx.batches(), tx.fact(LOG_UNSEEN)
+            entries, unseen = tx.commitments(), tx.fact(LOG_UNSEEN)
+            number, last = tx.last_batch()
         if not entries or unseen:  # a batch beside those that the public log has would be a fork of it
             return
         begun_at = datetime.fromisoformat(entries[0][0]["made_at"])
-        due = receipts.due_at(begun_at, receipts.made_at(lines[-1]) if lines else None, every_s)
+        due = receipts.due_at(begun_at, receipts.made_at(last) if last is not None else None, every_s)
         if due > now:
             self._closes_at = due
             return
         with self._context.store.write() as tx:
-            if len(tx.batches()) == len(lines):  # else a reveal has published them in this moment
+            if tx.last_batch()[0] == number:  # else a reveal has published them in this moment
                 receipts.close_batch(tx, made_at=register(tx, now), every_s=every_s)
             tx.request_publish()
 

@@ -32,14 +32,6 @@ class Attestations(Tables):
             schema.commitments.insert().values(sequence=sequence, public=public, private=private)
         )
 
-    def add_receipt(self, submission: int, commitment: str, nonce: str, record: str) -> None:
-        """Keep a receipt, which the next batch will publish."""
-        self._connection.execute(
-            schema.receipts.insert().values(
-                submission=submission, commitment=commitment, nonce=nonce, record=record
-            )
-        )
-
     def open_receipts(self) -> list[str]:
         """Return the commitments that no batch has published."""
         table = schema.receipts
@@ -58,6 +50,13 @@ class Attestations(Tables):
         """Return the lines of the public log."""
         table = schema.batches
         return list(self._connection.execute(sa.select(table.c.line).order_by(table.c.sequence)).scalars())
+
+    def last_batch(self) -> tuple[int, str | None]:
+        """Return the number and the text of the last line of the public log; 0 and None as long as it is empty."""
+        table = schema.batches
+        query = sa.select(table.c.sequence, table.c.line).order_by(table.c.sequence.desc()).limit(1)
+        row = self._connection.execute(query).first()
+        return (0, None) if row is None else (row.sequence, row.line)
 
     def fillers(self) -> dict[int, str]:
         """Return the keys that lines of the public log were filled up with."""

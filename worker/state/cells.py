@@ -54,6 +54,12 @@ class Cells(Tables):
             self._all(CellRow, query), key=lambda cell: cell.task
         )  # a server's order may follow a language
 
+    def row(self, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]) -> list[CellRow]:
+        """Return the cells of a content that are of these tasks, each in its version, in their order."""
+        return [
+            cell for cell in self.cells(content_hash, protocol_hash) if tasks.get(cell.task) == cell.version
+        ]
+
     def complete_rows(self, protocol_hash: str, tasks: Mapping[str, str]) -> list[str]:
         """Return the contents that have a cell for each of some tasks."""
         table = schema.cells

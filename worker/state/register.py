@@ -32,10 +32,12 @@ class Register(Tables):
         )
 
     def events(self, phase: str | None = None) -> list[Event]:
-        """Return all events, or those of a phase, oldest first."""
+        """Return all events, or those of a phase and of the whole challenge, oldest first."""
         table = schema.events
         query = sa.select(table).order_by(table.c.id)
-        return self._all(Event, query if phase is None else query.where(table.c.phase == phase))
+        if phase is not None:
+            query = query.where((table.c.phase == phase) | table.c.phase.is_(None))
+        return self._all(Event, query)
 
     def latest_facts(self, kind: str) -> dict[str, str]:
         """Return the hash of what the newest event of a kind says, for each subject."""

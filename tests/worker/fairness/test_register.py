@@ -15,7 +15,7 @@ from worker.state import Transaction
 
 def opened(tx: Transaction, phase: str) -> list[events.Fields]:
     """Return what is registered about a phase."""
-    return [event.fields for event in tx.events() if event.phase in (phase, None)]
+    return [event.fields for event in tx.events(phase)]
 
 
 def replayed(worker: StepWorker, phase: str = "dev") -> list[str]:

@@ -20,6 +20,7 @@ from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import (
     UNREADABLE,
     RevealedPhase,
+    phases,
     public_commitments,
     read_phase,
     revealed_phases,
@@ -113,12 +114,3 @@ def _nothing_left_out(
         yield not_revealed("register", f"{told} are not opened: of phases that are not revealed, or filling.")
     else:
         yield contradicted("register", f"{told} are not opened although every phase is revealed.")
-
-
-def phases(repository: PublicRepository) -> list[str]:
-    """Return every phase that was ever committed to or revealed."""
-    found = dict.fromkeys(revealed_phases(repository))
-    for entry in public_commitments(repository):
-        announced = entry.get("phases")
-        found |= dict.fromkeys(map(str, announced) if isinstance(announced, dict) else ())
-    return list(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,40 +11,44 @@ from leaderboard import Board, Standing
 from leaderboard.ranking import board as boards
 from worker.fairness import events, membership, receipts
 from worker.fairness.verify.places import place
-from worker.fairness.verify.registered import excused
+from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.replay import Register
-from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.revealed import (
+    RevealedPhase,
+    phases,
+    public_commitments,
+    read_phase,
+    revealed_phases,
+)
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 CADENCES = 3  # after so many a batch is overdue
 
 
 def claims(
+    repository: PublicRepository,
     receipt: Mapping[str, Any],
     told: float | None,
     *,
     check: str,
-    entries: Sequence[Mapping[str, Any]],
-    chain: Sequence[Mapping[str, Any]],
-    phases: Mapping[str, RevealedPhase],
-    all_revealed: bool,
     now: datetime,
 ) -> Iterator[Verdict]:
     """Check a receipt of format 2.
 
     Args:
+        repository: The public files.
         receipt: As EvalAI showed it.
         told: Mean Q beside it.
         check: What the verdicts are called.
-        entries: The public commitments.
-        chain: The lines of the public log.
-        phases: Revealed phases that have a register.
-        all_revealed: Whether no phase is left to reveal.
         now: The time, by which a batch may be overdue.
+
+    Raises:
+        LookupError, ValueError, TypeError, AttributeError: If what it is held against cannot be read.
     """
     if not receipts.is_genuine(receipt) or (told is not None and told != receipt["q_mean"]):
         yield believed(check, "This receipt is not as it was signed: it proves nothing.")
         return
+    entries = public_commitments(repository)
     if str(receipt["key"]) not in {str(entry.get("key")) for entry in entries}:
         yield contradicted(check, "The key that signed your receipt is not one of this challenge.")
         return
@@ -53,14 +57,18 @@ def claims(
         yield contradicted(
             check, "The commitment in your receipt is not in the repository: history was rewritten."
         )
-    yield _in_the_log(receipt, chain, phases, check, now)
-    yield from _on_the_board(receipt, phases, check, all_revealed=all_revealed)
+    revealed = [read_phase(repository, name) for name in revealed_phases(repository)]
+    registered = [phase for phase in revealed if phase.is_registered]
+    lost = frozenset(line for phase in registered for line in phase.register.lost_lines)
+    yield _in_the_log(receipt, list(repository.lines(receipts.PATH)), lost, check, now)
+    all_revealed = set(phases(repository)) <= {phase.name for phase in revealed}
+    yield from _on_the_board(receipt, registered, check, all_revealed=all_revealed)
 
 
 def _in_the_log(
     receipt: Mapping[str, Any],
     chain: Sequence[Mapping[str, Any]],
-    phases: Mapping[str, RevealedPhase],
+    lost: Collection[int],
     check: str,
     now: datetime,
 ) -> Verdict:
@@ -69,8 +77,7 @@ def _in_the_log(
     if place > len(chain) or reached != receipt["chain"]:
         return contradicted(check, "The public log was changed after you were answered.")
     found = [line for line in chain if receipt["commitment"] in receipts.entries_of(line)]
-    restored = {line for phase in phases.values() for note in phase.register.notes for line in excused(note)}
-    if found and (found[0]["sequence"] == place + 1 or place + 1 in restored):
+    if found and (found[0]["sequence"] == place + 1 or place + 1 in lost):
         return consistent(
             check, f"Your score was committed to in line {found[0]['sequence']} of the public log."
         )
@@ -92,11 +99,10 @@ def _made_at(line: Mapping[str, Any]) -> datetime:
 
 
 def _on_the_board(
-    receipt: Mapping[str, Any], phases: Mapping[str, RevealedPhase], check: str, *, all_revealed: bool
+    receipt: Mapping[str, Any], registered: Sequence[RevealedPhase], check: str, *, all_revealed: bool
 ) -> Iterator[Verdict]:
-    for phase in phases.values():
-        for opening in phase.document["register"]:
-            commitment, fields = events.read_opening(opening)
+    for phase in registered:
+        for opening, (commitment, fields) in zip(phase.document["register"], phase.events, strict=True):
             if commitment == receipt["commitment"]:
                 yield from _claim(phase, opening, fields, receipt, check)
                 return

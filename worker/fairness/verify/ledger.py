@@ -11,9 +11,15 @@ from worker.fairness import receipts
 from worker.fairness.verify.growth import GROWING
 from worker.fairness.verify.public import SHOWN, History, PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
-from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
+from worker.fairness.verify.verdict import (
+    Verdict,
+    believed,
+    consistent,
+    contradicted,
+    name_some,
+    not_revealed,
+)
 
-FILES_SHOWN = 5  # in one sentence
 CLOCK_SLACK = timedelta(minutes=5)  # a clock may be set back between a commitment and the first score
 
 
@@ -50,7 +56,7 @@ def _foreign(seen: History) -> Iterator[Verdict]:
     for (commit, author), paths in list(changed.items())[:SHOWN]:
         yield believed(
             "history",
-            f"Commit {commit[:10]} by {author} changed {_listed(paths)} without the challenge's seal: vandalism that was put right later.",
+            f"Commit {commit[:10]} by {author} changed {_named(paths)} without the challenge's seal: vandalism that was put right later.",
         )
     if len(changed) > SHOWN:
         yield believed("history", f"So did {len(changed) - SHOWN} other commits.")
@@ -58,7 +64,7 @@ def _foreign(seen: History) -> Iterator[Verdict]:
         yield believed(
             "history",
             f"Commit {one.hash[:10]} by {one.author} is not the challenge's: vandalism, or somebody's own edit, without its seal."
-            f" It touched {_listed(one.paths)}. What is checked is the newest commit before it that is sealed.",
+            f" It touched {_named(one.paths)}. What is checked is the newest commit before it that is sealed.",
         )
     if seen.foreign_number > len(seen.foreign):
         yield believed(
@@ -66,9 +72,8 @@ def _foreign(seen: History) -> Iterator[Verdict]:
         )
 
 
-def _listed(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
-    return ", ".join(paths[:FILES_SHOWN]) + more if paths else "no file"
+def _named(paths: Sequence[str]) -> str:
+    return name_some(paths) if paths else "no file"
 
 
 def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdict | None:

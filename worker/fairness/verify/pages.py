@@ -21,13 +21,19 @@ from worker.fairness.commitments import reveal_path
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
-from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
+from worker.fairness.verify.verdict import (
+    Verdict,
+    believed,
+    consistent,
+    contradicted,
+    name_some,
+    not_revealed,
+)
 
 CHECK = "page"
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)"')
 _MAIN_ENDS = b"</main>"
-SHOWN = 5  # names of files in one sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +101,9 @@ def page_verdicts(
         yield contradicted(CHECK, "The page does not show this phase.", phase=name)
     strangers = _strangers(repository, ours, revealed)
     if strangers:
-        more = f" and {len(strangers) - SHOWN} more" if len(strangers) > SHOWN else ""
         yield believed(
             CHECK,
-            f"These files are not the worker's, and nothing checks them: {', '.join(strangers[:SHOWN])}{more}.",
+            f"These files are not the worker's, and nothing checks them: {name_some(strangers)}.",
         )
 
 

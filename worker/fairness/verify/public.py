@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import git
 
+from leaderboard.git import LOG_OPTIONS, OtherCommit, read_log
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.fairness import commitments, seal
 from worker.fairness.disclosure import BRANCH, PART_BYTES
@@ -49,21 +50,6 @@ class Commit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForeignCommit:
-    """A commit that is not the challenge's.
-
-    Attributes:
-        hash: Its name.
-        author: Who made it, as it says itself; text of others.
-        paths: The files that it touched.
-    """
-
-    hash: str
-    author: str
-    paths: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class History:
     """What the history of a repository shows.
 
@@ -78,7 +64,7 @@ class History:
     commits: frozenset[str]
     whole: bool
     growth: Growth
-    foreign: tuple[ForeignCommit, ...] = ()
+    foreign: tuple[OtherCommit, ...] = ()
     foreign_number: int = 0
 
 
@@ -256,18 +242,11 @@ def _from_commit(commit: git.Commit | None, name: str) -> bytes | None:
     return blob.data_stream.read() if readable else b""
 
 
-def _foreign(repository: git.Repo, checked: str, tip: str) -> tuple[tuple[ForeignCommit, ...], int]:
+def _foreign(repository: git.Repo, checked: str, tip: str) -> tuple[tuple[OtherCommit, ...], int]:
     """Return the newest commits after the one that is checked, and how many there are."""
     between = f"{checked}..{tip}"
-    said = repository.git.log(
-        "--topo-order", f"--max-count={SHOWN}", "--format=%x01%H%x00%an", "--name-only", between
-    )
-    found = []
-    for told in said.split("\x01")[1:]:
-        head, *paths = told.split("\n")
-        commit, _, author = head.partition("\0")
-        found.append(ForeignCommit(hash=commit, author=author, paths=tuple(filter(None, paths))))
-    return tuple(found), int(repository.git.rev_list("--count", between))
+    said = repository.git.log(*LOG_OPTIONS, f"--max-count={SHOWN}", between)
+    return read_log(said), int(repository.git.rev_list("--count", between))
 
 
 def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[dict[str, bytes], tuple[str, ...]]:

@@ -136,12 +136,7 @@ def _computed(
         told = f"submission {file['submission']}"
         try:
             embeddings = _embeddings(phase, file, contents)
-            records = [
-                record
-                for same in phase.records.values()
-                for record in same
-                if record["content_hash"] == file["content"]
-            ]
+            records = phase.records_of(file["content"])
             ours = current(phase, records, plan.tasks)
             if not ours:
                 changed = "was scored on tasks that were changed since; their labels are not published"

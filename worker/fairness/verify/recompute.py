@@ -58,12 +58,7 @@ def submission_verdicts(
             embeddings = read_submission(
                 file, phase.ids, phase.protocol.embedding_dim, max_expanded_bytes=EXPANDED_BYTES
             )
-            records = [
-                record
-                for same in phase.records.values()
-                for record in same
-                if record["content_hash"] == embeddings.content_hash
-            ]
+            records = phase.records_of(embeddings.content_hash)
             if other := _other_entry(embeddings, records, [one for one in scored if one.phase == name]):
                 yield phase.believed(check, other)
             if records:

@@ -10,7 +10,7 @@ from typing import Any
 from leaderboard import Board
 from leaderboard.ranking import REPLICATES, counted
 from leaderboard.ranking import board as boards
-from worker.fairness import events, membership, receipts
+from worker.fairness import membership, receipts
 from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
 from worker.fairness.verify.verdict import Verdict
@@ -39,9 +39,8 @@ def checks(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Iterato
 def in_the_log(phase: RevealedPhase) -> Verdict:
     """Check that every event was published as a commitment, in the batch that was due after it."""
     lines = {str(entry): line for line in phase.chain for entry in receipts.entries_of(line)}
-    restored = {number for note in phase.register.notes for number in excused(note)}
-    for opening in phase.document["register"]:
-        commitment, fields = events.read_opening(opening)
+    lost = phase.register.lost_lines
+    for commitment, fields in phase.events:
         line = lines.get(commitment)
         told = f"the event {fields['kind']} of {fields['at']}"
         if line is None:
@@ -49,12 +48,12 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         moment, number = datetime.fromisoformat(fields["at"]), int(line["sequence"])
         if moment > datetime.fromisoformat(line["made_at"]) + SECOND:
             return phase.contradicted("register", f"{told} is in a batch that was made before it")
-        before = phase.chain[number - 2] if number > 1 and number - 1 not in restored else None
+        before = phase.chain[number - 2] if number > 1 and number - 1 not in lost else None
         if before is not None and moment < datetime.fromisoformat(before["made_at"]):
             return phase.contradicted("register", f"{told} was left out of the batch that was due after it")
-    number = len(phase.document["register"])
     return phase.consistent(
-        "register", f"all {number} events of its register are in the public log, each in the batch after it"
+        "register",
+        f"all {len(phase.events)} events of its register are in the public log, each in the batch after it",
     )
 
 
@@ -164,22 +163,15 @@ def _replicates(board: Board) -> int:
     return REPLICATES if figures is None else figures.replicates
 
 
-def excused(note: events.Fields) -> range:
-    """Return the lines of the log that a restored backup knew nothing of."""
-    return range(int(note["first"]), int(note["last"]) + 1) if note["what"] == "restored" else range(0)
-
-
 def unopened(chain: Iterable[Mapping[str, Any]], phases: Iterable[RevealedPhase]) -> dict[int, int]:
     """Count the entries of each line of the log that nothing opens: neither an event nor what fills the line up."""
     opened: set[str] = set()
     fillers: dict[int, str] = {}
     lost: set[int] = set()
     for phase in phases:
-        for opening in phase.document["register"]:
-            opened.add(events.read_opening(opening)[0])
+        opened |= {commitment for commitment, _ in phase.events}
         fillers |= {int(line): key for line, key in (phase.document["fillers"] or {}).items()}
-        for note in phase.register.notes:
-            lost |= set(excused(note))
+        lost |= phase.register.lost_lines
     left = {}
     for line in chain:
         number = int(line["sequence"])

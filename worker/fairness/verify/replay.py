@@ -76,6 +76,14 @@ class Register:
             histories.setdefault(fields["entry"], History()).add(fields)
 
     @property
+    def lost_lines(self) -> frozenset[int]:
+        """The lines of the public log that a restored backup knew nothing of: what they hold may be impossible to open."""
+        restored = (note for note in self.notes if note["what"] == "restored")
+        return frozenset(
+            number for note in restored for number in range(int(note["first"]), int(note["last"]) + 1)
+        )
+
+    @property
     def end(self) -> datetime:
         """The moment of its newest event."""
         histories = [self.decisions, *self.submissions.values(), *self.scores.values()]

@@ -8,9 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from worker.fairness import receipts
-from worker.fairness.verify.checks import phases
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, public_commitments, read_phase, revealed_phases
+from worker.fairness.verify.revealed import (
+    UNREADABLE,
+    phases,
+    public_commitments,
+    read_phase,
+    revealed_phases,
+)
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 
 YOURS = "your "

@@ -183,9 +183,14 @@ class RevealedPhase:
         return "register" in self.document
 
     @cached_property
+    def events(self) -> list[tuple[str, events.Fields]]:
+        """The events of its register with what they were committed to by; each is hashed once."""
+        return [events.read_opening(one) for one in self.document["register"]]
+
+    @cached_property
     def register(self) -> Register:
         """Its register, as far as it was opened."""
-        return Register(self.name, (events.read_opening(one)[1] for one in self.document["register"]))
+        return Register(self.name, (fields for _, fields in self.events))
 
     @cached_property
     def entries(self) -> list[Mapping[str, Any]]:
@@ -194,10 +199,10 @@ class RevealedPhase:
             {**entry, "opens": receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"]))}
             for entry in self.document["entries"]
         ]
-        found = [events.read_opening(one) for one in self.document.get("register", ())]
+        registered = self.events if self.is_registered else []
         scored = [
             _entry(commitment, fields)
-            for commitment, fields in found
+            for commitment, fields in registered
             if fields["kind"] == events.SCORE and "submission" in fields
         ]
         return [*earlier, *scored]
@@ -244,6 +249,15 @@ class RevealedPhase:
         for entry in self.entries:
             records[int(entry["submission"])].append(entry["record"])
         return records
+
+    def records_of(self, content_hash: str) -> list[Mapping[str, Any]]:
+        """Return the records of all submissions with a content."""
+        return [
+            record
+            for same in self.records.values()
+            for record in same
+            if record["content_hash"] == content_hash
+        ]
 
     def record_for(self, submission: int, at: datetime) -> Mapping[str, Any] | None:
         """Return the latest record of a submission that existed at a time; the first one if clocks disagree."""
@@ -328,3 +342,12 @@ def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
     except UNREADABLE:
         return []
     return entries if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries) else []
+
+
+def phases(repository: PublicRepository) -> list[str]:
+    """Return every phase that was ever committed to or revealed."""
+    found = dict.fromkeys(revealed_phases(repository))
+    for entry in public_commitments(repository):
+        announced = entry.get("phases")
+        found |= dict.fromkeys(map(str, announced) if isinstance(announced, dict) else ())
+    return list(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,9 +9,7 @@ from worker.fairness import commitments, receipts, seal
 from worker.fairness.commitments import COMMITMENT
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted
-
-SHOWN = 5  # names of files in one sentence
+from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, name_some
 
 
 def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
@@ -41,7 +38,7 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
             )
             return
     changes = len(dict.fromkeys(keys)) - 1
-    known = commitments.keys_of(json.dumps(list(entries)).encode())
+    known = commitments.keys_in(entries)
     if strangers := dict.fromkeys(key for key in keys if key not in known):
         told = f" The key was replaced {changes} times; for {len(strangers)} of them no old key signed the new one."
     else:
@@ -60,9 +57,7 @@ def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -
             "seal", "The files carry no seal of the challenge: somebody else has put them there."
         )
         return
-    hashes = seal.hashes_of(repository.files)
-    changed = sorted(path for path, name in document["files"].items() if hashes.get(path) != name)
-    if changed:
+    if changed := sorted(seal.differing(document, repository.files)):
         yield contradicted("seal", f"Not as the challenge has sealed them: {', '.join(changed[:5])}.")
     elif document["head"] != receipts.head(repository.files.get(receipts.PATH)):
         yield contradicted("seal", "The seal is not of this public log.")
@@ -72,8 +67,7 @@ def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -
             f"All {len(document['files'])} files are as the challenge has sealed them on {document['made_at'][:19]}.",
         )
     if others := repository.strangers:
-        more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
         yield believed(
             "seal",
-            f"Not the challenge's, and not read: {', '.join(others[:SHOWN])}{more}. No seal names them.",
+            f"Not the challenge's, and not read: {name_some(others)}. No seal names them.",
         )

@@ -5,6 +5,7 @@ Only a contradiction speaks against the organizers. What is believed, or was not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -56,3 +57,9 @@ def believed(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
 def not_revealed(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
     """Say that something cannot be told before more is published."""
     return Verdict(phase=phase, check=check, worth=Worth.NOT_REVEALED, sentence=sentence)
+
+
+def name_some(names: Sequence[str], most: int = 5) -> str:
+    """Name the first of some files in a sentence, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -10,7 +10,6 @@ from typing import Any
 
 from scoring.quality import mean_quality
 from worker.fairness import receipts
-from worker.fairness.verify.checks import phases
 from worker.fairness.verify.claims import claims
 from worker.fairness.verify.ledger import listed
 from worker.fairness.verify.places import place
@@ -18,6 +17,7 @@ from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import (
     UNREADABLE,
     RevealedPhase,
+    phases,
     public_commitments,
     read_phase,
     revealed_phases,
@@ -70,7 +70,10 @@ def receipt_verdicts(
         now: The time, by which a batch may be overdue.
     """
     if receipt.get("format") == receipts.FORMAT:
-        yield from _registered(repository, receipt, told, check, now or datetime.now(UTC))
+        try:
+            yield from claims(repository, receipt, told, check=check, now=now or datetime.now(UTC))
+        except UNREADABLE as error:
+            yield contradicted(check, f"What it is held against cannot be read ({type(error).__name__}).")
         return
     challenges = {str(entry.get("commitment")) for entry in public_commitments(repository)}
     lines = list(repository.lines(receipts.PATH))
@@ -115,31 +118,6 @@ def _not_listed(receipt: Mapping[str, Any], lines: list[dict[str, Any]]) -> str:
         f"Your score's receipt is not in the log, which has grown since you were answered (batches: {since}). It should have come"
         " with the first of them, unless the organizers had to go on from a backup: ask them."
     )
-
-
-def _registered(
-    repository: PublicRepository,
-    receipt: Mapping[str, Any],
-    told: float | None,
-    check: str,
-    now: datetime,
-) -> Iterator[Verdict]:
-    """Check a receipt of format 2."""
-    try:
-        entries = public_commitments(repository)
-        revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
-        yield from claims(
-            receipt,
-            told,
-            check=check,
-            entries=entries,
-            chain=list(repository.lines(receipts.PATH)),
-            phases={name: phase for name, phase in revealed.items() if phase.is_registered},
-            all_revealed=set(phases(repository)) <= set(revealed),
-            now=now,
-        )
-    except UNREADABLE as error:
-        yield contradicted(check, f"What it is held against cannot be read ({type(error).__name__}).")
 
 
 def _nowhere(hidden: list[str], check: str) -> Verdict:

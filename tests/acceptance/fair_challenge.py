@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ import pytest
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import events, receipts, seal
+from worker.fairness import events, parts, receipts, seal
 from worker.fairness.signing import Signer, signer
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository
@@ -100,8 +100,41 @@ def with_file(repository: PublicRepository, path: str, content: bytes | None) ->
     return PublicRepository(files=files)
 
 
+def revealed(repository: PublicRepository, path: str = REVEAL) -> dict[str, Any]:
+    """Return what a reveal says, with its long lists in it."""
+    folder = path.rpartition("/")[0]
+    document: dict[str, Any] = repository.json(path)
+    for name, listed in document.pop("parts").items():
+        document[name] = [one for part in listed for one in repository.lines(f"{folder}/{part['name']}")]
+    return document
+
+
+def with_reveal(
+    repository: PublicRepository, document: Mapping[str, Any], path: str = REVEAL
+) -> PublicRepository:
+    """Return the files with another reveal, whose long lists are in parts that fit."""
+    folder = path.rpartition("/")[0]
+    named = {
+        name: parts.written(name, (json.dumps(one) for one in document[name]))
+        for name in parts.LISTS
+        if isinstance(document.get(name), list)
+    }
+    rest = {key: value for key, value in document.items() if key not in named}
+    rest["parts"] = {name: [part for part, _ in listed] for name, listed in named.items()}
+    files = {file: content for file, content in repository.files.items() if not _is_part(file, folder)}
+    files |= {f"{folder}/{part['name']}": text.encode() for listed in named.values() for part, text in listed}
+    files[path] = json.dumps(rest).encode()
+    return PublicRepository(files=files, contents=repository.contents)
+
+
+def _is_part(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/") and path.endswith(".jsonl")
+
+
 def changed(repository: PublicRepository, path: str, change: Change) -> PublicRepository:
-    """Return the files with one changed: a JSON document, the list of a file's JSON lines, or a text."""
+    """Return the files with one changed: a reveal, a JSON document, the list of a file's JSON lines, or a text."""
+    if path.endswith("/reveal.json"):
+        return with_reveal(repository, change(revealed(repository, path)), path)
     text = repository.files[path].decode()
     if path.endswith(".jsonl"):
         lines = [json.loads(line) for line in text.splitlines()]
@@ -152,7 +185,7 @@ def resealed(fair: Fair, repository: PublicRepository) -> PublicRepository:
 
 def forged(fair: Fair, repository: PublicRepository, kind: str, change: Change) -> PublicRepository:
     """Change the first event of a kind, and make log, signatures and seal fit again, as an organizer can who has all keys."""
-    document = json.loads(repository.files[REVEAL])
+    document = revealed(repository)
     opening = next(one for one in document["register"] if one.get("fields", {}).get("kind") == kind)
     before, _ = events.read_opening(opening)
     opening["fields"] = change(opening["fields"])
@@ -172,5 +205,4 @@ def forged(fair: Fair, repository: PublicRepository, kind: str, change: Change) 
             previous = head
         return lines
 
-    revealed = with_file(repository, REVEAL, json.dumps(document).encode())
-    return resealed(fair, changed(revealed, receipts.PATH, renewed))
+    return resealed(fair, changed(with_reveal(repository, document), receipts.PATH, renewed))

@@ -14,7 +14,7 @@ import yaml
 
 from scoring.errors import ParticipantError
 from scoring.randomness import phase_key
-from tests.acceptance.fair_challenge import ALWAYS, REVEAL, Fair, named, others, public_copy
+from tests.acceptance.fair_challenge import ALWAYS, REVEAL, Fair, named, others, public_copy, revealed
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
 from worker.fairness import receipts
@@ -94,7 +94,7 @@ def test_private_submission_shows_nowhere(fair: Fair) -> None:
     repository = read_folder(fair.public)
     line = json.loads(repository.files[receipts.PATH].splitlines()[0])
     assert len(line["entries"]) == receipts.SMALLEST_BATCH
-    document = json.loads(repository.files[REVEAL])
+    document = revealed(repository)
     evalai = fair.harness.evalai
     private = {pk for pk in evalai.journal.posts() if not evalai.submission(pk)["is_public"]}
     assert private

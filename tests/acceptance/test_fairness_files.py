@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from scoring.inputs.embeddings import Embeddings
-from tests.acceptance.fair_challenge import Fair, of_event, public_copy, with_file
+from tests.acceptance.fair_challenge import REVEAL, Fair, changed, of_event, public_copy, with_file
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import DIM, WARM_CACHE, Harness, clean_environment, embeddings, git
 from worker.fairness import disclosure, events
@@ -26,7 +26,7 @@ from worker.fairness.verify.published import published_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness_files")
 HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
-LIST, REVEAL = "reveal/dev/files.json", "reveal/dev/reveal.json"
+LIST = "reveal/dev/files.json"
 
 
 def submit_baseline(harness: Harness) -> None:
@@ -182,7 +182,6 @@ def test_a_swapped_content_is_contradicted(repository: PublicRepository) -> None
 
 def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository) -> None:
     """A fold score of the baseline that was made up does not stand the computation."""
-    document = repository.json(REVEAL)
     named = listed(repository)["files"][0]["submission"]
 
     def higher(fields: dict[str, Any]) -> dict[str, Any]:
@@ -190,10 +189,7 @@ def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository
             cell["folds"] = [score + 0.01 for score in cell["folds"]]
         return fields
 
-    changed = of_event(events.SCORE, higher)(document)
-    forged = replace(
-        with_file(repository, REVEAL, json.dumps(changed).encode()), contents=repository.contents
-    )
+    forged = changed(repository, REVEAL, of_event(events.SCORE, higher))
     found = [one for one in published_verdicts(forged) if one.worth is Worth.CONTRADICTED]
     assert len(found) == 1
     assert f"Submission {named}: its scores do not follow" in found[0].sentence

@@ -28,8 +28,10 @@ from tests.acceptance.fair_challenge import (
     others,
     public_copy,
     resealed,
+    revealed,
     to,
     with_file,
+    with_reveal,
 )
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
@@ -257,7 +259,7 @@ def test_lies_that_were_made_to_fit_are_found(fair: Fair, lie: str) -> None:
 def test_a_second_score_is_found(fair: Fair) -> None:
     """One submission has one score by one protocol, and equal files have equal ones, whatever receipts say."""
     repository = read_folder(fair.public)
-    document = json.loads(repository.files[REVEAL])
+    document = revealed(repository)
     scores = [
         one["fields"] for one in document["register"] if one.get("fields", {}).get("kind") == events.SCORE
     ]
@@ -267,8 +269,7 @@ def test_a_second_score_is_found(fair: Fair) -> None:
     twice = {**document, "register": [*document["register"], again]}
     first["content"] = second["content"]
     for told in (twice, document):
-        spoilt = with_file(repository, REVEAL, json.dumps(told).encode())
-        assert "dev: possible" in lies(spoilt)
+        assert "dev: possible" in lies(with_reveal(repository, told))
 
 
 def test_missing_files_are_found(fair: Fair) -> None:
@@ -431,12 +432,11 @@ def test_a_public_entry_cannot_be_revealed_as_a_private_one(fair: Fair) -> None:
     repository = read_folder(fair.public)
     first = min(fair.harness.evalai.journal.posts())
     receipt = fair.harness.stdout(first)["receipt"]
-    document = json.loads(repository.files[REVEAL])
+    document = revealed(repository)
     for place, one in enumerate(document["register"]):
         if one.get("fields", {}).get("submission") == first:
             document["register"][place] = events.opened_in_part(one["fields"], bytes.fromhex(one["nonce"]))
-    closed = with_file(repository, REVEAL, json.dumps(document).encode())
-    found = list(receipt_verdicts(closed, receipt))
+    found = list(receipt_verdicts(with_reveal(repository, document), receipt))
     assert "revealed as a private one" in found[-1].sentence
     assert found[-1].worth is Worth.CONTRADICTED
 
@@ -554,7 +554,10 @@ def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None
             parent[key] = value
         return document
 
-    spoilt = changed(repository, path, spoil)
+    if path == REVEAL and data.draw(st.booleans()):  # what it says of its parts
+        spoilt = with_file(repository, path, json.dumps(spoil(repository.json(path))).encode())
+    else:
+        spoilt = changed(repository, path, spoil)
     told = {"commitment": "00", "nonce": "11", "challenge": "22", "chain": "33"}
     found = [*verdicts(spoilt), *receipt_verdicts(spoilt, told, 1.0)]
     assert {verdict.worth for verdict in found} <= set(Worth)

@@ -6,6 +6,7 @@ __all__ = [
     "disclosure",
     "events",
     "membership",
+    "parts",
     "receipts",
     "recording",
     "register",

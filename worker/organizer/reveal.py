@@ -5,20 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from leaderboard import Board
-from leaderboard.ranking import from_json, to_json
+from leaderboard.ranking import from_json
 from scoring.errors import OrganizerError
 from scoring.randomness import phase_key
 from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
-from worker.fairness import disclosure, events
+from worker.fairness import disclosure, events, parts
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register
@@ -96,10 +95,10 @@ def reveal(
         now = register(tx, session.clock())
         for name in phases:
             record = open_phase(tx, name, secret).record
-            document = _document(tx, record, now=now)
+            document, hidden = _document(tx, record, now=now)
             document["key"] = phase_key(secret, name).hex()
             document["labels"] = "published" if labels else "hashes"
-            hidden = _hidden_files(record, labels=labels)
+            hidden |= _hidden_files(record, labels=labels)
             hidden[disclosure.path(name)] = with_latecomers(tx, name, contents)
             if name not in known or _timeless(document, hidden) != _told(known[name], name):
                 fresh[name] = document, hidden
@@ -148,10 +147,19 @@ def label_csv(task: Task) -> str:
     return text.getvalue()
 
 
-def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[str, Any]:
+def _document(
+    tx: Transaction, record: PhaseRecord, *, now: datetime
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what the document says, and the parts that hold its long lists: path to text."""
     phase = record.codename
-    boards = [from_json(text) for text in tx.boards(phase)]
-    return {
+    boards = tx.boards(phase)
+    stood = {row.submission for text in boards for row in from_json(text).standings}
+    lists = {
+        "register": parts.written("register", _register(tx, phase, stood)),
+        "entries": parts.written("entries", _earlier(tx, phase, stood)),
+        "boards": parts.written("boards", boards),
+    }
+    document = {
         "format": FORMAT,
         "phase": phase,
         "revealed_at": now.isoformat(timespec="seconds"),
@@ -164,41 +172,34 @@ def _document(tx: Transaction, record: PhaseRecord, *, now: datetime) -> dict[st
             for public, private in tx.commitments()
         ],
         "rules": _rules(tx, record),
-        "register": _register(tx, phase, boards),
-        "entries": _earlier(tx, phase, boards),
-        "boards": [json.loads(to_json(board)) for board in boards],
+        "parts": {name: [part for part, _ in listed] for name, listed in lists.items()},
     }
+    texts = {f"{FOLDER}/{phase}/{part['name']}": text for listed in lists.values() for part, text in listed}
+    return document, texts
 
 
-def _register(tx: Transaction, phase: str, boards: Sequence[Board]) -> list[dict[str, Any]]:
+def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
     """Open the register of a phase: whole, but for entries that are private and never stood on a board."""
-    found = tx.events(phase)
-    stood = {standing.submission for board in boards for standing in board.standings}
-    newest = {event.subject: event.fields for event in found if event.kind == events.SUBMISSION}
+    newest = {
+        event.subject: event.fields for event in tx.each_event(phase) if event.kind == events.SUBMISSION
+    }
     shown = {subject for subject, fields in newest.items() if _is_shown(fields, stood)}
-    return [
-        (events.opened if _is_open(event, shown) else events.opened_in_part)(
-            event.fields, bytes.fromhex(event.nonce)
-        )
-        for event in found
-    ]
+    for event in tx.each_event(phase):
+        opened = events.opened if _is_open(event, shown) else events.opened_in_part
+        yield _line(opened(event.fields, bytes.fromhex(event.nonce)))
 
 
-def _earlier(tx: Transaction, phase: str, boards: Sequence[Board]) -> list[dict[str, Any]]:
+def _earlier(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
     """Return what was scored, and ever counted, before there was a register."""
-    counted = {standing.submission for board in boards for standing in board.standings}
     rows = {row.pk: row for row in tx.submissions(phase=phase)}
-    return [
-        {
-            "submission": receipt["submission"],
-            "team": rows[receipt["submission"]].team,
-            "record": receipt["record"],
-            "nonce": receipt["nonce"],
-            "commitment": receipt["commitment"],
-        }
-        for receipt in tx.receipts()
-        if receipt["submission"] in counted and receipt["record"]["phase"] == phase
-    ]
+    for receipt in tx.receipts():
+        if receipt["submission"] in stood and receipt["record"]["phase"] == phase:
+            told = {name: receipt[name] for name in ("submission", "record", "nonce", "commitment")}
+            yield _line({**told, "team": rows[receipt["submission"]].team})
+
+
+def _line(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
 def _is_open(event: Event, shown: Collection[str]) -> bool:

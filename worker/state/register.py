@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,6 +38,12 @@ class Register(Tables):
         if phase is not None:
             query = query.where((table.c.phase == phase) | table.c.phase.is_(None))
         return self._all(Event, query)
+
+    def each_event(self, phase: str) -> Iterator[Event]:
+        """Yield the events of a phase and of the whole challenge, oldest first; all at once take much memory."""
+        table = schema.events
+        query = sa.select(table).where((table.c.phase == phase) | table.c.phase.is_(None))
+        return self._each(Event, query.order_by(table.c.id))
 
     def latest_facts(self, kind: str) -> dict[str, str]:
         """Return the hash of what the newest event of a kind says, for each subject."""

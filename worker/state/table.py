@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 import sqlalchemy as sa
 
 Row = TypeVar("Row")
+AT_ONCE = 100  # rows
 
 
 class Tables:
@@ -18,6 +20,12 @@ class Tables:
 
     def _all(self, kind: type[Row], query: sa.Select[tuple[object, ...]]) -> list[Row]:
         """Return what a query of a whole table finds, as values."""
-        found = self._connection.execute(query)
+        return list(self._values(kind, self._connection.execute(query)))
+
+    def _each(self, kind: type[Row], query: sa.Select[tuple[object, ...]]) -> Iterator[Row]:
+        """Yield what a query of a whole table finds, without holding all of it."""
+        return self._values(kind, self._connection.execute(query.execution_options(yield_per=AT_ONCE)))
+
+    def _values(self, kind: type[Row], found: sa.CursorResult[tuple[object, ...]]) -> Iterator[Row]:
         names = tuple(found.keys())
-        return [kind(**dict(zip(names, row, strict=True))) for row in found]
+        return (kind(**dict(zip(names, row, strict=True))) for row in found)

@@ -102,7 +102,7 @@ def _on_the_board(
     receipt: Mapping[str, Any], registered: Sequence[RevealedPhase], check: str, *, all_revealed: bool
 ) -> Iterator[Verdict]:
     for phase in registered:
-        for opening, (commitment, fields) in zip(phase.document["register"], phase.events, strict=True):
+        for opening, (commitment, fields) in zip(phase.each_opening(), phase.events, strict=True):
             if commitment == receipt["commitment"]:
                 yield from _claim(phase, opening, fields, receipt, check)
                 return

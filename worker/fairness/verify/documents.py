@@ -1,17 +1,69 @@
-"""A large JSON document, of which long lists are read one element at a time.
+"""The document of a reveal, of which long lists are read one element at a time.
 
-The reveal of a phase holds every board that was ever published. All of them as values take twenty times the memory of the file.
+A reveal has every board that was ever published. All of them as values take twenty times the memory of the files.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from worker.fairness import parts
+from worker.fairness.commitments import reveal_path
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class RevealDocument:
+    """What ``reveal.json`` of a phase says, and its long lists: in parts beside it, or in itself if an earlier version has written it.
+
+    Args:
+        files: Path to content.
+        phase: Codename.
+
+    Raises:
+        LookupError, ValueError, TypeError, AttributeError, RecursionError: If it has another form, or a part is not the one that it names.
+    """
+
+    def __init__(self, files: Mapping[str, bytes], phase: str) -> None:
+        path = reveal_path(phase)
+        folder = path.rpartition("/")[0]
+        self._whole = LargeDocument(files[path], lists=parts.LISTS)
+        self._parts = {
+            name: [parts.content(files, folder, part) for part in listed]
+            for name, listed in self.rest.get("parts", {}).items()
+        }
+        if any(name in self._whole for name in self._parts):
+            raise ValueError("a list is in the document and in parts")
+
+    @property
+    def rest(self) -> Mapping[str, Any]:
+        """Everything besides the long lists."""
+        return self._whole.rest
+
+    @property
+    def paths(self) -> list[str]:
+        """Where its parts are."""
+        return [path for listed in self._parts.values() for path, _ in listed]
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether there is a long list of a name."""
+        return name in self._parts or name in self._whole
+
+    def each(self, name: str) -> Iterator[str]:
+        """Yield the text of each element of a long list.
+
+        Raises:
+            KeyError: If there is no such list.
+        """
+        if name not in self._parts:
+            yield from self._whole.each(name)
+            return
+        for _, content in self._parts[name]:
+            yield from parts.lines_of(content)
 
 
 class LargeDocument:
@@ -47,6 +99,10 @@ class LargeDocument:
             place = _next(text, place, "}")
         if _after(text, place, "}") != len(text):
             raise ValueError("something follows the document")
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether the document has a long list of a name."""
+        return name in self._spans
 
     def each(self, name: str) -> Iterator[str]:
         """Yield the text of each element of a long list.

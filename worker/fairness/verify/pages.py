@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -256,4 +257,6 @@ def _strangers(
         folder = reveal_path(name).rpartition("/")[0]
         known |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
         known |= {f"{folder}/labels/{file}" for file in phase.label_files}
+        with suppress(*UNREADABLE):  # which is said where it is read
+            known |= set(phase.parts)
     return sorted(repository.files.keys() - known)

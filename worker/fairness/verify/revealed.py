@@ -5,6 +5,7 @@ Nothing here is believed. A document that does not have the promised form raises
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ from scoring.scorecard import folds_from_json
 from scoring.tasks import TaskType
 from worker.challenge.keys import mixed_key
 from worker.fairness import events, receipts
-from worker.fairness.commitments import committed_epsilon, reveal_path
-from worker.fairness.verify.documents import LargeDocument
+from worker.fairness.commitments import committed_epsilon
+from worker.fairness.verify.documents import RevealDocument
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.replay import Register
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
@@ -81,13 +82,18 @@ class RevealedPhase:
         self._qualities: dict[int, dict[str, float]] = {}
 
     @cached_property
-    def _large(self) -> LargeDocument:
-        return LargeDocument(self.repository.files[reveal_path(self.name)], lists=("boards",))
+    def _revealed(self) -> RevealDocument:
+        return RevealDocument(self.repository.files, self.name)
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """What ``reveal.json`` says, but for the boards."""
-        return self._large.rest
+        """What ``reveal.json`` says, but for its long lists."""
+        return self._revealed.rest
+
+    @property
+    def parts(self) -> list[str]:
+        """Where its long lists are."""
+        return self._revealed.paths
 
     @property
     def revealed_at(self) -> datetime:
@@ -180,12 +186,17 @@ class RevealedPhase:
     @property
     def is_registered(self) -> bool:
         """Whether it was revealed with its register: format 2."""
-        return "register" in self.document
+        return "register" in self._revealed
+
+    def each_opening(self) -> Iterator[Mapping[str, Any]]:
+        """Yield what opens each event of its register, in their order."""
+        for text in self._revealed.each("register"):
+            yield json.loads(text)
 
     @cached_property
     def events(self) -> list[tuple[str, events.Fields]]:
         """The events of its register with what they were committed to by; each is hashed once."""
-        return [events.read_opening(one) for one in self.document["register"]]
+        return [events.read_opening(one) for one in self.each_opening()]
 
     @cached_property
     def register(self) -> Register:
@@ -197,7 +208,7 @@ class RevealedPhase:
         """Every score that was revealed, with what it was committed to by; those of a register in the form of format 1."""
         earlier = [
             {**entry, "opens": receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"]))}
-            for entry in self.document["entries"]
+            for entry in map(json.loads, self._revealed.each("entries"))
         ]
         registered = self.events if self.is_registered else []
         scored = [
@@ -231,7 +242,7 @@ class RevealedPhase:
 
     def each_board(self) -> Iterator[Board]:
         """Yield every board that was ever published, oldest first, with all that is known of it."""
-        for text in self._large.each("boards"):
+        for text in self._revealed.each("boards"):
             yield from_json(text)
 
     @cached_property

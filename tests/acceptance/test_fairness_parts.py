@@ -1,0 +1,89 @@
+"""The long lists of a reveal are in parts that git servers take, and what an earlier version revealed in one file is read as well."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.acceptance.fair_challenge import (
+    REVEAL,
+    Fair,
+    lies,
+    named,
+    resealed,
+    revealed,
+    with_file,
+    with_reveal,
+)
+from worker.fairness import parts, seal
+from worker.fairness.verify import receipt_verdicts, verdicts
+from worker.fairness.verify.public import PublicRepository, read_folder
+
+pytestmark = pytest.mark.xdist_group("fairness")
+FOLDER = "reveal/dev"
+PARTS = {f"{FOLDER}/register-1.jsonl", f"{FOLDER}/boards-1.jsonl"}
+
+
+def told(repository: PublicRepository) -> list[tuple[str, str, str]]:
+    """Return every verdict besides those on the seal, which is made again."""
+    return [(named(one), one.worth, one.sentence) for one in verdicts(repository) if one.check != "seal"]
+
+
+def test_a_reveal_names_its_parts_and_the_seal_covers_them(fair: Fair) -> None:
+    """Events and boards are JSON lines beside a small document; nothing of them is unknown to whoever checks."""
+    repository = read_folder(fair.public)
+    document = repository.json(REVEAL)
+    assert not document.keys() & set(parts.LISTS)
+    listed = {f"{FOLDER}/{part['name']}" for parts in document["parts"].values() for part in parts}
+    assert listed == {
+        path for path in repository.files if path.startswith(FOLDER) and path.endswith(".jsonl")
+    }
+    assert listed == PARTS
+    assert listed <= repository.json(seal.PATH)["files"].keys()
+    assert lies(repository) == set()
+
+
+@pytest.mark.parametrize("path", sorted(PARTS))
+def test_a_part_that_is_gone_or_another_one_is_a_lie(fair: Fair, path: str) -> None:
+    """Also when the organizers seal it."""
+    repository = read_folder(fair.public)
+    content = repository.files[path]
+    for other in (None, content[: content.index(b"\n") + 1], content * 2):
+        found = lies(resealed(fair, with_file(repository, path, other)))
+        assert {"dev: register", "dev: board"} & found
+        assert "seal" not in found
+
+
+def test_many_parts_say_what_one_says(fair: Fair) -> None:
+    """A list goes on in the next part where the one before is full."""
+    repository = read_folder(fair.public)
+    document = revealed(repository)
+    many = dict(repository.files)
+    named = {}
+    for name in parts.LISTS:
+        divided = parts.written(name, map(json.dumps, document.pop(name)), at_most=3000)
+        named[name] = [part for part, _ in divided]
+        many |= {f"{FOLDER}/{part['name']}": text.encode() for part, text in divided}
+    assert min(len(named["register"]), len(named["boards"])) > 1
+    many[REVEAL] = json.dumps({**document, "parts": named}).encode()
+    again = resealed(fair, PublicRepository(files=many))
+    assert told(again) == told(repository)
+    swapped = json.loads(json.dumps({**document, "parts": named}))
+    swapped["parts"]["boards"].reverse()
+    assert "dev: board" in lies(with_file(again, REVEAL, json.dumps(swapped).encode()))
+
+
+def test_what_an_earlier_version_revealed_in_one_file_is_read(fair: Fair) -> None:
+    """The verdicts are the same, those on a receipt too; a document that says both is a lie."""
+    repository = read_folder(fair.public)
+    document = revealed(repository)
+    files = {path: content for path, content in repository.files.items() if path not in PARTS}
+    files[REVEAL] = json.dumps(document, indent=1).encode()
+    earlier = resealed(fair, PublicRepository(files=files))
+    assert told(earlier) == told(repository)
+    receipt = fair.harness.stdout(min(fair.harness.evalai.journal.posts()))["receipt"]
+    assert list(receipt_verdicts(earlier, receipt)) == list(receipt_verdicts(repository, receipt))
+    both = {**repository.json(REVEAL), "boards": []}
+    assert "dev: board" in lies(with_file(repository, REVEAL, json.dumps(both).encode()))
+    assert told(with_reveal(repository, document)) == told(repository)

@@ -1,0 +1,45 @@
+"""Long lists of a reveal are divided into parts, and read back in their order."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.fairness import parts
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(values=st.lists(VALUES, max_size=12), at_most=st.integers(1, 200), ascii_only=st.booleans())
+def test_parts_hold_what_was_written(values: list[object], at_most: int, ascii_only: bool) -> None:
+    """In the same order, none larger than allowed unless it has one element, and each is the one that is named."""
+    lines = [json.dumps(value, ensure_ascii=ascii_only) for value in values]
+    written = parts.written("boards", lines, at_most=at_most)
+    files = {f"reveal/dev/{part['name']}": text.encode() for part, text in written}
+    assert len(files) == len(written)
+    read: list[object] = []
+    for number, (part, _) in enumerate(written, 1):
+        path, content = parts.content(files, "reveal/dev", part)
+        found = list(parts.lines_of(content))
+        assert path == f"reveal/dev/boards-{number}.jsonl"
+        assert len(content) <= at_most or len(found) == 1
+        read += map(json.loads, found)
+    assert read == values
+
+
+def test_another_part_is_refused() -> None:
+    """Content of another size or with another hash is not what was revealed, and neither is nothing."""
+    ((part, text),) = parts.written("boards", ["{}"])
+    for content in (b"{ }\n", b"[]\n", b""):
+        with pytest.raises(ValueError, match=r"boards-1\.jsonl is not the part"):
+            parts.content({"reveal/dev/boards-1.jsonl": content}, "reveal/dev", part)
+    with pytest.raises(LookupError):
+        parts.content({}, "reveal/dev", part)
+    assert parts.content({"reveal/dev/boards-1.jsonl": text.encode()}, "reveal/dev", part)[1] == b"{}\n"

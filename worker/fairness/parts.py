@@ -1,0 +1,70 @@
+"""Parts: the long lists of a reveal are files of JSON lines beside its document, because git servers refuse large files.
+
+``reveal.json`` names them in their order, with size and SHA-256: ``{"register": [{"name": "register-1.jsonl", ...}]}``. Writing and
+reading take one element at a time, so neither needs the memory of all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from worker.fairness.disclosure import PART_BYTES
+
+LISTS = ("register", "entries", "boards")
+"""What is long: the events of a phase, what was scored before there was a register, and all boards."""
+
+
+def written(
+    name: str, lines: Iterable[str], *, at_most: int = PART_BYTES
+) -> list[tuple[dict[str, Any], str]]:
+    """Divide a list into parts; return what the document says of each, and its text.
+
+    Args:
+        name: Of the list.
+        lines: Its elements, each one line of JSON.
+        at_most: Bytes of a part that has more than one element.
+    """
+    found: list[tuple[dict[str, Any], str]] = []
+    part, size = io.StringIO(), 0
+    for line in lines:
+        length = len(line.encode()) + 1
+        if size and size + length > at_most:
+            found.append(_part(name, len(found) + 1, part.getvalue()))
+            part, size = io.StringIO(), 0
+        part.write(f"{line}\n")
+        size += length
+    return [*found, _part(name, len(found) + 1, part.getvalue())] if size else found
+
+
+def _part(name: str, number: int, text: str) -> tuple[dict[str, Any], str]:
+    content = text.encode()
+    sha256 = hashlib.sha256(content).hexdigest()
+    return {"name": f"{name}-{number}.jsonl", "bytes": len(content), "sha256": sha256}, text
+
+
+def content(files: Mapping[str, bytes], folder: str, part: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Return where a part is and what it holds.
+
+    Args:
+        files: Path to content.
+        folder: Of the reveal.
+        part: What the document says of it.
+
+    Raises:
+        LookupError: If it is not there.
+        ValueError: If it is another one.
+    """
+    path = f"{folder}/{part['name']}"
+    found = files[path]
+    if (len(found), hashlib.sha256(found).hexdigest()) != (part["bytes"], part["sha256"]):
+        raise ValueError(f"{path} is not the part that the reveal names")
+    return path, found
+
+
+def lines_of(content: bytes) -> Iterator[str]:
+    """Yield the lines of a part."""
+    for line in io.BytesIO(content):
+        yield line.decode()

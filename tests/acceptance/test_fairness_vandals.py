@@ -246,4 +246,4 @@ def test_a_key_counts_if_the_one_before_has_signed_it(fair: Fair, clone: Clone) 
         assert repository.commit.hash == new
         assert "signatures" not in lies(repository)
         sentences = [one.sentence for one in verdicts(repository) if one.check == "signatures"]
-    assert "each signed the next one" in sentences[0]
+    assert "each key has signed the next one" in sentences[0]

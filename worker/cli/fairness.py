@@ -26,27 +26,61 @@ MARKS = {"recomputed": "✓", "consistent": "✓", "believed": "~", "not reveale
 def commit(
     *,
     config: ConfigOption,
-    reason: Annotated[str, typer.Option(help="Why, in public.")] = "committed by the organizer",
+    reason: Annotated[
+        str | None, typer.Option(help="Why, in public.", show_default="committed by the organizer")
+    ] = None,
     beacon: Annotated[
         str | None,
         typer.Option(help="A public value fixed after the first commitment, mixed into the splits."),
     ] = None,
+    new_key: Annotated[
+        bool,
+        typer.Option(
+            "--new-key", help="Replace the key that signs what is published; needs --reason, which is public."
+        ),
+    ] = False,
 ) -> None:
-    """Commit to secret and tasks now (the first `run` does it by itself), or mix a public value into the splits.
+    """Commit to secret and tasks now (the first `run` does it by itself), mix a public value into the splits, or replace the key.
 
     A beacon is a value that nobody could choose when the commitment was published, such as tomorrow's lottery numbers. It can be mixed in
     only before anything was scored.
 
+    The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup got lost. The old
+    key signs the new one, and nothing after that.
+
     Example: neuco-worker challenge commit --beacon "2026-12-01 drand 4821937" --config challenge.yaml
+
+    Example: neuco-worker challenge commit --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml
     """
     from worker.organizer.committing import commit as make_commitment
+    from worker.organizer.committing import renew_key
     from worker.organizer.session import open_session
 
+    reason = None if reason is None else reason.strip()
     if beacon is not None and not (beacon := beacon.strip()):
         raise OrganizerError("The beacon is empty.", cure="Name a public value.", code="commit.beacon")
+    if new_key and beacon is not None:
+        raise OrganizerError(
+            "A beacon and a new key are two commitments.",
+            cure="Run the command twice: once with --beacon, once with --new-key.",
+            code="commit.twice",
+        )
+    if new_key and not reason:
+        raise OrganizerError(
+            "A new key needs a reason that everybody may read.",
+            cure='Add --reason "TEXT"; `challenge verify` prints it to everybody.',
+            code="commit.reason",
+        )
     with open_session(config) as session:
-        public = make_commitment(session, reason=reason, beacon=beacon)
+        if new_key:
+            public = renew_key(session, reason=reason or "")
+        else:
+            reason = reason or "committed by the organizer"
+            public = make_commitment(session, reason=reason, beacon=beacon)
     print(f"{public['commitment']} - a running daemon takes it up and publishes it.")
+    if new_key:
+        print(f"The key {public['key'][:16]}… signs from now on; the key before has signed it.")
+        print("Make a backup now: no earlier one has the new key, and a challenge cannot go on without it.")
 
 
 def reveal(

@@ -98,7 +98,7 @@ def commit(
         reason: Why, in public.
         now: The time, in public.
         beacon: A public value that is mixed into the splits from now on.
-        new_key: Whether another key signs from now on, because the old one is lost or known to others.
+        new_key: Whether another key signs from now on. The one before signs it, as the last thing that it ever does.
         publish_files: Whose files are published of the phases that are new in it; None for what the commitment before says.
 
     Raises:
@@ -265,27 +265,27 @@ def keys_of(public: bytes | None) -> tuple[str, ...]:
 def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the keys that public commitments name, in their order.
 
-    The first commitment with a key says which is the challenge's, and every other key is signed with one before it: without that, whoever
-    may push could name a key.
+    The first commitment with a key says which is the challenge's, and every other key is signed with the one before it: without that,
+    whoever may push could name a key. A key that was replaced signs nothing any more, neither a commitment nor another key.
     """
     known: list[str] = []
     for entry in entries:
-        key = _key_of(entry, known)
+        key = key_of(entry, known)
         if key is not None and key not in known:
             known.append(key)
     return tuple(known)
 
 
-def _key_of(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
-    """Return the key of an entry that is signed, and follows from keys that are known, if there are any."""
+def key_of(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
+    """Return the key of an entry that is signed with the newest of the known keys, or with one that this key has signed; else None."""
     key = entry.get("key")
     body = {name: value for name, value in entry.items() if name != "signature"}
     if not isinstance(key, str) or not is_signed(key, COMMITMENT, body, entry.get("signature")):
         return None
-    if known and key not in known:
-        succeeds = any(is_signed(other, SUCCESSION, key, entry.get("succession")) for other in known)
-        return key if succeeds else None
-    return key
+    if not known or key == known[-1]:
+        return key
+    is_new = key not in known and is_signed(known[-1], SUCCESSION, key, entry.get("succession"))
+    return key if is_new else None
 
 
 def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = False) -> None:
@@ -304,7 +304,7 @@ def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = Fa
     try:
         known = {entry["commitment"] for entry in json.loads(ours or b"[]")}
         unknown = [entry for entry in json.loads(public or b"[]") if entry["commitment"] not in known]
-        lost = [entry["sequence"] for entry in unknown if not keys or _key_of(entry, keys) is not None]
+        lost = [entry["sequence"] for entry in unknown if not keys or key_of(entry, keys) is not None]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return  # what is no list of commitments is not believed
     if lost:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -164,13 +164,13 @@ class LogIsAhead(InfrastructureError):
         self.after = after
 
 
-def check_growth(public: bytes | None, ours: bytes | None, *, keys: Collection[str] = ()) -> None:
+def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str] = ()) -> None:
     """Check that our log lacks nothing of the public one: participants hold receipts in it.
 
     Args:
         public: The log in the repository.
         ours: The log in the state.
-        keys: Those of the challenge. Once there is one, a line that none of them has signed is somebody else's.
+        keys: Those of the challenge, the newest last. Once there is one, a line that it has not signed is somebody else's.
 
     Raises:
         LogIsAhead: If it does. What does not go on from ours in one chain is not believed, and raises nothing.
@@ -184,7 +184,7 @@ def check_growth(public: bytes | None, ours: bytes | None, *, keys: Collection[s
         raise LogIsAhead(missing, len(known))
 
 
-def _going_on(lines: Sequence[str], known: Sequence[str], keys: Collection[str]) -> Iterator[str]:
+def _going_on(lines: Sequence[str], known: Sequence[str], keys: Sequence[str]) -> Iterator[str]:
     """Yield the lines that go on from known ones in one chain, until the first that does not."""
     reached = head_of(known[-1] if known else None)
     signed_already = bool(known) and json.loads(known[-1])["format"] == FORMAT
@@ -196,7 +196,7 @@ def _going_on(lines: Sequence[str], known: Sequence[str], keys: Collection[str])
             if not whole or body["previous"] != reached or said != chained(reached, body):
                 return
             needs_key = bool(keys) and (signed_already or body["format"] == FORMAT)
-            if needs_key and not any(is_signed(key, BATCH, said, signature) for key in keys):
+            if needs_key and not is_signed(keys[-1], BATCH, said, signature):
                 return
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return

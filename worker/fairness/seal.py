@@ -32,7 +32,7 @@ def seal(
         head: Of the public log.
         signer: The challenge's key.
         at: The time, in public.
-        keys: Those that signed before this one.
+        keys: Those that may have signed the seal that is in the branch.
     """
     hashes = hashes_of(files)
     old = read(before)

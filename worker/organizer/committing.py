@@ -8,8 +8,11 @@ from scoring.errors import OrganizerError
 from worker.challenge.files import read_phases, read_secret
 from worker.challenge.setups import put_on_record
 from worker.fairness import commitments
+from worker.fairness.canonical import digest
 from worker.fairness.recording import has_begun
+from worker.fairness.signing import signer
 from worker.organizer.session import OrganizerSession
+from worker.state import Transaction
 
 
 def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dict[str, Any]:
@@ -25,15 +28,47 @@ def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dic
     """
     public = _commit_again(session, reason) if beacon is None else _commit_with_beacon(session, beacon)
     with session.store.write() as tx:
-        tx.log(
-            "committed",
-            actor=session.actor,
-            now=session.now,
-            commitment=public["commitment"],
-            reason=public["reason"],
-        )
-        tx.request_publish()
+        _publish(tx, session, "committed", public)
     return public
+
+
+def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
+    """Let a new key sign from now on, which the old one has signed, and have that published; return the public part of the commitment.
+
+    No phase is read again: the tasks stay as they were committed to, whatever their files are.
+
+    Args:
+        session: The challenge.
+        reason: Why, in public.
+
+    Raises:
+        OrganizerError: If there is no key that could sign the new one, or the secret is not the one that was committed to.
+    """
+    secret = read_secret(session.configuration)
+    with session.store.write() as tx:
+        entries = tx.commitments()
+        if not entries or signer(tx) is None:
+            raise OrganizerError(
+                "The challenge has no key yet that could be replaced.",
+                cure="The first `neuco-worker run` or `once` of this version makes one, with a commitment.",
+                code="commit.no_key",
+            )
+        if entries[-1][1]["opening"]["secret"] != digest("secret", secret):
+            raise OrganizerError(
+                "The challenge's secret is not the one that was committed to.",
+                cure="Put the old secret back: a new key does not need another secret.",
+                code="secret.changed",
+            )
+        public = commitments.commit(tx, secret, (), reason=reason, now=session.now, new_key=True)
+        _publish(tx, session, "key_replaced", public)
+    return public
+
+
+def _publish(tx: Transaction, session: OrganizerSession, action: str, public: dict[str, Any]) -> None:
+    """Write a commitment into the audit trail, and have it pushed."""
+    told = {"commitment": public["commitment"], "reason": public["reason"], "key": public["key"]}
+    tx.log(action, actor=session.actor, now=session.now, **told)
+    tx.request_publish()
 
 
 def _commit_again(session: OrganizerSession, reason: str) -> dict[str, Any]:

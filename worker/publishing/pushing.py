@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import ClassVar
 
 from leaderboard.git import Files, Published, Publisher, PublisherSettings
@@ -125,20 +126,29 @@ class _Rendering:
             head=receipts.head(log),
             signer=preconditions.signer,
             at=preconditions.at,
-            keys=self._keys,
+            keys=self._sealing,
         )
         return {**files, seal.PATH: sealed}
+
+    @cached_property
+    def _sealing(self) -> tuple[str, ...]:
+        """The keys that may have sealed what stands in the branch: the newest, and the one that was it at our last push."""
+        last = self._pending.preconditions.last
+        if last is None or len(self._keys) < 2:
+            return self._keys
+        then = commitments.keys_of(self._publisher.earlier(last, commitments.PATH))
+        return (*(key for key in then[-1:] if key in self._keys), self._keys[-1])
 
     def _history(self, existing: Files) -> bytes | None:
         """Return the lines to go on from: those in the branch, or those of our last commit if somebody else has changed them."""
         last = self._pending.preconditions.last
-        if last is None or not self._keys or not {HISTORY, seal.PATH} & seal.spoilt(existing, self._keys):
+        if last is None or not self._keys or not {HISTORY, seal.PATH} & seal.spoilt(existing, self._sealing):
             return existing.get(HISTORY)
         return self._publisher.earlier(last, HISTORY)
 
     def message(self, before: Files, after: Files) -> str:
         """Say what the commit changes."""
-        self.spoilt = seal.spoilt(before, self._keys)
+        self.spoilt = seal.spoilt(before, self._sealing)
         return changes.message(self._pending.site, before, after)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from leaderboard import Board, Standing
 from leaderboard.ranking import board as boards
-from worker.fairness import events, membership, receipts
+from worker.fairness import commitments, events, membership, receipts
+from worker.fairness.signing import is_signed
 from worker.fairness.verify.places import place
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.replay import Register
@@ -49,8 +50,15 @@ def claims(
         yield believed(check, "This receipt is not as it was signed: it proves nothing.")
         return
     entries = public_commitments(repository)
-    if str(receipt["key"]) not in {str(entry.get("key")) for entry in entries}:
+    if str(receipt["key"]) not in commitments.keys_in(entries):
         yield contradicted(check, "The key that signed your receipt is not one of this challenge.")
+        return
+    lines = list(repository.lines(receipts.PATH))
+    if _is_of_a_replaced_key(receipt, entries, lines):
+        yield believed(
+            check,
+            "Your receipt names what came after the key that signed it had been replaced: somebody else has made it. It proves nothing.",
+        )
         return
     yield consistent(check, "Your receipt carries the challenge's signature.")
     if receipt["challenge"] not in {entry.get("commitment") for entry in entries}:
@@ -60,9 +68,26 @@ def claims(
     revealed = [read_phase(repository, name) for name in revealed_phases(repository)]
     registered = [phase for phase in revealed if phase.is_registered]
     lost = frozenset(line for phase in registered for line in phase.register.lost_lines)
-    yield _in_the_log(receipt, list(repository.lines(receipts.PATH)), lost, check, now)
+    yield _in_the_log(receipt, lines, lost, check, now)
     all_revealed = set(phases(repository)) <= {phase.name for phase in revealed}
     yield from _on_the_board(receipt, registered, check, all_revealed=all_revealed)
+
+
+def _is_of_a_replaced_key(
+    receipt: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Tell whether a receipt names a commitment or a line that a later key has signed: only somebody else can have made it.
+
+    One that names nothing so young stays evidence, whatever is said of its key. Otherwise a new key would be a way to get rid of receipts.
+    """
+    keys = commitments.keys_in(entries)
+    later = keys[keys.index(str(receipt["key"])) + 1 :]
+    named = next((entry for entry in entries if entry.get("commitment") == receipt["challenge"]), {})
+    if named.get("key") in later:
+        return True
+    place = int(receipt["batch"])
+    line = chain[place - 1] if 0 < place <= len(chain) else {}
+    return any(is_signed(key, receipts.BATCH, line.get("head"), line.get("signature")) for key in later)
 
 
 def _in_the_log(

@@ -157,7 +157,7 @@ def read_folder(folder: Path) -> PublicRepository:
         if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(folder).parts
     }
     sealed = seal.read(files.get(seal.PATH))
-    if sealed is None or sealed["key"] not in commitments.keys_of(files.get(commitments.PATH)):
+    if sealed is None or sealed["key"] not in commitments.keys_of(files.get(commitments.PATH))[-1:]:
         return PublicRepository(files=files, address=str(folder))
     own = {path: content for path, content in files.items() if path == seal.PATH or path in sealed["files"]}
     return PublicRepository(

@@ -6,53 +6,65 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from worker.fairness import commitments, receipts, seal
-from worker.fairness.commitments import COMMITMENT
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, name_some
 
 
 def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
-    """Check the signatures of commitments and batches."""
-    keys = [str(entry["key"]) for entry in entries if "key" in entry]
-    if not keys:
+    """Check that commitments and batches are signed, each with the key that the challenge had then, and tell when that was replaced."""
+    if not any("key" in entry for entry in entries):
         yield believed(
             "signatures",
             "Nothing is signed (format 1): that the challenge itself published this is believed.",
         )
         return
+    keys: list[str] = []
+    changes = []
     for entry in entries:
-        body = {name: value for name, value in entry.items() if name != "signature"}
-        if "key" in entry and not is_signed(str(entry["key"]), COMMITMENT, body, entry.get("signature")):
+        if not keys and "key" not in entry:
+            continue  # of format 1
+        key = commitments.key_of(entry, keys)
+        if key is None:
             yield contradicted(
-                "signatures", f"Commitment {entry.get('sequence')} is not signed with its key."
+                "signatures",
+                f"Commitment {entry.get('sequence')} is not signed with the key that the challenge had then, nor with one that this key"
+                " has signed.",
             )
             return
+        if key not in keys:
+            keys.append(key)
+            changes.append(f"on {str(entry.get('made_at'))[:16]} ({entry.get('reason')})")
+    if (wrong := _first_unsigned(chain, keys)) is not None:
+        yield contradicted(
+            "signatures",
+            f"Line {wrong.get('sequence')} of the public log is not signed with the key that the challenge had then.",
+        )
+        return
+    replaced = "; ".join(changes[1:])
+    told = f" The key was replaced {replaced}; each key has signed the next one." if replaced else ""
+    yield consistent("signatures", f"Commitments and log are signed with the challenge's key.{told}")
+
+
+def _first_unsigned(chain: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Mapping[str, Any] | None:
+    """Return the first line that no key has signed; a key that was replaced signs no line after one that its successor has signed."""
+    left = list(keys)
     for line in chain:
         if line.get("format") != receipts.FORMAT:
             continue
-        if not any(is_signed(key, receipts.BATCH, line.get("head"), line.get("signature")) for key in keys):
-            yield contradicted(
-                "signatures",
-                f"Line {line.get('sequence')} of the public log is not signed with a key of the challenge.",
-            )
-            return
-    changes = len(dict.fromkeys(keys)) - 1
-    known = commitments.keys_in(entries)
-    if strangers := dict.fromkeys(key for key in keys if key not in known):
-        told = f" The key was replaced {changes} times; for {len(strangers)} of them no old key signed the new one."
-    else:
-        told = f" The key was replaced {changes} times, and each signed the next one." if changes else ""
-    yield consistent("signatures", f"Commitments and log are signed with the challenge's key.{told}")
+        while left and not is_signed(left[0], receipts.BATCH, line.get("head"), line.get("signature")):
+            left.pop(0)
+        if not left:
+            return line
+    return None
 
 
 def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
     """Check that the files are those that the challenge has sealed."""
-    keys = {str(entry["key"]) for entry in entries if "key" in entry}
-    if not keys:
+    if not any("key" in entry for entry in entries):
         return
     document = seal.read(repository.files.get(seal.PATH))
-    if document is None or document["key"] not in keys:
+    if document is None or document["key"] not in commitments.keys_in(entries)[-1:]:
         yield contradicted(
             "seal", "The files carry no seal of the challenge: somebody else has put them there."
         )

@@ -1,4 +1,4 @@
-"""What the leaderboard is told and what it remembers: plain values, no behaviour.
+"""What the leaderboard is told and what it remembers: plain values, and what follows from one of them alone.
 
 The worker builds a :class:`PhaseSnapshot` from its database. ``next_board`` turns it and the boards so far into the next :class:`Board`,
 or into nothing if no row changed; ``render`` turns a :class:`Site` into files. Both are pure: equal values in, equal bytes out.
@@ -6,10 +6,12 @@ or into nothing if no row changed; ``render`` turns a :class:`Site` into files. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from leaderboard.figures import Private
 
@@ -59,10 +61,20 @@ class Entry:
     submitted_at: datetime
     public: bool
     baseline: bool
-    scores: Mapping[str, tuple[float, ...]]
+    scores: Mapping[str, Sequence[float]]
     eligible: bool = True
     content_hash: str = ""
     seconds: float = 0.0
+
+    @cached_property
+    def scored_tasks(self) -> frozenset[str]:
+        """The tasks of which at least one fold has a score."""
+        return frozenset(task for task, folds in self.scores.items() if any(map(math.isfinite, folds)))
+
+    @cached_property
+    def qualities(self) -> dict[tuple[str, float], float]:
+        """Task and epsilon to quality score, as far as it was computed: a long history ranks an entry many times."""
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)

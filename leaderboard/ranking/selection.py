@@ -6,7 +6,6 @@ teams and rows of the score matrix with a missing cell never count: unscored is 
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,14 +58,16 @@ def counts(entry: Entry, phase: PhaseSnapshot) -> bool:
 
 def complete(entry: Entry, phase: PhaseSnapshot) -> bool:
     """Whether an entry has a finite score in every task of the phase."""
-    return bool(phase.row_sets) and all(
-        any(math.isfinite(score) for score in entry.scores.get(task, ())) for task in phase.row_sets
-    )
+    return bool(phase.row_sets) and entry.scored_tasks.issuperset(phase.row_sets)
 
 
 def quality_scores(entry: Entry, tasks: Sequence[str], epsilon: float) -> list[float]:
     """Return an entry's quality score in each task (paper Eq. 1)."""
-    return [scoring.quality.quality(entry.scores[task], epsilon).q for task in tasks]
+    known = entry.qualities
+    for task in tasks:
+        if (task, epsilon) not in known:
+            known[task, epsilon] = scoring.quality.quality(entry.scores[task], epsilon).q
+    return [known[task, epsilon] for task in tasks]
 
 
 def mean_quality(entry: Entry, tasks: Sequence[str], epsilon: float) -> float:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.benchmarks.bench_verify import Size, make_repository, verified
+from tests.benchmarks.bench_verify import verified
+from tests.benchmarks.long_challenge import Size, make_repository
 from worker.fairness.verify.documents import LargeDocument
 
 VERSIONS = 300

@@ -75,7 +75,7 @@ def entry(
         submitted_at=datetime.fromisoformat(facts["submitted_at"]),
         public=bool(public),
         baseline=baseline,
-        scores={task: tuple(folds) for task, folds in scores.items()},
+        scores=dict(scores),
         eligible=eligible,
         content_hash=facts["content"] or "",
         seconds=seconds,

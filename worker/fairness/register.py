@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from scoring.errors import InfrastructureError
@@ -22,6 +23,7 @@ from worker.fairness import events
 from worker.fairness.canonical import NONCE_BYTES, digest
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
+ROWS = 4096  # of which the facts' hash is remembered
 ENTRY_BYTES = 16  # of a submission's pseudonym: random, because numbers could be tried one by one
 
 
@@ -112,15 +114,18 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
 
 def _register_submissions(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime) -> None:
     latest, scored = tx.latest_facts(events.SUBMISSION), tx.latest_facts(events.SCORE)
+    bases = {name: (record.protocol.hash, record.versions) for name, record in records.items()}
     for row in tx.submissions():
         subject = _subject(row)
         if row.phase is None or (row.file_hash is None and subject not in latest):
             continue  # a file that never arrived is not registered
-        if latest.get(subject) != _hashed(submission_facts(row)):
+        if latest.get(subject) != _hash_of_facts(row):
             _register_submission(tx, row, at)
-        record = records.get(row.phase)
-        if record is not None and _has_answer(row) and scored.get(subject) != _made_on(row, record):
-            _register_late(tx, row, record, at)
+        basis = bases.get(row.phase)
+        if basis is None or not _has_answer(row):
+            continue
+        if scored.get(subject) != _stands_on(row.content_hash, *basis):
+            _register_late(tx, row, records[row.phase], at)
 
 
 def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at: datetime) -> None:
@@ -174,12 +179,14 @@ def _has_answer(row: SubmissionRow) -> bool:
     return row.state in COUNTED | {State.SCORED}
 
 
-def _made_on(row: SubmissionRow, record: PhaseRecord) -> str:
-    """Return the hash of what a score of a submission stands on, if it is made on a phase as it is on record."""
-    return _stands_on(row.content_hash, record.protocol.hash, record.versions)
+@lru_cache(maxsize=ROWS)
+def _hash_of_facts(row: SubmissionRow) -> str:
+    """Hash the facts about a submission; not again of one that did not change, since every publish looks at all of them."""
+    return _hashed(submission_facts(row))
 
 
 def _stands_on(content: str | None, protocol: str, versions: Mapping[str, str]) -> str:
+    """Hash what a score stands on."""
     return _hashed({"content": content, "protocol": protocol, "tasks": dict(versions)})
 
 

@@ -6,13 +6,12 @@ A score that passes them may still be invented. Only computing it again from the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from scoring.protocol import Protocol
-from scoring.scorecard import folds_from_json
 from scoring.tasks import TaskType
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
@@ -24,7 +23,7 @@ WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
 
 def possible(phase: RevealedPhase) -> Verdict:
     """Check that every fold score can be one, that there are as many as promised, and that no entry has two scores."""
-    by_content: dict[tuple[str, ...], tuple[int, tuple[float, ...]]] = {}
+    by_content: dict[tuple[str, ...], tuple[int, Sequence[float]]] = {}
     contents: dict[int, str] = {}
     for submission, records in phase.records.items():
         for record in records:
@@ -34,7 +33,7 @@ def possible(phase: RevealedPhase) -> Verdict:
                     "possible", f"submission {submission} was scored with two different contents"
                 )
             for task, cell in record["cells"].items():
-                folds = folds_from_json(cell["folds"])
+                folds = cell["folds"]
                 fault = _fault(phase, record, task, folds)
                 if fault:
                     return phase.contradicted(
@@ -50,9 +49,7 @@ def possible(phase: RevealedPhase) -> Verdict:
     )
 
 
-def _fault(
-    phase: RevealedPhase, record: Mapping[str, Any], task: str, folds: tuple[float, ...]
-) -> str | None:
+def _fault(phase: RevealedPhase, record: Mapping[str, Any], task: str, folds: Sequence[float]) -> str | None:
     """Say what is impossible about one task's fold scores."""
     protocol, types = phase.protocol_of(record), phase.types_of(record)
     if len(folds) != protocol.folds:
@@ -77,7 +74,7 @@ def _two_scores(submission: int, other: int, task: str) -> str:
     return f"submissions {other} and {submission} have the same content and different scores in task {task}"
 
 
-def largest_difference(computed: tuple[float, ...], published: tuple[float, ...]) -> float:
+def largest_difference(computed: Sequence[float], published: Sequence[float]) -> float:
     """Compare fold scores: absolute up to 1, relative beyond (R2 is unbounded below); infinite where one of two folds failed."""
     ours, theirs = np.array(computed), np.array(published)
     if ours.shape != theirs.shape or not np.array_equal(np.isnan(ours), np.isnan(theirs)):

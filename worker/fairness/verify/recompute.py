@@ -12,7 +12,6 @@ from scoring.errors import NeucoError, ParticipantError
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.submission import read_submission
-from scoring.scorecard import folds_from_json
 from scoring.tasks import Task, load_tasks
 from worker.fairness.verify.plausible import TOLERANCE, largest_difference
 from worker.fairness.verify.public import PublicRepository
@@ -166,7 +165,7 @@ def difference(
         progress=progress,
     )
     return max(
-        largest_difference(task.folds, folds_from_json(record["cells"][task.task]["folds"]))
+        largest_difference(task.folds, record["cells"][task.task]["folds"])
         for record in records
         for task in card.tasks
     )

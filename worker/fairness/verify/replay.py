@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from leaderboard import Entry, PhaseSnapshot
-from scoring.scorecard import folds_from_json
 from worker.challenge.records import PhaseRules
 from worker.fairness import events, membership
 
@@ -58,6 +57,7 @@ class Register:
         self.decisions = History()
         self.submissions: dict[str, History] = {}
         self.scores: dict[str, History] = {}
+        self._entries: dict[str, tuple[tuple[int, ...], Entry | None]] = {}
         self.private: set[str] = set()
         self.notes: list[Fields] = []
         for fields in opened:
@@ -97,12 +97,10 @@ class Register:
         lists = {name: tuple(value) for name, value in found["rules"].items() if isinstance(value, list)}
         return PhaseRules(**{**found["rules"], **lists})
 
-    def score(self, entry: str, moment: datetime) -> Fields | None:
-        """Return the newest score of an entry on the tasks and by the protocol of a moment."""
-        decided, scores = self.decisions.at(moment), self.scores.get(entry)
-        if decided is None or scores is None:
-            return None
-        for fields in scores.until(moment):
+    def _score(self, entry: str, decided: Fields, moment: datetime) -> Fields | None:
+        """Return the newest score of an entry at a moment, on the tasks and by the protocol that were decided."""
+        scores = self.scores.get(entry)
+        for fields in () if scores is None else scores.until(moment):
             versions = {task: cell["version"] for task, cell in fields["cells"].items()}
             if fields["protocol"] == decided["protocol"] and versions == decided["tasks"]:
                 return fields
@@ -134,14 +132,12 @@ class Register:
         entries: list[Entry] = []
         row_sets: dict[str, str] = {}
         for name, history in self.submissions.items():
-            facts, score = history.at(moment), self.score(name, moment)
+            facts = history.at(moment)
+            score = None if facts is None else self._score(name, decided, moment)
             if facts is None or score is None:
                 continue
-            made = membership.entry(
-                facts,
-                rules,
-                {task: folds_from_json(cell["folds"]) for task, cell in score["cells"].items()},
-                eligible=eligible is None or facts["team_key"] in eligible,
+            made = self._entry(
+                name, facts, score, decided, rules, eligible=eligible is None or facts["team_key"] in eligible
             )
             if made is not None:
                 entries.append(made)
@@ -154,3 +150,15 @@ class Register:
             row_sets=row_sets,
             entries=tuple(entries),
         )
+
+    def _entry(
+        self, name: str, facts: Fields, score: Fields, decided: Fields, rules: PhaseRules, *, eligible: bool
+    ) -> Entry | None:
+        """Return the entry that a submission makes; the one before, as long as nothing has changed that decides it."""
+        basis = id(facts), id(score), id(decided), int(eligible)
+        known = self._entries.get(name)
+        if known is None or known[0] != basis:
+            scores = {task: cell["folds"] for task, cell in score["cells"].items()}
+            known = basis, membership.entry(facts, rules, scores, eligible=eligible)
+            self._entries[name] = known
+        return known[1]

@@ -1,0 +1,337 @@
+"""A long challenge, as an honest one leaves its repository: what verification is measured on.
+
+A submission an hour, with a batch of the public log, a board and a sealed commit after each; the phase is revealed in the last one. Only
+the scores are made up.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leaderboard import Board, Entry, PhaseSite, PhaseSnapshot, Site
+from leaderboard.ranking import append_board, next_board, to_json
+from leaderboard.rendering import render, update_history
+from scoring.protocol import Protocol, ids_hash
+from scoring.quality import mean_quality, quality, shown
+from scoring.randomness import phase_key, secret_commitment
+from scoring.tasks import Task, TaskType, make_task
+from worker.challenge.records import PhaseRecord, PhaseRules
+from worker.fairness import commitments, events, membership, parts, receipts, seal
+from worker.fairness.signing import Signer
+from worker.fairness.verify.growth import HISTORY
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+PHASE, TITLE, SECRET = "dev", "Benchmark", bytes(range(32))
+IDS = tuple(f"image_{number:04d}" for number in range(200))
+SIGNER = Signer(bytes(32))
+REPLICATES = 8  # of the bootstrap, of which verification computes that of the last board again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How large the challenge is; each submission gives a board and a commit."""
+
+    versions: int = 1500
+    teams: int = 30
+    tasks: int = 6
+    folds: int = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """What happened in the challenge.
+
+    Attributes:
+        openings: What opens each event of the register.
+        lines: Of the public log.
+        fillers: Line to the key that filled it up.
+        boards: One after each submission; the figures of the last one alone.
+        texts: The same boards, with all that is known of them.
+    """
+
+    openings: list[str] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    fillers: dict[int, str] = field(default_factory=dict)
+    boards: list[Board] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+
+def make_repository(folder: Path, size: Size) -> Path:
+    """Write a bare repository as an honest challenge of this size leaves it, and return it."""
+    record = record_of(size)
+    manifest = commitments.phase_manifest(record)
+    opened = commitments.opening(SECRET, {PHASE: manifest})
+    public = {
+        "format": commitments.FORMAT,
+        "sequence": 1,
+        "made_at": START.isoformat(),
+        "reason": "the challenge begins",
+        "commitment": commitments.commitment_of(opened),
+        "beacon": None,
+        "publish_files": "baselines",
+        "phases": {PHASE: commitments.announced_protocol(manifest["protocol"])},
+        "software": f"neuco-worker {version('neuco-worker')}",
+        "key": SIGNER.public,
+    }
+    public["signature"] = SIGNER.sign(commitments.COMMITMENT, public)
+    story = _story(record, size)
+    rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen={})
+    history = tuple(story.boards)
+    site = Site(
+        title=TITLE,
+        phases=(PhaseSite(codename=PHASE, title=PHASE, rules=rules, history=history, revealed=True),),
+    )
+    reveal = {
+        "format": 2,
+        "phase": PHASE,
+        "revealed_at": (history[-1].made_at + timedelta(minutes=30)).isoformat(timespec="seconds"),
+        "commitments": [{"sequence": 1, "opening": opened, "manifest": manifest}],
+        "rules": asdict(rules) | {"hidden_teams": []},
+        "key": phase_key(SECRET, PHASE).hex(),
+        "labels": "published",
+        "fillers": story.fillers,
+    }
+    rendered = {**render(site, readme=None), **_revealed(record, reveal, story)}
+    told = update_history(None, site).splitlines(keepends=True)
+    bare = folder / "board.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
+    with subprocess.Popen(
+        ["git", "-C", str(bare), "fast-import", "--quiet"], stdin=subprocess.PIPE
+    ) as importer:
+        assert importer.stdin is not None
+        listed = (json.dumps([public], indent=1) + "\n").encode()
+        for piece in _commits(story, told, listed, rendered):
+            importer.stdin.write(piece)
+    assert importer.returncode == 0
+    return bare
+
+
+def _commits(
+    story: Story, history: Sequence[bytes], listed: bytes, rendered: Mapping[str, bytes]
+) -> Iterator[bytes]:
+    """Yield what ``git fast-import`` reads: a sealed commit for each board."""
+    number = len(story.boards)
+    # All versions of a file one after the other, so that git keeps the differences alone.
+    for first, pieces in ((0, story.lines), (number, history)):
+        for version_ in range(1, number + 1):
+            yield _blob(first + version_, b"".join(pieces[:version_]))
+    sealed = b""
+    for version_, board in enumerate(story.boards, 1):
+        files = {commitments.PATH: listed, **(rendered if version_ == number else {})}
+        growing = {
+            receipts.PATH: b"".join(story.lines[:version_]),
+            HISTORY: b"".join(history[:version_]),
+        }
+        head = receipts.head_of(story.lines[version_ - 1].decode())
+        sealed = seal.seal({**files, **growing}, sealed, head=head, signer=SIGNER, at=board.made_at)
+        marked = {receipts.PATH: version_, HISTORY: number + version_}
+        yield _commit(marked, {**files, seal.PATH: sealed}, board.made_at)
+
+
+def record_of(size: Size) -> PhaseRecord:
+    """Make up the phase: tasks of both kinds."""
+    random = np.random.default_rng(0)
+    tasks: list[Task] = []
+    for number in range(size.tasks):
+        kind = TaskType.CLASSIFICATION if number % 2 else TaskType.REGRESSION
+        labels = random.integers(0, 2, len(IDS)) if number % 2 else random.normal(size=len(IDS)).round(4)
+        rows = [
+            (row, name, float(label)) for row, (name, label) in enumerate(zip(IDS, labels, strict=True), 2)
+        ]
+        tasks.append(make_task(f"task{number}", kind, rows, frozenset(IDS), source="benchmark"))
+    return PhaseRecord(
+        ids=IDS,
+        tasks=tuple(tasks),
+        protocol=Protocol(
+            phase=PHASE,
+            folds=size.folds,
+            embedding_dim=64,
+            ids_hash=ids_hash(IDS),
+            secret_commitment=secret_commitment(phase_key(SECRET, PHASE)),
+        ),
+        engine="local",
+        rules=PhaseRules(
+            selection="last",
+            visibility="at_submission",
+            eligible_if_scored_in=None,
+            baselines=(),
+            baselines_weigh=True,
+            ghost_task=0.0,
+            decimals=3,
+            hidden_teams=(),
+        ),
+    )
+
+
+def _story(record: PhaseRecord, size: Size) -> Story:
+    """Let the worker's own functions make boards and log of what happens."""
+    random = np.random.default_rng(2)
+    story, entries = Story(), list[Entry]()
+    rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen={})
+    for number, happened in enumerate(events_of(record, size), 1):
+        folds = {task: tuple(cell["folds"]) for task, cell in happened[-2]["cells"].items()}
+        entry = membership.entry(happened[-1], record.rules, folds, eligible=True)
+        assert entry is not None
+        entries.append(entry)
+        snapshot = PhaseSnapshot(
+            codename=PHASE, title=PHASE, rules=rules, row_sets=record.row_sets, entries=tuple(entries)
+        )
+        made_at = START + timedelta(hours=number, minutes=1)
+        board = next_board(snapshot, story.boards[-1:], at=made_at, replicates=REPLICATES)
+        assert board is not None
+        append_board(story.boards, board)
+        story.texts.append(to_json(board))
+        _publish(story, happened, random, made_at=made_at + timedelta(minutes=1))
+    return story
+
+
+def events_of(record: PhaseRecord, size: Size) -> Iterator[list[dict[str, Any]]]:
+    """Make up scores, and yield what happens in each hour: one submission is answered."""
+    random = np.random.default_rng(1)
+    before = [_decided(record)]
+    for number in range(1, size.versions + 1):
+        level = 0.3 + 0.2 * random.random()
+        folds = {
+            task.name: (level + 0.05 * random.standard_normal(size.folds)).clip(0, 1).tolist()
+            for task in record.tasks
+        }
+        at = START + timedelta(hours=number)
+        yield [*before, *_happened(record, number, number % size.teams + 1, at, folds)]
+        before = []
+
+
+def _decided(record: PhaseRecord) -> dict[str, Any]:
+    return {
+        "kind": events.PHASE,
+        "phase": PHASE,
+        "at": START.isoformat(),
+        "record": record.hash,
+        "protocol": record.protocol.hash,
+        "tasks": dict(record.versions),
+        "rules": json.loads(json.dumps(asdict(record.rules))),
+        "chosen": {},
+        "frozen_at": None,
+        "reason": "",
+    }
+
+
+def _happened(
+    record: PhaseRecord, number: int, team: int, at: datetime, folds: Mapping[str, list[float]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the events of a submission: it came, it was scored, and EvalAI had its answer."""
+    who = {"entry": f"{number:032x}", "submission": number, "team_key": team, "team": f"Team {team}"}
+    facts = {
+        **who,
+        "method": "",
+        "submitted_at": at.isoformat(),
+        "file": f"{number:064x}",
+        "content": None,
+        "public_at_first": True,
+        "public_now": True,
+        "baseline": False,
+        "own": False,
+        "answered": False,
+        "refused": False,
+        "cancelled": False,
+        "deleted": False,
+        "flagged": False,
+        "removed": None,
+        "superseded_by": None,
+    }
+    cells = {
+        task.name: {
+            "version": task.version,
+            "row_set": record.row_sets[task.name],
+            "folds": folds[task.name],
+        }
+        for task in record.tasks
+    }
+    content = f"{number:064x}"
+    q_mean = mean_quality([quality(scores, record.protocol.recipe.epsilon).q for scores in folds.values()])
+    score = {
+        **who,
+        "public_at_first": True,
+        "file": f"{number:064x}",
+        "content": content,
+        "protocol": record.protocol.hash,
+        "cells": cells,
+        "q_mean": shown(q_mean, record.rules.decimals),
+    }
+    steps = (
+        (events.SUBMISSION, facts),
+        (events.SUBMISSION, {**facts, "content": content}),
+        (events.SCORE, score),
+        (events.SUBMISSION, {**facts, "content": content, "answered": True}),
+    )
+    for second, (kind, fields) in enumerate(steps):
+        moment = at + timedelta(seconds=second)
+        yield {"kind": kind, "phase": PHASE, "at": moment.isoformat(), **fields}
+
+
+def _publish(
+    story: Story, happened: Iterable[Mapping[str, Any]], random: np.random.Generator, *, made_at: datetime
+) -> None:
+    """Commit to events in the next line of the log."""
+    entries = []
+    for fields in happened:
+        nonce = random.bytes(32)
+        entries.append(events.commitment_of(fields, nonce))
+        story.openings.append(json.dumps(events.opened(fields, nonce)))
+    key = random.bytes(32)
+    filling = [receipts.filler(key, place) for place in range(receipts.SMALLEST_BATCH - len(entries))]
+    previous = receipts.head_of(story.lines[-1].decode() if story.lines else None)
+    body = {
+        "format": receipts.FORMAT,
+        "sequence": len(story.lines) + 1,
+        "made_at": made_at.isoformat(timespec="seconds"),
+        "every": 3600,
+        "previous": previous,
+        "entries": sorted([*entries, *filling]),
+    }
+    head = receipts.chained(previous, body)
+    signature = SIGNER.sign(receipts.BATCH, head)
+    story.lines.append((json.dumps({**body, "head": head, "signature": signature}) + "\n").encode())
+    story.fillers[len(story.lines)] = key.hex()
+
+
+def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> dict[str, bytes]:
+    folder = f"reveal/{PHASE}"
+    lists = {"register": story.openings, "entries": [], "boards": story.texts}
+    written = {name: parts.written(name, lines) for name, lines in lists.items()}
+    named = {name: [part for part, _ in found] for name, found in written.items()}
+    files = {
+        commitments.reveal_path(PHASE): commitments.reveal_text({**reveal, "parts": named}).encode(),
+        f"{folder}/ids.txt": "".join(f"{name}\n" for name in record.ids).encode(),
+    }
+    files |= {f"{folder}/{part['name']}": text.encode() for found in written.values() for part, text in found}
+    for task in record.tasks:
+        rows = "".join(
+            f"{name},{float(label)!r}\n" for name, label in zip(task.ids, task.labels, strict=True)
+        )
+        files[f"{folder}/labels/{task.name}__{task.type.value}.csv"] = f"id,label\n{rows}".encode()
+    return files
+
+
+def _blob(mark: int, content: bytes) -> bytes:
+    return b"blob\nmark :%d\ndata %d\n%b\n" % (mark, len(content), content)
+
+
+def _commit(marked: Mapping[str, int], files: Mapping[str, bytes], at: datetime) -> bytes:
+    """Return what ``git fast-import`` reads for one commit."""
+    head = f"commit refs/heads/main\ncommitter b <b@example.org> {int(at.timestamp())} +0000\ndata 2\nb\n"
+    parts = [head.encode()]
+    parts += [
+        b"M 100644 inline %b\ndata %d\n%b\n" % (path.encode(), len(content), content)
+        for path, content in files.items()
+    ]
+    parts += [b"M 100644 :%d %b\n" % (mark, path.encode()) for path, mark in marked.items()]
+    return b"".join(parts)

@@ -179,7 +179,7 @@ class Leaderboard(Section):
         60, ge=0, description="Minimum seconds between two pushes; `once` pushes at its end all the same."
     )
     receipts_every: float = Field(
-        3600, gt=0, description="Seconds between two batches of the public log of receipts."
+        3600, gt=0, le=86400, description="Seconds between two batches of the public log of receipts."
     )
     publish: list[Literal["intervals", "stable_views"]] = Field(
         [], description="What is released before the reveal."

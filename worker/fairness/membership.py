@@ -16,6 +16,9 @@ Facts = Mapping[str, Any]
 """Of a submission, as :func:`worker.fairness.register.submission_facts` has them."""
 
 
+PRIVATE = "it is private"
+
+
 def taken_off(facts: Facts) -> str | None:
     """Return what takes a scored submission off the board, None if nothing does."""
     if facts["removed"] is not None:
@@ -33,6 +36,17 @@ _TAKES_OFF = {
 }
 
 
+def kept_off(facts: Facts, rules: PhaseRules) -> str | None:
+    """Return what keeps a scored submission off the public board, None if nothing does; hidden teams are a matter of the rules."""
+    if (reason := taken_off(facts)) is not None:
+        return reason
+    if not facts["answered"]:
+        return "its answer was taken back"
+    if facts["own"] and not is_baseline(facts, rules):
+        return "it is taken for a trial of the organizers"
+    return None if is_public(facts, rules) else PRIVATE
+
+
 def stands(facts: Facts) -> bool:
     """Tell whether EvalAI has a submission's answer and nothing takes it off the board."""
     return bool(facts["answered"]) and taken_off(facts) is None
@@ -41,6 +55,11 @@ def stands(facts: Facts) -> bool:
 def is_baseline(facts: Facts, rules: PhaseRules) -> bool:
     """Tell whether a submission is a baseline: marked at EvalAI, or the organizers' own under a name that the rules list."""
     return bool(facts["baseline"] or (facts["own"] and facts["method"] in rules.baselines))
+
+
+def is_public(facts: Facts, rules: PhaseRules) -> bool:
+    """Tell whether a submission is public in the sense of the rules."""
+    return bool(facts["public_now"] if rules.visibility == "current" else facts["public_at_first"])
 
 
 def entry(
@@ -65,7 +84,6 @@ def entry(
     baseline = is_baseline(facts, rules)
     if facts["own"] and not baseline:
         return None  # a trial of the organizers, which EvalAI's leaderboard leaves out too
-    public = facts["public_now"] if rules.visibility == "current" else facts["public_at_first"]
     return Entry(
         submission=facts["submission"],
         team_key=facts["team_key"],
@@ -73,7 +91,7 @@ def entry(
         # A participant's stays one row under the team's name, whoever marked it at EvalAI.
         method=(facts["method"] or "") if facts["own"] or not baseline else "",
         submitted_at=datetime.fromisoformat(facts["submitted_at"]),
-        public=bool(public),
+        public=is_public(facts, rules),
         baseline=baseline,
         scores=dict(scores),
         eligible=eligible,

@@ -24,6 +24,7 @@ PATH = "receipts.jsonl"
 FORMAT = 2
 FORMATS = (1, FORMAT)
 SMALLEST_BATCH = 32
+LONGEST_CADENCE_S = 86400.0
 BATCH, RECEIPT = "batch", "receipt"  # what is signed
 GENESIS = "0" * 64
 
@@ -95,6 +96,11 @@ def head(log: bytes | None) -> str:
     """Return the head of the chain after the whole log."""
     lines = (log or b"").decode().splitlines()
     return head_of(lines[-1] if lines else None)
+
+
+def cadence(line: Mapping[str, Any]) -> float:
+    """Return after how many seconds a line says that the next one is due; no longer than a day, whatever it says."""
+    return min(LONGEST_CADENCE_S, float(line.get("every", LONGEST_CADENCE_S)))
 
 
 def entries_of(line: Mapping[str, Any]) -> list[Any]:

@@ -12,11 +12,23 @@ def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     """Name what has to be believed of a revealed phase."""
     beacon = phase.latest.beacon
     if beacon is None:
-        chosen = "no public beacon was mixed into its splits: that the organizers did not choose them among many is believed"
+        chosen = (
+            "no public beacon was mixed into its splits: the organizers could have chosen them among many, and that they did not is"
+            " believed"
+        )
     else:
         chosen = f"the beacon “{beacon}” was mixed into its splits: that it is the public value that it names is believed"
     yield phase.believed("beacon", chosen)
     if phase.is_registered:
+        yield phase.believed(
+            "evalai",
+            "what only EvalAI knows is believed: whose a submission is, when it was sent and whether it was public, and that every file"
+            " that was sent is in the register; their owners see it there",
+        )
+        if len(phase.boards) > 1:
+            yield phase.believed(
+                "groups", "the tie groups, intervals and movements of its boards before the last are believed"
+            )
         return
     hidden = ", ".join(sorted(phase.rules.hidden_teams))
     yield phase.believed(

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from worker.fairness import receipts
-from worker.fairness.verify import ledger, opening, plausible, signed, standings
+from worker.fairness.verify import ledger, opening, plausible, signed, standings, timeline
 from worker.fairness.verify import registered as registered_checks
 from worker.fairness.verify.beliefs import beliefs
 from worker.fairness.verify.pages import page_verdicts
@@ -25,7 +25,7 @@ from worker.fairness.verify.revealed import (
     read_phase,
     revealed_phases,
 )
-from worker.fairness.verify.verdict import Verdict, consistent, contradicted, not_revealed
+from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
     "commitment": opening.commitment,
@@ -51,10 +51,12 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     if (order := ledger.order(repository, entries)) is not None:
         yield order
     chain = list(repository.lines(receipts.PATH))
-    yield ledger.chain(chain)
+    yield ledger.chain(chain, entries)
     yield from signed.signatures(entries, chain)
     yield from signed.sealed(repository, entries)
     revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
+    if (found := timeline.times(repository, revealed)) is not None:
+        yield found
     yield from _nothing_left_out(chain, revealed, phases(repository))
     for name in phases(repository):
         if name in revealed:
@@ -79,6 +81,9 @@ def _of_phase(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> It
 
 def _registered(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
     try:
+        if not phase.is_registered and phase.needs_register:
+            yield phase.contradicted("register", "its register was not revealed")
+            return
         if not phase.is_registered:
             yield phase.believed(
                 "register", "revealed in format 1: that no entry was left out, hidden or removed is believed"
@@ -105,9 +110,24 @@ def _nothing_left_out(
     except UNREADABLE as error:
         yield contradicted("register", f"The register cannot be read ({type(error).__name__}).")
         return
+    lost = sorted(
+        {line for phase in registered for line in phase.register.lost_lines} & {*range(len(chain) + 1)}
+    )
+    if lost:
+        yield believed(
+            "register",
+            f"Lines {lost[0]} to {lost[-1]} of the public log were lost with a state that was restored, as the organizers say: that"
+            f" nothing was left out of these {len(lost)} lines is believed.",
+        )
+    if earlier := sum(line["format"] != receipts.FORMAT for line in chain):
+        yield believed(
+            "register",
+            f"{earlier} lines of the public log are of format 1, and are not opened: that nothing was left out of them is believed.",
+        )
     told = f"{sum(left.values())} entries in {len(left)} lines of the public log"
     if not left:
-        yield consistent("register", "Every entry of the public log was opened.")
+        where = "Every other entry" if lost else "Every entry"
+        yield consistent("register", f"{where} of the public log was opened.")
     elif len(later) == len(left):
         yield not_revealed("register", f"{told} were made after the last reveal, and are not opened.")
     elif len(revealed) < len(names):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from leaderboard import Board, Standing
-from leaderboard.ranking import board as boards
+from worker.challenge.records import PhaseRules
 from worker.fairness import commitments, events, membership, receipts
 from worker.fairness.signing import is_signed
+from worker.fairness.verify.decisions import without_hiding
 from worker.fairness.verify.places import place
 from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.registered import CADENCES
 from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import (
     RevealedPhase,
@@ -22,8 +23,6 @@ from worker.fairness.verify.revealed import (
     revealed_phases,
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
-
-CADENCES = 3  # after so many a batch is overdue
 
 
 def claims(
@@ -68,7 +67,8 @@ def claims(
     revealed = [read_phase(repository, name) for name in revealed_phases(repository)]
     registered = [phase for phase in revealed if phase.is_registered]
     lost = frozenset(line for phase in registered for line in phase.register.lost_lines)
-    yield _in_the_log(receipt, lines, lost, check, now)
+    begun_at = _made_at(entries[0])
+    yield _in_the_log(receipt, lines, lost, check, begun_at=begun_at, now=now)
     all_revealed = set(phases(repository)) <= {phase.name for phase in revealed}
     yield from _on_the_board(receipt, registered, check, all_revealed=all_revealed)
 
@@ -95,6 +95,8 @@ def _in_the_log(
     chain: Sequence[Mapping[str, Any]],
     lost: Collection[int],
     check: str,
+    *,
+    begun_at: datetime,
     now: datetime,
 ) -> Verdict:
     place = int(receipt["batch"])
@@ -110,9 +112,9 @@ def _in_the_log(
         return contradicted(
             check, f"Your score is not in line {place + 1} of the public log, where it was due."
         )
-    if place and now > _made_at(chain[-1]) + CADENCES * timedelta(
-        seconds=float(chain[-1].get("every", 86400))
-    ):
+    last = chain[-1] if chain else {}
+    every = timedelta(seconds=receipts.cadence(last))
+    if now > (_made_at(last) if last else begun_at) + CADENCES * every:
         return contradicted(
             check, "Your score is not in the public log, and the batch that was to bring it is overdue."
         )
@@ -129,7 +131,8 @@ def _on_the_board(
     for phase in registered:
         for opening, (commitment, fields) in zip(phase.each_opening(), phase.events, strict=True):
             if commitment == receipt["commitment"]:
-                yield from _claim(phase, opening, fields, receipt, check)
+                registers = {one.name: one.register for one in registered}
+                yield from _claim(phase, opening, fields, receipt, check, registers=registers)
                 return
     if all_revealed:
         yield contradicted(check, "Every phase is revealed, but your score is in none of them.")
@@ -143,6 +146,8 @@ def _claim(
     fields: events.Fields,
     receipt: Mapping[str, Any],
     check: str,
+    *,
+    registers: Mapping[str, Register],
 ) -> Iterator[Verdict]:
     if "submission" not in fields:
         nonce = bytes.fromhex(receipt["nonce"])
@@ -160,10 +165,12 @@ def _claim(
     if (fields["submission"], fields["q_mean"]) != (receipt["submission"], receipt["q_mean"]):
         yield phase.contradicted(check, "the score that was revealed for you is not that of your receipt")
         return
-    yield _place(phase, fields, check)
+    yield _place(phase, fields, check, registers)
 
 
-def _place(phase: RevealedPhase, score: events.Fields, check: str) -> Verdict:
+def _place(
+    phase: RevealedPhase, score: events.Fields, check: str, registers: Mapping[str, Register]
+) -> Verdict:
     """Say where a scored submission stands on the final board, or which decision has taken it off."""
     register, pk = phase.register, int(score["submission"])
     facts = register.submissions[score["entry"]].events[-1]
@@ -172,12 +179,17 @@ def _place(phase: RevealedPhase, score: events.Fields, check: str) -> Verdict:
     rows = phase.boards[-1].standings if phase.boards else ()
     if any(row.submission == pk for row in rows):
         return place(phase, entry, check)
-    who = f"submission {pk} of team {team} is not on the final board"
-    if (reason := membership.taken_off(facts)) is not None:
-        return phase.contradicted(check, f"{who}: {reason}, registered on {_since(register, score['entry'])}")
-    rules = register.rules(register.end)
-    if rules is not None and team in rules.hidden_teams:
-        would_be = _without_hiding(phase, pk)
+    who, rules = f"submission {pk} of team {team} is not on the final board", register.rules(register.end)
+    if rules is None:
+        return phase.contradicted(check, f"{who}: no rules are registered")
+    reason = membership.kept_off(facts, rules)
+    if reason == membership.PRIVATE:
+        return phase.consistent(check, f"submission {pk} of team {team} is private: it counts on no board")
+    if reason is not None:
+        since = _since(register, score["entry"], rules)
+        return phase.contradicted(check, f"{who}: {reason}, registered on {since}")
+    if team in rules.hidden_teams:
+        would_be = _standing(without_hiding(phase, registers), pk)
         effect = (
             ""
             if would_be is None
@@ -185,8 +197,6 @@ def _place(phase: RevealedPhase, score: events.Fields, check: str) -> Verdict:
         )
         since = _hidden_since(register, team)
         return phase.contradicted(check, f"{who}: the rules hide this team since {since}{effect}")
-    if not (facts["public_now"] or facts["public_at_first"]):
-        return phase.consistent(check, f"submission {pk} of team {team} is private: it counts on no board")
     return place(phase, entry, check)
 
 
@@ -195,11 +205,11 @@ def _standing(board: Board | None, submission: int) -> Standing | None:
     return next((row for row in rows if row.submission == submission), None)
 
 
-def _since(register: Register, entry: str) -> str:
-    """Return when the newest facts about an entry that take it off the board were first registered."""
+def _since(register: Register, entry: str, rules: PhaseRules) -> str:
+    """Return when the newest facts about an entry that keep it off the board were first registered."""
     moment = ""
     for facts in reversed(register.submissions[entry].events):
-        if membership.taken_off(facts) is None:
+        if membership.kept_off(facts, rules) is None:
             break
         moment = facts["at"]
     return moment[:16]
@@ -212,15 +222,3 @@ def _hidden_since(register: Register, team: str) -> str:
             break
         moment, reason = fields["at"], fields["reason"]
     return f"{moment[:16]} ({reason})" if reason else moment[:16]
-
-
-def _without_hiding(phase: RevealedPhase, submission: int) -> Standing | None:
-    """Return how a submission would stand if no team were hidden."""
-    end = phase.register.end
-    snapshot = phase.register.snapshot(
-        end, epsilon=phase.epsilon_at(end), elsewhere={phase.name: phase.register}
-    )
-    if snapshot is None:
-        return None
-    shown = replace(snapshot, rules=replace(snapshot.rules, hidden_teams=frozenset()))
-    return _standing(boards.next_board(shown, (), at=end), submission)

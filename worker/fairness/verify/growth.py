@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
 from worker.fairness import commitments
 from worker.fairness.canonical import is_prefix
@@ -33,6 +36,27 @@ class Rewrite:
     author: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    """What a sealed commit added to a file that may only grow.
+
+    Attributes:
+        path: The file.
+        commit: The commit's hash.
+        author: Who made it, as it says itself; text of others.
+        place: The commit's place in the history.
+        first: The earliest time on what was added.
+        last: The latest.
+    """
+
+    path: str
+    commit: str
+    author: str
+    place: int
+    first: datetime
+    last: datetime
+
+
 @dataclass
 class Growth:
     """What a history shows of the files that may only grow.
@@ -42,12 +66,14 @@ class Growth:
         rewrites: Where one of them did anything but grow, oldest first.
         foreign: Where somebody else changed one of them, oldest first.
         uncommitted: The history of boards as it stood before there was any commitment.
+        added: What sealed commits added, file by file.
     """
 
     versions: Counter[str] = field(default_factory=Counter)
     rewrites: list[Rewrite] = field(default_factory=list)
     foreign: list[Rewrite] = field(default_factory=list)
     uncommitted: bytes = b""
+    added: list[Added] = field(default_factory=list)
 
 
 def grew(path: str, earlier: bytes, later: bytes) -> bool:
@@ -76,9 +102,24 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Mapping[str, Sealed]) -> Gr
     found = Growth(uncommitted=blobs.content(_before_commitment(steps)))
     for path in GROWING:
         versions = _Versions(path, blobs, found)
-        for step, befores in _changes(steps, path):
-            versions.look(step, befores, own.get(step.commit))
+        for place, (step, befores) in enumerate(_changes(steps, path)):
+            versions.look(step, befores, own.get(step.commit), place)
     return found
+
+
+def _times(path: str, earlier: bytes, later: bytes) -> list[datetime]:
+    """Return the times on what a later version has more; those that cannot be read are somebody else's to tell."""
+    added: list[Any] = []
+    with suppress(ValueError, TypeError, LookupError, RecursionError):
+        if path == commitments.PATH:
+            added = json.loads(later or b"[]")[len(json.loads(earlier or b"[]")) :]
+        else:
+            added = [json.loads(line) for line in later[len(earlier) :].splitlines()]
+    times = []
+    for one in added:
+        with suppress(ValueError, TypeError, LookupError):
+            times.append(datetime.fromisoformat(one["made_at"]))
+    return [moment for moment in times if moment.tzinfo is not None]
 
 
 def _before_commitment(steps: Sequence[Step]) -> str:
@@ -110,12 +151,12 @@ class _Versions:
         self._last: tuple[str, bytes] = (ABSENT, b"")  # what was read last
         self._sealed: str | None = None  # the last version that was sealed
 
-    def look(self, step: Step, befores: Sequence[str], sealed: Sealed | None) -> None:
-        """Look at a commit's version."""
+    def look(self, step: Step, befores: Sequence[str], sealed: Sealed | None, place: int) -> None:
+        """Look at a commit's version, and its place in the history."""
         after = step.blobs.get(self._path, ABSENT)
         if sealed is not None and self._is_sealed(after, sealed):
             if after != self._sealed:
-                self._compare(step, befores if self._sealed is None else [self._sealed], after)
+                self._compare(step, befores if self._sealed is None else [self._sealed], after, place)
                 self._sealed = after
         elif self._sealed is None:
             self._compare(step, befores, after)
@@ -127,7 +168,7 @@ class _Versions:
         named = sealed.hashes.get(self._path)
         return named is None if blob == ABSENT else named == self._blobs.sha256(blob)
 
-    def _compare(self, step: Step, befores: Sequence[str], after: str) -> None:
+    def _compare(self, step: Step, befores: Sequence[str], after: str, place: int | None = None) -> None:
         for before in befores:
             earlier, later = self._content(before), self._content(after)
             self._found.versions[self._path] += 1
@@ -138,6 +179,17 @@ class _Versions:
             if not goes_on:
                 rewrite = Rewrite(path=self._path, commit=step.commit, author=step.author)
                 self._found.rewrites.append(rewrite)
+            elif place is not None and (times := _times(self._path, earlier, later)):
+                self._found.added.append(
+                    Added(
+                        path=self._path,
+                        commit=step.commit,
+                        author=step.author,
+                        place=place,
+                        first=min(times),
+                        last=max(times),
+                    )
+                )
 
     def _content(self, blob: str) -> bytes:
         """Return a version's content, and keep it: the next change begins with it."""

@@ -32,6 +32,11 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
             "This is a plain folder: that its files were not changed later can only be believed; the repository would show it.",
         )
         return
+    yield believed(
+        "clocks",
+        "That this history is the one that was published while the challenge ran, and that its clocks were right, is believed: a receipt or"
+        " a clone from that time shows it (--receipt, --against).",
+    )
     if not seen.whole:
         yield believed("history", "This clone is shallow: what was published before it begins is not seen.")
     for path in GROWING:
@@ -100,9 +105,10 @@ def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdic
     )
 
 
-def chain(lines: list[dict[str, Any]]) -> Verdict:
-    """Check that the log of receipts is unbroken."""
-    previous = receipts.GENESIS
+def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict:
+    """Check that the log of receipts is unbroken, of one format, and that its times do not run back."""
+    previous, registered = receipts.GENESIS, entries[0].get("format") == receipts.FORMAT
+    last: datetime | None = None
     for number, line in enumerate(lines, start=1):
         body = {key: value for key, value in line.items() if key not in ("head", "signature")}
         try:
@@ -111,12 +117,24 @@ def chain(lines: list[dict[str, Any]]) -> Verdict:
                 and line["previous"] == previous
                 and line["head"] == receipts.chained(previous, body)
             )
+            of_format = line["format"] == receipts.FORMAT or (line["format"] == 1 and not registered)
+            made_at = datetime.fromisoformat(line["made_at"])
+            runs_back, last = last is not None and made_at < last - CLOCK_SLACK, made_at
         except UNREADABLE:
-            intact = False
+            intact, of_format, runs_back = False, True, False
         if not intact:
             return contradicted(
                 "receipts",
                 f"The chain of receipts is broken at line {number}: something was changed, dropped or reordered.",
+            )
+        if not of_format:
+            return contradicted(
+                "receipts",
+                f"Line {number} of the public log is of another format than the challenge: nothing in it could be opened.",
+            )
+        if runs_back:
+            return contradicted(
+                "receipts", f"Line {number} of the public log says that it is older than the one before it."
             )
         previous = line["head"]
     if not lines:

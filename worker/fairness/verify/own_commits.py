@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import git
 
-from worker.fairness import commitments, receipts, seal
+from worker.fairness import commitments, parts, receipts, seal
+from worker.fairness.verify.documents import LargeDocument
 
 HISTORY = "leaderboard/history.jsonl"
 GROWING = (commitments.PATH, receipts.PATH, HISTORY)
@@ -167,3 +168,47 @@ def _tree(repository: git.Repo, commit: str) -> Iterator[tuple[str, str]]:
         facts, _, path = line.partition("\t")
         if facts.startswith(_REGULAR):
             yield path, facts.split(" ")[2]
+
+
+def reveals(
+    repository: git.Repo, commits: Sequence[str], own: Collection[str], files: Mapping[str, bytes]
+) -> dict[str, int]:
+    """Return phase to the place of the first commit of the challenge whose reveal tells the time that its reveal tells now.
+
+    A reveal is written again, with its time, when a later commitment is opened in it.
+
+    Args:
+        repository: Where it is read.
+        commits: Their hashes, oldest first.
+        own: Those that the challenge has sealed.
+        files: Path to content, now.
+    """
+    found: dict[str, int] = {}
+    for path, content in files.items():
+        if (
+            not path.startswith("reveal/")
+            or not path.endswith("/reveal.json")
+            or (told := _told(content)) is None
+        ):
+            continue
+        touched = set(repository.git.log("--format=%H", commits[-1], "--", path).split())
+        for place, commit in enumerate(commits):
+            if commit in touched and commit in own and _told(_blob(repository, commit, path)) == told:
+                found[path.split("/")[1]] = place
+                break
+    return found
+
+
+def _told(content: bytes) -> object:
+    """Return the time that a reveal tells; None if it cannot be read."""
+    try:
+        return LargeDocument(content, lists=parts.LISTS).rest.get("revealed_at")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _blob(repository: git.Repo, commit: str, path: str) -> bytes:
+    try:
+        return bytes((repository.commit(commit).tree / path).data_stream.read())
+    except KeyError:
+        return b""

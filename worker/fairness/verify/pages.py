@@ -16,7 +16,7 @@ from importlib.metadata import version
 from typing import Any
 
 from leaderboard import Board, MoveKind, PhaseSite, Rules, Selection, Site, Standing
-from leaderboard.rendering import render
+from leaderboard.rendering import BEGIN, END, markdown, render
 from worker.fairness import commitments, receipts, seal
 from worker.fairness.commitments import reveal_path
 from worker.fairness.verify.growth import HISTORY
@@ -100,6 +100,10 @@ def page_verdicts(
             )
     for name in revealed.keys() - {phase.site.codename for phase in shown}:
         yield contradicted(CHECK, "The page does not show this phase.", phase=name)
+    if _around(repository.files.get(README, b""), str(repository.json(shown[0].files[0])["challenge"])):
+        yield believed(
+            CHECK, "What README.md says around the board is the organizers' own, and nothing checks it."
+        )
     strangers = _strangers(repository, ours, revealed)
     if strangers:
         yield believed(
@@ -247,6 +251,13 @@ def _other_version(entries: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the software that the challenge was last committed to with, if it is another one than this."""
     said = str(entries[-1].get("software")) if entries else ""
     return None if said == f"neuco-worker {version('neuco-worker')}" else said
+
+
+def _around(readme: bytes, title: str) -> str:
+    """Return what README.md says around the board, besides the title."""
+    text = readme.decode(errors="replace")
+    around = (text.partition(BEGIN)[0] + text.rpartition(END)[2]).strip()
+    return "" if around == f"# {markdown(title)}" else around
 
 
 def _strangers(

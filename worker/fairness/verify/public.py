@@ -19,7 +19,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 from worker.fairness import commitments, seal
 from worker.fairness.disclosure import BRANCH, PART_BYTES
 from worker.fairness.verify.growth import Growth, growth
-from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits, walk
+from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits, reveals, walk
 
 QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -59,6 +59,7 @@ class History:
         growth: How the files changed that may only grow.
         foreign: What was pushed after the commit that is checked, and is not the challenge's; the newest first, at most a few.
         foreign_number: How many there are.
+        revealed: Phase to the place of the commit in the history that brought its reveal.
     """
 
     commits: frozenset[str]
@@ -66,6 +67,7 @@ class History:
     growth: Growth
     foreign: tuple[OtherCommit, ...] = ()
     foreign_number: int = 0
+    revealed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +214,7 @@ def _read(repository: git.Repo, address: str, *, complete: bool) -> PublicReposi
     checked = tip if sealed is None else repository.commit(sealed[0])
     commits = frozenset(repository.git.rev_list(checked.hexsha).split())
     foreign, number = _foreign(repository, checked.hexsha, tip.hexsha)
+    before = [step for step in steps if step.commit in commits]
     files, strangers = _files(checked, None if sealed is None else sealed[1] | {seal.PATH})
     return PublicRepository(
         files=files,
@@ -225,7 +228,8 @@ def _read(repository: git.Repo, address: str, *, complete: bool) -> PublicReposi
         history=History(
             commits=commits,
             whole=repository.git.rev_parse("--is-shallow-repository") == "false",
-            growth=growth(blobs, [step for step in steps if step.commit in commits], own),
+            growth=growth(blobs, before, own),
+            revealed=reveals(repository, [step.commit for step in before], own, files),
             foreign=foreign,
             foreign_number=number,
         ),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
-from leaderboard import Board
+from leaderboard import Board, PhaseSnapshot
 from leaderboard.ranking import REPLICATES, counted
 from leaderboard.ranking import board as boards
-from worker.fairness import membership, receipts
+from worker.fairness import events, receipts
+from worker.fairness.verify.decisions import decisions
+from worker.fairness.verify.facts import belong, unscored
 from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
 SECOND = timedelta(seconds=1)  # a batch tells its time to the second
+CADENCES = 3  # after so many a batch is late, or overdue
 
 
 def checks(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
@@ -25,21 +27,26 @@ def checks(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Iterato
         phase: The phase.
         others: All revealed phases, for rules that speak of another one.
     """
-    for name, look in (("register", in_the_log), ("decisions", decisions), ("private", private)):
+    looks: dict[str, Callable[[RevealedPhase], Verdict | None]] = {
+        "register": in_the_log,
+        "facts": belong,
+        "unscored": unscored,
+        "decisions": lambda phase: decisions(phase, {name: other.register for name, other in others.items()}),
+        "private": private,
+        "replay": lambda phase: replayed(phase, others),
+    }
+    for name, look in looks.items():
         try:
-            yield look(phase)
+            if (found := look(phase)) is not None:
+                yield found
         except UNREADABLE as error:
             yield phase.contradicted(name, f"the register cannot be read ({type(error).__name__})")
-    try:
-        yield replayed(phase, others)
-    except UNREADABLE as error:
-        yield phase.contradicted("replay", f"the register cannot be read ({type(error).__name__})")
 
 
 def in_the_log(phase: RevealedPhase) -> Verdict:
     """Check that every event was published as a commitment, in the batch that was due after it."""
     lines = {str(entry): line for line in phase.chain for entry in receipts.entries_of(line)}
-    lost = phase.register.lost_lines
+    lost, late, longest = phase.register.lost_lines, 0, timedelta()
     for commitment, fields in phase.events:
         line = lines.get(commitment)
         told = f"the event {fields['kind']} of {fields['at']}"
@@ -51,45 +58,24 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         before = phase.chain[number - 2] if number > 1 and number - 1 not in lost else None
         if before is not None and moment < datetime.fromisoformat(before["made_at"]):
             return phase.contradicted("register", f"{told} was left out of the batch that was due after it")
-    return phase.consistent(
-        "register",
-        f"all {len(phase.events)} events of its register are in the public log, each in the batch after it",
-    )
-
-
-def decisions(phase: RevealedPhase) -> Verdict:
-    """Tell what organizers decided while the phase ran: rules, removals, choices."""
-    told = [*_changes(phase.register), *_removals(phase.register)]
-    told += [f"on {note['at'][:16]} it was noted: {note['text']}" for note in phase.register.notes]
-    if not told:
-        return phase.consistent("decisions", "its rules never changed, and nobody was taken off the board")
-    return phase.consistent("decisions", f"decided on the way: {'; '.join(told)}")
-
-
-def _changes(register: Register) -> Iterator[str]:
-    for earlier, later in pairwise(register.decisions.events):
-        rules = [name for name in later["rules"] if later["rules"][name] != earlier["rules"].get(name)]
-        found = [f"the rules {', '.join(rules)} changed"] if rules else []
-        if (later["tasks"], later["protocol"]) != (earlier["tasks"], earlier["protocol"]):
-            found.append("tasks or protocol changed and everything was scored again")
-        if later["chosen"] != earlier["chosen"]:
-            found.append("the organizers chose which submission of a team counts")
-        if later["frozen_at"] != earlier["frozen_at"]:
-            found.append(
-                "the board was opened again" if later["frozen_at"] is None else "the board was closed"
-            )
-        if found:
-            reason = f" ({later['reason']})" if later["reason"] else ""
-            yield f"{', '.join(found)} on {later['at'][:16]}{reason}"
-
-
-def _removals(register: Register) -> Iterator[str]:
-    for history in register.submissions.values():
-        for earlier, later in pairwise([None, *history.events]):
-            before = None if earlier is None else membership.taken_off(earlier)
-            now = None if later is None else membership.taken_off(later)
-            if later is not None and now is not None and now != before:
-                yield f"submission {later['submission']} of {later['team']} was taken off on {later['at'][:16]}: {now}"
+        if (
+            fields["kind"] == events.CHALLENGE
+            and fields["what"] == "restored"
+            and number != fields["last"] + 1
+        ):
+            return phase.contradicted("register", f"{told} speaks of other lines than those right before it")
+        waited = datetime.fromisoformat(line["made_at"]) - moment
+        if waited > CADENCES * timedelta(seconds=receipts.cadence(line)):
+            late, longest = late + 1, max(longest, waited)
+    told = f"all {len(phase.events)} events of its register are in the public log, each in the batch after it"
+    if late:
+        hours = longest.total_seconds() / 3600
+        return phase.believed(
+            "register",
+            f"{told}; but {late} of them came later than announced, by up to {hours:.0f} hours: that they happened when they say is"
+            " believed",
+        )
+    return phase.consistent("register", told)
 
 
 def private(phase: RevealedPhase) -> Verdict:
@@ -107,24 +93,25 @@ def private(phase: RevealedPhase) -> Verdict:
 def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdict:
     """Make the boards again from the register: what decided each of them, the last one whole, and that none is missing."""
     registers = {name: other.register for name, other in others.items()}
+    if (needed := phase.register.unknown_phase(registers)) is not None:
+        return phase.not_revealed(
+            "replay", f"its rules ask for a score in phase {needed}, which is not revealed"
+        )
     history: list[Board] = []
     last, early = len(phase.boards), 0
-    for board in phase.each_board():
+    for number, board in enumerate(phase.each_board(), 1):
         snapshot = phase.register.snapshot(
             board.made_at, epsilon=phase.epsilon_at(board.made_at), elsewhere=registers
         )
         if snapshot is None:
             early, history = early + 1, [board]
             continue
-        replicates = _replicates(board)
-        if board.private.fingerprint != boards.fingerprint(snapshot, counted(snapshot), replicates):
+        if (
+            board.sequence != number
+            or not _follows(board, snapshot, history)
+            or (number == last and not _is_made(board, snapshot, history))
+        ):
             return phase.contradicted("replay", f"board {board.sequence} does not follow from the register")
-        if board.sequence == last:
-            made = boards.next_board(snapshot, history[-1:], at=board.made_at, replicates=replicates)
-            if made is None or boards.to_json(made) != boards.to_json(board):
-                return phase.contradicted(
-                    "replay", f"board {board.sequence} does not follow from the register"
-                )
         history = [board]
     if early and phase.public[0]["format"] == receipts.FORMAT:
         return phase.contradicted("replay", f"{early} boards were made before anything was registered")
@@ -141,6 +128,52 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
     )
 
 
+def _follows(board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> bool:
+    """Tell whether a board is made of these facts, shows these rows, and comes after the one before it."""
+    contenders = counted(snapshot)
+    if board.private.fingerprint != boards.fingerprint(snapshot, contenders, _replicates(board)):
+        return False
+    if board.rules_then(snapshot.rules) != snapshot.rules:
+        return False
+    known = {row.submission for before in history for row in before.standings}
+    shown = sorted(
+        (
+            row.key,
+            row.team,
+            row.submission,
+            row.baseline,
+            row.eligible,
+            row.submissions,
+            row.last_submitted_at,
+        )
+        for row in board.standings
+    )
+    made = sorted(
+        (
+            one.key,
+            one.name,
+            one.entry.submission,
+            one.entry.baseline,
+            one.entry.eligible,
+            one.submissions,
+            one.last_submitted_at,
+        )
+        for one in contenders
+    )
+    fresh = tuple(sorted({one.entry.submission for one in contenders} - known))
+    return (
+        shown == made
+        and board.triggers == fresh
+        and all(before.made_at < board.made_at for before in history)
+    )
+
+
+def _is_made(board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> bool:
+    """Tell whether a board is what the worker makes of these facts, byte for byte."""
+    made = boards.next_board(snapshot, history, at=board.made_at, replicates=_replicates(board))
+    return made is not None and boards.to_json(made) == boards.to_json(board)
+
+
 def _missing(phase: RevealedPhase, history: list[Board], registers: Mapping[str, Register]) -> Verdict | None:
     """Tell whether the register asks for a board after the last one that was revealed."""
     frozen_at = phase.register.decisions.events[-1]["frozen_at"]
@@ -153,7 +186,9 @@ def _missing(phase: RevealedPhase, history: list[Board], registers: Mapping[str,
         return None
     if frozen_at is None:
         return phase.not_revealed(
-            "replay", "the board changed in the moment of the reveal; that waits for another reveal"
+            "replay",
+            f"a board follows from what was registered until {ended.isoformat()[:16]}, and was not published before the reveal;"
+            " it waits for another one",
         )
     return phase.contradicted("replay", "the last board is not the one that follows from the register")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -89,6 +89,11 @@ class Register:
         histories = [self.decisions, *self.submissions.values(), *self.scores.values()]
         return max(history.moments[-1] for history in histories if history.moments)
 
+    def unknown_phase(self, elsewhere: Collection[str]) -> str | None:
+        """Return a phase that its rules ever asked for a score in, and that is not among others; None if there is none."""
+        asked = {fields["rules"]["eligible_if_scored_in"] for fields in self.decisions.events}
+        return next(iter(sorted(asked - {None, self.phase, *elsewhere})), None)
+
     def rules(self, moment: datetime) -> PhaseRules | None:
         """Return the rules at a moment, None before there were any."""
         found = self.decisions.at(moment)
@@ -96,6 +101,11 @@ class Register:
             return None
         lists = {name: tuple(value) for name, value in found["rules"].items() if isinstance(value, list)}
         return PhaseRules(**{**found["rules"], **lists})
+
+    def score(self, entry: str, moment: datetime) -> Fields | None:
+        """Return the newest score of an entry on the tasks and by the protocol of a moment."""
+        decided = self.decisions.at(moment)
+        return None if decided is None else self._score(entry, decided, moment)
 
     def _score(self, entry: str, decided: Fields, moment: datetime) -> Fields | None:
         """Return the newest score of an entry at a moment, on the tasks and by the protocol that were decided."""

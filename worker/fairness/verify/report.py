@@ -86,9 +86,17 @@ class Report:
         """What all of it comes to. It never says more than was checked."""
         if self.contradictions:
             return f"Contradicted: {self.contradictions} of {len(self.verdicts)} checks."
-        if not self.phases or not all(sums.revealed for sums in self.phases.values()):
+        if not self.phases or not all(sums.revealed for sums in self.phases.values()) or self._waits:
             return "Consistent as far as revealed."
         return f"Consistent, and recomputed for {self.recomputed} of {self.entries} entries."
+
+    @property
+    def _waits(self) -> bool:
+        """Whether something of a revealed phase, such as a later board, waits for another reveal."""
+        return any(
+            one.worth is Worth.NOT_REVEALED and one.phase is not None and not one.check.startswith(YOURS)
+            for one in self.verdicts
+        )
 
     def of_challenge(self) -> list[Verdict]:
         """Return the verdicts on the challenge as a whole."""

@@ -5,6 +5,7 @@ Nothing here is believed. A document that does not have the promised form raises
 
 from __future__ import annotations
 
+import csv
 import json
 from array import array
 from collections import defaultdict
@@ -28,7 +29,7 @@ from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.replay import Register
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
-UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
 """What reading a document of unexpected form may raise."""
 
 
@@ -188,6 +189,12 @@ class RevealedPhase:
     def is_registered(self) -> bool:
         """Whether it was revealed with its register: format 2."""
         return "register" in self._revealed
+
+    @property
+    def needs_register(self) -> bool:
+        """Whether the challenge had a register when it was revealed."""
+        signed = (entry for entry in self.public if entry.get("format") == receipts.FORMAT)
+        return any(datetime.fromisoformat(entry["made_at"]) <= self.revealed_at for entry in signed)
 
     def each_opening(self) -> Iterator[Mapping[str, Any]]:
         """Yield what opens each event of its register, in their order."""

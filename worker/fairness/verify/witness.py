@@ -75,7 +75,21 @@ def receipt_verdicts(
         except UNREADABLE as error:
             yield contradicted(check, f"What it is held against cannot be read ({type(error).__name__}).")
         return
-    challenges = {str(entry.get("commitment")) for entry in public_commitments(repository)}
+    entries = public_commitments(repository)
+    if entries and entries[0].get("format") == receipts.FORMAT:
+        yield believed(
+            check, "This receipt is not signed, and this challenge signs all of them: it proves nothing."
+        )
+    else:
+        yield from _earlier(repository, receipt, told, check)
+
+
+def _earlier(
+    repository: PublicRepository, receipt: Mapping[str, Any], told: float | None, check: str
+) -> Iterator[Verdict]:
+    """Check a receipt of format 1."""
+    entries = public_commitments(repository)
+    challenges = {str(entry.get("commitment")) for entry in entries}
     lines = list(repository.lines(receipts.PATH))
     if str(receipt.get("challenge")) in challenges:
         yield consistent(check, "The commitment in your receipt is in the repository.")

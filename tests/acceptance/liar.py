@@ -1,0 +1,386 @@
+"""The liar's kit: a whole public repository, made with the product's own functions from whatever its organizers choose to have happened.
+
+An organizer has the secret, the key and the software. So a lie is told at the source, as an event that never happened, happened otherwise
+or at another time, and everything that is published is made from it: commitments, log, chain, signatures, boards, pages, reveals, seal.
+What is wrong with it can only be found by somebody who looks at what cannot be made to fit.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from leaderboard import Board, PhaseSite, Site
+from leaderboard.ranking import board as boards
+from leaderboard.rendering import render
+from scoring.scorecard import folds_from_json
+from tests.acceptance.fair_challenge import Fair, revealed, with_reveal
+from tests.worker.harness.harness import clean_environment
+from worker.fairness import commitments, events, receipts, seal
+from worker.fairness.signing import Signer
+from worker.fairness.verify.public import Contents, PublicRepository, opened
+from worker.fairness.verify.replay import Register
+
+BEGUN = datetime.fromisoformat("2026-03-02T09:00:00+00:00")
+EVERY = timedelta(hours=1)
+REPLICATES = 20  # of a bootstrap that nobody looks at
+PHASES = ("dev", "eval")
+
+
+@dataclass
+class Told:
+    """An event as the organizers tell it.
+
+    Attributes:
+        fields: What it says.
+        nonce: What it is committed to with.
+        line: The line of the log that holds it; None for the one that is due.
+        whole: Whether the reveal opens it whole.
+        left_out: Whether the reveal leaves it out.
+    """
+
+    fields: dict[str, Any]
+    nonce: str
+    line: int | None = None
+    whole: bool = True
+    left_out: bool = False
+
+    @property
+    def at(self) -> datetime:
+        """When it happened."""
+        return datetime.fromisoformat(self.fields["at"])
+
+    @property
+    def commitment(self) -> str:
+        """What the log has of it."""
+        return events.commitment_of(self.fields, bytes.fromhex(self.nonce))
+
+    def opening(self) -> dict[str, Any]:
+        """Return what the reveal has of it."""
+        opened_ = events.opened if self.whole else events.opened_in_part
+        return opened_(self.fields, bytes.fromhex(self.nonce))
+
+
+@dataclass
+class Story:
+    """All that organizers know of a challenge, and may change.
+
+    Attributes:
+        signer: The challenge's key.
+        site: Title and link of the pages.
+        readme: README.md as it stood before.
+        entries: The public commitments.
+        reveals: Phase to the document of its reveal, without its long lists.
+        hidden: Phase to the other files of its reveal: ids, labels, the list of contents.
+        events: What happened, oldest first.
+        contents: The published contents, by their parts' names.
+        revealed: The phases that are revealed.
+        revealed_at: When, as it is told.
+        log: The times of the lines of the log.
+        rules_told: Rules that the reveal and the page tell, whatever is registered.
+        on_boards: Changes the boards of a phase after they were made.
+        on_files: Changes the files before they are sealed.
+        on_lines: Changes the body of a line before it is chained.
+    """
+
+    signer: Signer
+    site: Site
+    readme: bytes
+    entries: list[dict[str, Any]]
+    reveals: dict[str, dict[str, Any]]
+    hidden: dict[str, dict[str, bytes]]
+    events: list[Told]
+    contents: dict[str, bytes]
+    revealed: tuple[str, ...] = PHASES
+    revealed_at: datetime = BEGUN
+    log: list[datetime] = field(default_factory=list)
+    rules_told: dict[str, Any] = field(default_factory=dict)
+    on_boards: Callable[[list[Board]], list[Board]] = list
+    on_files: Callable[[dict[str, bytes]], dict[str, bytes]] = dict
+    on_lines: Callable[[dict[str, Any]], dict[str, Any]] = dict
+
+    def of(self, kind: str, phase: str = "dev") -> list[Told]:
+        """Return the events of a kind in a phase."""
+        return [one for one in self.events if one.fields["kind"] == kind and one.fields["phase"] == phase]
+
+    def about(self, submission: int) -> list[Told]:
+        """Return the events about a submission."""
+        return [one for one in self.events if one.fields.get("submission") == submission]
+
+    def sent_by(self, team: str, phase: str = "dev") -> list[int]:
+        """Return the public submissions of a team, in the order in which they were scored."""
+        scores = [one.fields for one in self.of(events.SCORE, phase)]
+        return [one["submission"] for one in scores if one["team"] == team and one["public_at_first"]]
+
+    def drop(self, told: Iterable[Told]) -> None:
+        """Let events never have happened."""
+        gone = list(told)
+        self.events = [one for one in self.events if one not in gone]
+
+    def add(self, fields: Mapping[str, Any], at: datetime, **more: Any) -> Told:
+        """Tell one more event."""
+        number = hashlib.sha256(f"{len(self.events)}".encode()).hexdigest()
+        told = Told(fields={**copy.deepcopy(dict(fields)), "at": at.isoformat()}, nonce=number, **more)
+        self.events = sorted([*self.events, told], key=lambda one: one.at)
+        return told
+
+    def lines(self, until: datetime | None = None) -> list[dict[str, Any]]:
+        """Return the public log, chained and signed."""
+        made: list[dict[str, Any]] = []
+        previous = receipts.GENESIS
+        placed: dict[int, list[str]] = {}
+        for told in self.events:
+            placed.setdefault(told.line or self.due(told.at), []).append(told.commitment)
+        for number, made_at in enumerate(self.log, 1):
+            if until is not None and made_at > until:
+                break
+            listed = placed.get(number, [])
+            filling = [
+                receipts.filler(filler_key(number), n) for n in range(receipts.SMALLEST_BATCH - len(listed))
+            ]
+            body = self.on_lines(
+                {
+                    "format": receipts.FORMAT,
+                    "sequence": number,
+                    "made_at": made_at.isoformat(timespec="seconds"),
+                    "every": EVERY.total_seconds(),
+                    "previous": previous,
+                    "entries": sorted([*listed, *filling]),
+                }
+            )
+            previous = receipts.chained(previous, body)
+            made.append({**body, "head": previous, "signature": self.signer.sign(receipts.BATCH, previous)})
+        return made
+
+    def due(self, moment: datetime) -> int:
+        """Return the line that is due after a moment."""
+        return next((number for number, made_at in enumerate(self.log, 1) if made_at >= moment), 0)
+
+    def registers(self, until: datetime | None = None) -> dict[str, Register]:
+        """Return what is registered of each phase, as far as it will be open."""
+        known = [one for one in self.events if not one.left_out and (until is None or one.at <= until)]
+        return {
+            name: Register(name, (_read(one) for one in known if one.fields["phase"] in (name, None)))
+            for name in PHASES
+        }
+
+    def boards(self, phase: str, until: datetime | None = None) -> list[Board]:
+        """Make the boards of a phase, as the worker does: whenever something was registered, until it is closed."""
+        registers, found = self.registers(until), list[Board]()
+        register, epsilon = registers[phase], self.epsilon(phase)
+        moments = sorted({told.at for told in self.events if until is None or told.at <= until})
+        for moment in moments:
+            decided = register.decisions.at(moment)
+            closed = None if decided is None else decided["frozen_at"]
+            if closed is not None and moment > datetime.fromisoformat(closed):
+                continue
+            snapshot = register.snapshot(moment, epsilon=epsilon, elsewhere=registers)
+            if snapshot is None:
+                continue
+            following = boards.next_board(snapshot, found[-1:], at=moment, replicates=REPLICATES)
+            found += [] if following is None else [following]
+        return self.on_boards(found)
+
+    def epsilon(self, phase: str) -> float:
+        """Return the epsilon of a phase's protocol."""
+        manifest = self.reveals[phase]["commitments"][-1]["manifest"]
+        return float(manifest["protocol"]["recipe"]["epsilon"])
+
+    def rules(self, phase: str, until: datetime | None = None) -> tuple[Any, str | None]:
+        """Return the rules of a phase as the board knows them, and when it was closed."""
+        register = self.registers(until)[phase]
+        decided = register.decisions.events[-1]
+        rules = register.rules(register.decisions.moments[-1])
+        assert rules is not None
+        chosen = {int(team): submission for team, submission in decided["chosen"].items()}
+        made = rules.for_board(epsilon=self.epsilon(phase), chosen=chosen)
+        return replace(made, **self.rules_told), decided["frozen_at"]
+
+    def publish(self, until: datetime | None = None) -> PublicRepository:
+        """Return everything that is public at a moment, sealed; without one at the end, with the reveals."""
+        lines, sites = self.lines(until), []
+        shown = self.revealed if until is None else ()
+        files: dict[str, bytes] = {commitments.PATH: json.dumps(self.entries, indent=1).encode()}
+        files[receipts.PATH] = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        repository = PublicRepository(
+            files=files, contents=Contents(part=self.contents.get, complete=True, pushed=True)
+        )
+        for name in PHASES:
+            (rules, frozen_at), history = self.rules(name, until), self.boards(name, until)
+            closed = None if frozen_at is None else datetime.fromisoformat(frozen_at)
+            sites.append(
+                PhaseSite(
+                    codename=name,
+                    title=name,
+                    rules=rules,
+                    history=tuple(history),
+                    revealed=name in shown,
+                    frozen_at=closed,
+                )
+            )
+            if name in shown:
+                repository = with_reveal(
+                    repository, self._reveal(name, history, rules), f"reveal/{name}/reveal.json"
+                )
+                repository = replace(repository, files={**repository.files, **self.hidden[name]})
+        rendered = render(replace(self.site, phases=tuple(sites)), readme=self.readme)
+        files = self.on_files({**repository.files, **rendered})
+        made = seal.seal(
+            files,
+            None,
+            head=receipts.head(files[receipts.PATH]),
+            signer=self.signer,
+            at=until or self.log[-1],
+        )
+        return replace(repository, files={**files, seal.PATH: made}, read={})
+
+    def _reveal(self, phase: str, history: list[Board], rules: Any) -> dict[str, Any]:
+        said = {
+            name: getattr(rules, name)
+            for name in ("selection", "epsilon", "baselines_weigh", "ghost_task", "decimals", "visibility")
+        }
+        opened_ = [
+            told for told in self.events if told.fields["phase"] in (phase, None) and not told.left_out
+        ]
+        return {
+            **self.reveals[phase],
+            "revealed_at": self.revealed_at.isoformat(timespec="seconds"),
+            "rules": {
+                **self.reveals[phase]["rules"],
+                **said,
+                "hidden_teams": sorted(rules.hidden_teams),
+                "chosen": {str(team): submission for team, submission in rules.chosen.items()},
+                "eligible_if_scored_in": rules.eligible_if_scored_in,
+            },
+            "fillers": {str(number): filler_key(number).hex() for number in range(1, len(self.log) + 1)}
+            if self.revealed == PHASES
+            else None,
+            "register": [told.opening() for told in opened_],
+            "entries": [],
+            "boards": [json.loads(boards.to_json(board)) for board in history],
+        }
+
+    def receipt(self, submission: int) -> dict[str, Any]:
+        """Return the receipt that a submission's team was shown."""
+        score = next(told for told in self.about(submission) if told.fields["kind"] == events.SCORE)
+        before = [line for line in self.lines() if datetime.fromisoformat(line["made_at"]) <= score.at]
+        body = {
+            "format": receipts.FORMAT,
+            "submission": submission,
+            "q_mean": score.fields["q_mean"],
+            "nonce": score.nonce,
+            "commitment": score.commitment,
+            "challenge": self.entries[-1]["commitment"],
+            "batch": len(before),
+            "chain": before[-1]["head"] if before else receipts.GENESIS,
+            "key": self.signer.public,
+        }
+        return {**body, "signature": self.signer.sign(receipts.RECEIPT, body)}
+
+
+def _read(told: Told) -> dict[str, Any]:
+    """Return what can be read of an event, with its folds as the register has them."""
+    fields = copy.deepcopy(events.read_opening(told.opening())[1])
+    for cell in fields.get("cells", {}).values():
+        cell["folds"] = folds_from_json(cell["folds"])
+    return fields
+
+
+def filler_key(number: int) -> bytes:
+    """Return the key that a line is filled up with."""
+    return hashlib.sha256(f"line {number}".encode()).digest()
+
+
+def honest(fair: Fair) -> Story:
+    """Return what happened in a challenge whose phases are all revealed, an event an hour."""
+    with opened(str(fair.harness.board)) as public:
+        page = public.json("leaderboard/dev.json")
+        reveals = {name: revealed(public, f"reveal/{name}/reveal.json") for name in PHASES}
+        files = {
+            name: {
+                path: content
+                for path, content in public.files.items()
+                if path.startswith((f"reveal/{name}/labels/", f"reveal/{name}/ids", f"reveal/{name}/files"))
+            }
+            for name in PHASES
+        }
+        parts = [
+            part["name"]
+            for name in PHASES
+            for file in json.loads(files[name][f"reveal/{name}/files.json"])["files"]
+            for part in file["parts"]
+        ]
+        contents = {name: public.contents.part(name) or b"" for name in parts}
+        entries = [_begun(entry, fair.signer) for entry in public.json(commitments.PATH)]
+        readme = public.files["README.md"]
+    with closing(fair.harness.store()) as store, store.read() as tx:
+        happened = tx.events()
+    moments = sorted({event.fields["at"] for event in happened})
+    told = [Told(fields=_dated(event.fields, moments), nonce=event.nonce) for event in happened]
+    public_ = {one.fields["entry"] for one in told if one.fields.get("public_at_first") is True}
+    for one in told:
+        one.whole = "entry" not in one.fields or one.fields["entry"] in public_
+    ended = BEGUN + (len(moments) + 1) * EVERY
+    return Story(
+        signer=fair.signer,
+        site=Site(title=page["challenge"], link=page["link"], phases=()),
+        readme=readme,
+        entries=entries,
+        reveals=reveals,
+        hidden=files,
+        events=told,
+        contents=contents,
+        revealed_at=ended,
+        log=[BEGUN + number * EVERY for number in range(1, len(moments) + 2)],
+    )
+
+
+def _begun(entry: Mapping[str, Any], signer: Signer) -> dict[str, Any]:
+    body = {name: value for name, value in entry.items() if name != "signature"}
+    body["made_at"] = BEGUN.isoformat(timespec="seconds")
+    return {**body, "signature": signer.sign(commitments.COMMITMENT, body)}
+
+
+def _dated(fields: Mapping[str, Any], moments: list[str]) -> dict[str, Any]:
+    at = BEGUN + moments.index(fields["at"]) * EVERY + EVERY / 2
+    dated = {**copy.deepcopy(dict(fields)), "at": at.isoformat()}
+    if dated.get("frozen_at") is not None:
+        dated["frozen_at"] = (at - timedelta(seconds=1)).isoformat()
+    return dated
+
+
+class Git:
+    """A repository of the challenge, and the commits in it.
+
+    Args:
+        folder: Where it is made.
+        branch: Its only one.
+    """
+
+    def __init__(self, folder: Path, branch: str = "main") -> None:
+        self.folder = folder
+        folder.mkdir()
+        self._git("init", "-q", "-b", branch)
+
+    def _git(self, *arguments: str) -> None:
+        identity = ("-c", "user.name=worker", "-c", "user.email=worker@example.org")
+        command = ["git", "-C", str(self.folder), *identity, *arguments]
+        subprocess.run(command, check=True, capture_output=True, env=clean_environment())
+
+    def push(self, repository: PublicRepository) -> None:
+        """Commit files as they are, with the contents on a branch of their own."""
+        for path in [path for path in self.folder.rglob("*") if path.is_file() and ".git" not in path.parts]:
+            path.unlink()
+        for path, content in repository.files.items():
+            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / path).write_bytes(content)
+        self._git("add", "-A")
+        self._git("commit", "-q", "-m", "board")

@@ -1,0 +1,189 @@
+"""Lies of organizers who have every key and the software: caught, or named as believed in so many words."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.fair_challenge import Fair, lies, public_copy
+from tests.acceptance.liar import BEGUN, Git, Story, honest
+from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import WARM_CACHE, Harness, embeddings
+from worker.fairness import disclosure, events
+from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
+from worker.fairness.verify.public import opened
+from worker.fairness.verify.published import published_verdicts
+from worker.fairness.verify.recompute import submission_verdicts
+
+pytestmark = pytest.mark.xdist_group("fairness_liar")
+HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
+
+
+@pytest.fixture(scope="module")
+def happened(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Story]:
+    """A baseline, three teams, a private submission, and a phase that needs a score in the other one; all is revealed."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
+    folder = tmp_path_factory.mktemp("liar")
+    changes = {"evalai": {"poll_every": 1}, "phases": {"eval": {"eligible_if_scored_in": "dev"}}}
+    with Harness(folder, changes=changes, fork_server=fork_server) as harness:
+        harness.evalai.add_team(HOSTS, ("host",))
+        harness.submit(HOSTS, embeddings(3, noise=2.0), method_name=BASELINE)
+        harness.submit("A", embeddings(1))
+        harness.submit("B", embeddings(2, noise=1.0))
+        harness.submit("B", embeddings(5), is_public=False)
+        assert harness.once().returncode == 0
+        harness.submit("C", embeddings(4, noise=0.6))
+        harness.submit("A", embeddings(6, noise=0.2))
+        harness.submit("A", embeddings(1), phase="eval")
+        assert harness.once().returncode == 0
+        for phase in ("dev", "eval"):
+            assert harness.command("board", "freeze", "--phase", phase).returncode == 0
+        done = harness.command("challenge", "reveal", "--yes")
+        assert done.returncode == 0, done.stderr
+        yield honest(Fair(harness, public_copy(harness.board, folder / "public")))
+
+
+@pytest.fixture
+def story(happened: Story) -> Story:
+    """The same once more, to be told otherwise."""
+    return copy.deepcopy(happened)
+
+
+def test_what_happened_is_never_contradicted(story: Story) -> None:
+    """The kit tells the truth as the worker does: else its lies would be found by their making."""
+    repository = story.publish()
+    found = [*verdicts(repository), *published_verdicts(repository)]
+    assert not [one for one in found if one.worth is Worth.CONTRADICTED]
+    assert len(story.boards("dev")) > 2
+    for team in "ABC":
+        said = list(receipt_verdicts(repository, story.receipt(story.sent_by(team)[-1])))
+        assert (said[-1].worth, len(said)) == (Worth.CONSISTENT, 3)
+
+
+@pytest.mark.parametrize("lie", CAUGHT)
+def test_lies_that_the_repository_alone_contradicts(story: Story, lie: str) -> None:
+    """Everything was made to fit, but for what cannot be."""
+    tell, check = CAUGHT[lie]
+    tell(story)
+    found = lies(story.publish())
+    assert check in found
+    assert not found & {
+        "signatures",
+        "seal",
+        "commitment",
+        "dev: commitment",
+        "dev: labels",
+        "page",
+        "dev: page",
+    }
+
+
+@pytest.mark.parametrize("lie", NAMED)
+def test_lies_that_fit_are_named(happened: Story, story: Story, lie: str) -> None:
+    """What nothing can contradict is told in so many words; the receipt of whom it harms contradicts it."""
+    tell, words, evidence = NAMED[lie]
+    receipt = happened.receipt(happened.sent_by("A")[-1])
+    tell(story)
+    repository = story.publish()
+    report = make_report(repository, verdicts(repository))
+    assert [one for one in report.verdicts if one.worth is Worth.CONTRADICTED] == []
+    assert [one for one in report.verdicts if words.lower() in one.sentence.lower()]
+    if evidence is not None:
+        said = [one for one in receipt_verdicts(repository, receipt) if one.worth is Worth.CONTRADICTED]
+        assert [one for one in said if evidence.lower() in one.sentence.lower()], said
+
+
+def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
+    """Baselines decide weights and places, so their contents are published, and computed again."""
+    (baseline,) = [one for one in story.of(events.SCORE) if one.fields["team"] == HOSTS]
+    raise_score(baseline, 0.05)
+    repository = story.publish()
+    assert lies(repository) == set()
+    (found,) = published_verdicts(repository)
+    assert (found.worth, "its scores do not follow from its published content" in found.sentence) == (
+        Worth.CONTRADICTED,
+        True,
+    )
+    story.hidden["dev"]["reveal/dev/files.json"] = disclosure.text(
+        [], {baseline.fields["submission"]: "the disk was full"}
+    ).encode()
+    (found,) = published_verdicts(story.publish())
+    assert (found.worth, "its scores are believed: the disk was full" in found.sentence) == (
+        Worth.BELIEVED,
+        True,
+    )
+
+
+def test_a_raised_score_is_found_by_whoever_has_the_file(story: Story, tmp_path: Path) -> None:
+    """A friend's score that was raised before it was registered fits everything but the file."""
+    raise_score(score(story, "C"), 0.05)
+    file = tmp_path / "c.csv"
+    file.write_bytes(embeddings(4, noise=0.6))
+    (found,) = submission_verdicts(story.publish(), file, engine="default")
+    assert (found.worth, "not those of your file" in found.sentence) == (Worth.CONTRADICTED, True)
+
+
+def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
+    """The first batch is due as well: who gets a receipt and never sees one has a contradiction after three days."""
+    story.log, story.revealed = [], ()
+    receipt = story.receipt(story.sent_by("A")[0])
+    repository = story.publish(story.revealed_at)
+    for days, worth in ((1, Worth.NOT_REVEALED), (4, Worth.CONTRADICTED)):
+        said = list(receipt_verdicts(repository, receipt, now=BEGUN + timedelta(days=days)))
+        assert said[1].worth is worth, said
+
+
+def test_what_is_dated_back_is_seen_in_the_order_of_commits(story: Story, tmp_path: Path) -> None:
+    """Lines of the log that come after younger boards, and a reveal that comes after what it leaves out, were dated back."""
+    silent = replace(story, log=story.log[:1])
+    earlier = replace(story, revealed_at=story.log[2])
+    for name, pushes, found in (
+        ("honest", [story.publish(story.log[3]), story.publish(story.log[-3]), story.publish()], set()),
+        ("silent", [silent.publish(story.log[-3]), story.publish()], {"times"}),
+        ("revealed", [story.publish(story.log[-3]), earlier.publish()], {"times"}),
+    ):
+        repository = Git(tmp_path / name)
+        for pushed in pushes:
+            repository.push(pushed)
+        with opened(str(repository.folder)) as public:
+            assert lies(public) & {"history", "times", "order", "seal"} == found
+            assert (found and True) or lies(public) == set()
+
+
+def test_a_history_made_again_contradicts_clones_and_receipts(
+    happened: Story, story: Story, tmp_path: Path
+) -> None:
+    """Made again from its beginning it fits in itself, which is said; appended to what was published it does not even do that."""
+    raise_score(score(story, "C"), 0.05)
+    older, rewritten, appended = (Git(tmp_path / name) for name in ("older", "rewritten", "appended"))
+    middle = story.log[-4]
+    older.push(happened.publish(middle))
+    for pushed in (story.publish(middle), story.publish()):
+        rewritten.push(pushed)
+    for pushed in (happened.publish(middle), story.publish()):
+        appended.push(pushed)
+    receipt = happened.receipt(happened.sent_by("C")[0])
+    with opened(str(rewritten.folder)) as public, opened(str(older.folder)) as before:
+        found = list(verdicts(public))
+        assert Worth.CONTRADICTED not in {one.worth for one in found}
+        (clocks,) = [one for one in found if one.check == "clocks"]
+        assert (clocks.worth, "--receipt, --against" in clocks.sentence) == (Worth.BELIEVED, True)
+        assert Worth.CONTRADICTED in {one.worth for one in older_verdicts(public, before)}
+        assert Worth.CONTRADICTED in {one.worth for one in receipt_verdicts(public, receipt)}
+    with opened(str(appended.folder)) as public:
+        assert "history" in lies(public)
+
+
+def test_a_decoy_is_named_by_its_branch(story: Story, tmp_path: Path) -> None:
+    """What HEAD points at is checked, and its name comes first."""
+    decoy = Git(tmp_path / "decoy", branch="decoy")
+    decoy.push(story.publish())
+    with opened(str(decoy.folder)) as public:
+        assert make_report(public, ()).heading()[1].startswith("Branch decoy, commit ")

@@ -1,0 +1,131 @@
+"""Checks that what is registered about a submission belongs together: its facts, its scores, and the value that was shown.
+
+The register ties events to a submission by a pseudonym. A score under another submission's pseudonym, or a fact that cannot change and did,
+would let somebody take over what somebody else has earned.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from scoring.protocol import ids_hash
+from scoring.quality import mean_quality
+from worker.fairness import events, membership
+from worker.fairness.verify.replay import History
+from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.verdict import Verdict
+
+CHECK = "facts"
+FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as it was at first sight
+ONCE_KNOWN = ("file", "content")
+BOUND = ("submission", "team_key", "team", "public_at_first")  # a score names them as they are at its moment
+
+
+def belong(phase: RevealedPhase) -> Verdict:
+    """Check that facts and scores of every open entry belong together."""
+    for look in _LOOKS:
+        for fault in look(phase):
+            return phase.contradicted(CHECK, fault)
+    return phase.consistent(
+        CHECK,
+        "the scores of every entry belong to its submission, team and file, and so does the value that was shown",
+    )
+
+
+def _openings(phase: RevealedPhase) -> Iterator[str]:
+    """Find entries of another phase, those that are open in one place and closed in another, and two of one submission."""
+    register = phase.register
+    for _, fields in phase.events:
+        if fields["phase"] != (None if fields["kind"] == events.CHALLENGE else phase.name):
+            yield f"the event {fields['kind']} of {fields['at']} is of another phase"
+    for entry in sorted(register.private & {*register.submissions, *register.scores}):
+        yield f"entry {entry} is revealed as a private one in one place and whole in another"
+    entries: dict[int, str] = {}
+    for entry, history in register.submissions.items():
+        submission = history.events[0]["submission"]
+        if entries.setdefault(submission, entry) != entry:
+            yield f"submission {submission} is registered as two entries"
+
+
+def _changes(phase: RevealedPhase) -> Iterator[str]:
+    """Find facts that cannot change, and did."""
+    for history in phase.register.submissions.values():
+        known: dict[str, object] = {}
+        for facts in history.events:
+            for name in (*FIXED, *ONCE_KNOWN):
+                value = facts[name]
+                if (name in FIXED or value is not None) and known.setdefault(name, value) != value:
+                    yield f"the {name} of submission {facts['submission']} changed on {facts['at'][:16]}, which it cannot"
+
+
+def _scores(phase: RevealedPhase) -> Iterator[str]:
+    """Find scores that are not of the submission whose entry they are."""
+    register = phase.register
+    for entry, history in register.scores.items():
+        for score in history.events:
+            facts = register.submissions.get(entry, History()).at(datetime.fromisoformat(score["at"]))
+            who = f"a score of {score['at'][:16]} for submission {score['submission']}"
+            if facts is None:
+                yield f"{who} was registered before the submission"
+                return
+            differing = [name for name in BOUND if score[name] != facts[name]]
+            differing += [
+                name
+                for name in ONCE_KNOWN
+                if None not in (score[name], facts[name]) and score[name] != facts[name]
+            ]
+            if differing:
+                yield f"{who} does not have the {differing[0]} that is registered for it"
+
+
+def _shown(phase: RevealedPhase) -> Iterator[str]:
+    """Find values that participants were told and that do not follow from their scores."""
+    rules = [fields["rules"] for fields in phase.register.decisions.events]
+    rounding = 0.5 * 10.0 ** -min(int(one["decimals"]) for one in rules) + 1e-9
+    for submission, records in phase.records.items():
+        for record in records:
+            q_mean = mean_quality(list(phase.quality_of(record).values()))
+            if "q_mean" in record and not abs(q_mean - float(record["q_mean"])) <= rounding:
+                yield f"the mean Q that submission {submission} was told does not follow from its scores"
+
+
+def _rows(phase: RevealedPhase) -> Iterator[str]:
+    """Find cells whose rows are not those of the task: they decide which tasks are resampled together."""
+    known: dict[tuple[str, str], str] = {}
+    versions = {task["identifier"]: str(task["version"]) for task in phase.manifest["tasks"]}
+    for name, content in phase.label_files.items():
+        task = name.rpartition("__")[0]
+        rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
+        if task in versions:
+            known[task, versions[task]] = ids_hash(tuple(row[0] for row in rows))
+    for history in phase.register.scores.values():
+        for score in history.events:
+            for task, cell in score["cells"].items():
+                if known.setdefault((task, cell["version"]), cell["row_set"]) != cell["row_set"]:
+                    yield f"the rows that submission {score['submission']} was scored on are not those of task {task}"
+
+
+_LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (_openings, _changes, _scores, _shown, _rows)
+
+
+def unscored(phase: RevealedPhase) -> Verdict | None:
+    """Name the submissions that would count in the end, had they scores on the tasks of then; None if there are none."""
+    register = phase.register
+    rules = register.rules(register.end)
+    if rules is None:
+        return None
+    found = [
+        str(history.events[-1]["submission"])
+        for entry, history in register.submissions.items()
+        if membership.kept_off(history.events[-1], rules) is None
+        and register.score(entry, register.end) is None
+    ]
+    if not found:
+        return None
+    return phase.believed(
+        "unscored",
+        f"submission {', '.join(found)} has no score on the tasks of the end, and is on no board: that it could not be scored is believed",
+    )

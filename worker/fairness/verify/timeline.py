@@ -1,0 +1,57 @@
+"""The order of commits against the times that are told: what is published later was made later.
+
+The worker publishes all that it has with every push. So what a commit adds is younger than everything in the commits before it, and what
+says otherwise was dated back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+
+from worker.fairness.verify.growth import Added
+from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
+from worker.fairness.verify.verdict import Verdict, consistent, contradicted
+
+CHECK = "times"
+SLACK = timedelta(minutes=15)  # making a board may take so long, and it carries the time at which that began
+
+
+def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Verdict | None:
+    """Check that nothing was dated back against the order of commits; None without one, or before anything is sealed."""
+    seen = repository.history
+    if seen is None or not seen.growth.added:
+        return None
+    added = sorted(seen.growth.added, key=attrgetter("place"))
+    if (fault := _dated_back(added)) is not None:
+        return contradicted(CHECK, fault)
+    for name, phase in revealed.items():
+        before = [one.last for one in added if one.place < seen.revealed.get(name, 0)]
+        try:
+            if before and max(before) - SLACK > phase.revealed_at:
+                return contradicted(
+                    CHECK,
+                    f"Phase {name} says that it was revealed on {phase.revealed_at.isoformat()[:16]}, but what was published before the"
+                    f" reveal goes until {max(before).isoformat()[:16]}: it was dated back.",
+                )
+        except UNREADABLE:
+            continue  # which is said where it is read
+    return consistent(CHECK, "What each commit added is younger than what was published before it.")
+
+
+def _dated_back(added: Iterable[Added]) -> str | None:
+    """Say what was published after something younger."""
+    newest: datetime | None = None
+    for _, together in groupby(added, key=attrgetter("place")):
+        found = list(together)
+        for one in found:
+            if newest is not None and one.first < newest - SLACK:
+                return (
+                    f"Commit {one.commit[:10]} by {one.author} added to {one.path} what says that it was made on"
+                    f" {one.first.isoformat()[:16]}, after {newest.isoformat()[:16]} had been published: it was dated back."
+                )
+        newest = max([one.last for one in found] + ([] if newest is None else [newest]))
+    return None

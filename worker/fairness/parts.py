@@ -45,8 +45,8 @@ def _part(name: str, number: int, text: str) -> tuple[dict[str, Any], str]:
     return {"name": f"{name}-{number}.jsonl", "bytes": len(content), "sha256": sha256}, text
 
 
-def content(files: Mapping[str, bytes], folder: str, part: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Return where a part is and what it holds.
+def path_of(files: Mapping[str, bytes], folder: str, part: Mapping[str, Any]) -> str:
+    """Return where a part is, and see that it is the one that is named.
 
     Args:
         files: Path to content.
@@ -58,10 +58,10 @@ def content(files: Mapping[str, bytes], folder: str, part: Mapping[str, Any]) ->
         ValueError: If it is another one.
     """
     path = f"{folder}/{part['name']}"
-    found = files[path]
-    if (len(found), hashlib.sha256(found).hexdigest()) != (part["bytes"], part["sha256"]):
+    content = files[path]
+    if (len(content), hashlib.sha256(content).hexdigest()) != (part["bytes"], part["sha256"]):
         raise ValueError(f"{path} is not the part that the reveal names")
-    return path, found
+    return path
 
 
 def lines_of(content: bytes) -> Iterator[str]:

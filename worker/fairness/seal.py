@@ -55,9 +55,7 @@ def seal(
 
 def hashes_of(files: Mapping[str, bytes]) -> dict[str, str]:
     """Return the SHA-256 of each file besides the seal."""
-    return {
-        path: hashlib.sha256(content).hexdigest() for path, content in sorted(files.items()) if path != PATH
-    }
+    return {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files) if path != PATH}
 
 
 def spoilt(files: Mapping[str, bytes], keys: Collection[str]) -> frozenset[str]:

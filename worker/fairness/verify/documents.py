@@ -31,9 +31,10 @@ class RevealDocument:
     def __init__(self, files: Mapping[str, bytes], phase: str) -> None:
         path = reveal_path(phase)
         folder = path.rpartition("/")[0]
+        self._files = files
         self._whole = LargeDocument(files[path], lists=parts.LISTS)
         self._parts = {
-            name: [parts.content(files, folder, part) for part in listed]
+            name: [parts.path_of(files, folder, part) for part in listed]
             for name, listed in self.rest.get("parts", {}).items()
         }
         if any(name in self._whole for name in self._parts):
@@ -47,7 +48,7 @@ class RevealDocument:
     @property
     def paths(self) -> list[str]:
         """Where its parts are."""
-        return [path for listed in self._parts.values() for path, _ in listed]
+        return [path for listed in self._parts.values() for path in listed]
 
     def __contains__(self, name: str) -> bool:
         """Tell whether there is a long list of a name."""
@@ -62,8 +63,8 @@ class RevealDocument:
         if name not in self._parts:
             yield from self._whole.each(name)
             return
-        for _, content in self._parts[name]:
-            yield from parts.lines_of(content)
+        for path in self._parts[name]:
+            yield from parts.lines_of(self._files[path])
 
 
 class LargeDocument:

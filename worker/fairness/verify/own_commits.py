@@ -59,22 +59,36 @@ class Sealed:
 
 
 class Blobs:
-    """What is read out of objects, each of them once: no more than their hashes and seals are kept."""
+    """What is read out of objects: their hashes and seals are kept, and the one content that was read last.
+
+    Versions of a growing file are read one after the other. Each begins with the one before it, so only what it adds is hashed.
+    """
 
     def __init__(self, repository: git.Repo) -> None:
         self._repository = repository
+        self._last = (ABSENT, b"")
+        self._hashed = (b"", hashlib.sha256())
         self._hashes: dict[str, str] = {}
         self._keys: dict[str, tuple[str, ...]] = {}
         self._seals: dict[str, Sealed | None] = {}
 
     def content(self, blob: str) -> bytes:
         """Return the content; what is absent has none."""
-        return b"" if blob == ABSENT else bytes(self._repository.odb.stream(bytes.fromhex(blob)).read())
+        if blob == ABSENT:
+            return b""
+        if blob != self._last[0]:
+            self._last = (blob, bytes(self._repository.odb.stream(bytes.fromhex(blob)).read()))
+        return self._last[1]
 
     def sha256(self, blob: str) -> str:
         """Return the SHA-256 that a seal names."""
         if blob not in self._hashes:
-            self._hashes[blob] = hashlib.sha256(self.content(blob)).hexdigest()
+            content, (before, hashed) = self.content(blob), self._hashed
+            goes_on = content.startswith(before)
+            digest = hashed.copy() if goes_on else hashlib.sha256()
+            digest.update(memoryview(content)[len(before) if goes_on else 0 :])
+            self._hashed = (content, digest)
+            self._hashes[blob] = digest.hexdigest()
         return self._hashes[blob]
 
     def keys(self, blob: str) -> tuple[str, ...]:

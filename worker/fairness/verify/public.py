@@ -32,6 +32,7 @@ QUIET = {
 }
 SHOWN = 20  # foreign commits that are named one by one
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
+KEPT_BYTES = 1024 * 1024  # of a file that is read once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,12 +108,42 @@ def _from_folder(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() and path.stat().st_size <= PART_BYTES else None
 
 
+class CommitFiles(Mapping[str, bytes]):
+    """The files of a commit. Large ones are read each time that they are asked for: a revealed phase may have more than fits in memory.
+
+    Args:
+        blobs: Path to object.
+    """
+
+    def __init__(self, blobs: Mapping[str, git.Blob]) -> None:
+        self._blobs = blobs
+        self._kept: dict[str, bytes] = {}
+
+    def __getitem__(self, path: str) -> bytes:
+        """Return the content of a file."""
+        if path in self._kept:
+            return self._kept[path]
+        blob = self._blobs[path]
+        content = bytes(blob.data_stream.read())
+        if blob.size <= KEPT_BYTES:
+            self._kept[path] = content
+        return content
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the paths."""
+        return iter(self._blobs)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._blobs)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublicRepository:
     """The public files of a challenge, and where they were read.
 
     Attributes:
-        files: Path to content, as they stand in the commit.
+        files: Path to content, as they stand in the commit; as long as the repository is open.
         address: URL or folder, without credentials.
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest that the challenge has sealed, or the tip without any. None for a plain folder.
@@ -253,9 +284,9 @@ def _foreign(repository: git.Repo, checked: str, tip: str) -> tuple[tuple[OtherC
     return read_log(said), int(repository.git.rev_list("--count", between))
 
 
-def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[dict[str, bytes], tuple[str, ...]]:
+def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[CommitFiles, tuple[str, ...]]:
     """Return the files of a commit that are named, or all, and the paths of the others."""
-    files, others = {}, []
+    blobs, others = {}, []
     for blob in commit.tree.traverse():
         if not isinstance(blob, git.Blob) or blob.mode == git.Blob.link_mode:
             continue
@@ -264,8 +295,8 @@ def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[dict[str, 
             continue
         if blob.size > LIMIT_BYTES:
             raise InfrastructureError(f"{blob.path} is too large to be checked.", code="verify.too_large")
-        files[str(blob.path)] = blob.data_stream.read()
-    return files, tuple(others)
+        blobs[str(blob.path)] = blob
+    return CommitFiles(blobs), tuple(others)
 
 
 def _address(place: str) -> str:

@@ -180,8 +180,8 @@ class RevealedPhase:
         """The published label files: name to content."""
         folder = f"reveal/{self.name}/labels/"
         return {
-            path.removeprefix(folder): content
-            for path, content in self.repository.files.items()
+            path.removeprefix(folder): self.repository.files[path]
+            for path in self.repository.files
             if path.startswith(folder)
         }
 

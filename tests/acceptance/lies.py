@@ -232,6 +232,12 @@ def _swapped_rows(board: Board, _: Board) -> Board:
     return replace(board, standings=(*names, *rest))
 
 
+def _rules_afterwards(story: Story) -> None:
+    first = story.of(events.PHASE)[0]
+    first.fields["at"] = (score(story, "C").at + timedelta(minutes=1)).isoformat()
+    story.events.sort(key=lambda one: one.at)
+
+
 CAUGHT: dict[str, tuple[Tell, str]] = {
     "a fold score of 1.7": (_set_folds(lambda folds: [1.7, *folds[1:]]), "dev: possible"),
     "all folds failed": (_set_folds(lambda folds: [None for _ in folds]), "dev: possible"),
@@ -276,6 +282,7 @@ CAUGHT: dict[str, tuple[Tell, str]] = {
         ),
         "dev: replay",
     ),
+    "rules that were made after the scores": (_rules_afterwards, "dev: facts"),
     "an early board by other rules": (_on_early_board(_other_rules), "dev: replay"),
     "boards whose times run back": (
         _on_early_board(lambda one, last: replace(one, made_at=last.made_at + timedelta(minutes=1))),

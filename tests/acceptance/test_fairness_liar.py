@@ -154,7 +154,17 @@ def test_what_is_dated_back_is_seen_in_the_order_of_commits(story: Story, tmp_pa
             repository.push(pushed)
         with opened(str(repository.folder)) as public:
             assert lies(public) & {"history", "times", "order", "seal"} == found
-            assert (found and True) or lies(public) == set()
+            assert found or lies(public) == set()
+
+
+def test_a_log_that_came_all_at_once_is_believed(story: Story, tmp_path: Path) -> None:
+    """Nothing shows that lines of one commit were made one after the other."""
+    repository = Git(tmp_path / "once")
+    repository.push(story.publish())
+    with opened(str(repository.folder)) as public:
+        (found,) = [one for one in verdicts(public) if one.check == "times"]
+    words = f"up to {len(story.log)} lines of the public log came in one commit"
+    assert (found.worth, words in found.sentence) == (Worth.BELIEVED, True)
 
 
 def test_a_history_made_again_contradicts_clones_and_receipts(

@@ -53,6 +53,7 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     with store.write() as tx:
         commitments.begin(tx, secret, read, now=now, publish_files=configuration.fairness.publish_files)
         _check(tx, configuration, secret, now=now)
+        register(tx, now)  # the rules, before anything is scored by them
         tx.request_publish()  # what boards are made of may have changed
     return RecordedPhases(store, configuration.path(configuration.challenge.secret), configuration.phases)
 

@@ -22,8 +22,8 @@ def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     if phase.is_registered:
         yield phase.believed(
             "evalai",
-            "what only EvalAI knows is believed: whose a submission is, when it was sent and whether it was public, and that every file"
-            " that was sent is in the register; their owners see it there",
+            "what only EvalAI knows is believed: whose a submission is, that somebody sent it, when, and whether it was public, and that"
+            " every file that was sent is in the register; their owners see it there",
         )
         if len(phase.boards) > 1:
             yield phase.believed(

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from scoring.protocol import ids_hash
 from scoring.quality import mean_quality
-from worker.fairness import events, membership
+from worker.fairness import events, membership, receipts
 from worker.fairness.verify.replay import History
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
@@ -81,6 +81,15 @@ def _scores(phase: RevealedPhase) -> Iterator[str]:
                 yield f"{who} does not have the {differing[0]} that is registered for it"
 
 
+def _before_the_rules(phase: RevealedPhase) -> Iterator[str]:
+    """Find scores from before there were rules; a challenge that began without a register has them."""
+    begun = phase.register.decisions.moments
+    for history in phase.register.scores.values() if phase.public[0]["format"] == receipts.FORMAT else ():
+        first = history.events[0]
+        if not begun or datetime.fromisoformat(first["at"]) < begun[0]:
+            yield f"submission {first['submission']} was scored on {first['at'][:16]}, before the rules of the board were registered"
+
+
 def _shown(phase: RevealedPhase) -> Iterator[str]:
     """Find values that participants were told and that do not follow from their scores."""
     rules = [fields["rules"] for fields in phase.register.decisions.events]
@@ -108,7 +117,14 @@ def _rows(phase: RevealedPhase) -> Iterator[str]:
                     yield f"the rows that submission {score['submission']} was scored on are not those of task {task}"
 
 
-_LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (_openings, _changes, _scores, _shown, _rows)
+_LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (
+    _openings,
+    _changes,
+    _scores,
+    _before_the_rules,
+    _shown,
+    _rows,
+)
 
 
 def unscored(phase: RevealedPhase) -> Verdict | None:

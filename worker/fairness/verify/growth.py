@@ -47,6 +47,7 @@ class Added:
         place: The commit's place in the history.
         first: The earliest time on what was added.
         last: The latest.
+        number: How many lines or commitments were added.
     """
 
     path: str
@@ -55,6 +56,7 @@ class Added:
     place: int
     first: datetime
     last: datetime
+    number: int
 
 
 @dataclass
@@ -188,6 +190,7 @@ class _Versions:
                         place=place,
                         first=min(times),
                         last=max(times),
+                        number=len(times),
                     )
                 )
 

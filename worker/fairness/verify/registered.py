@@ -91,7 +91,7 @@ def private(phase: RevealedPhase) -> Verdict:
 
 
 def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdict:
-    """Make the boards again from the register: what decided each of them, the last one whole, and that none is missing."""
+    """Make the boards again from the register: what decided each of them, the last one whole, and that it is the one that was due."""
     registers = {name: other.register for name, other in others.items()}
     if (needed := phase.register.unknown_phase(registers)) is not None:
         return phase.not_revealed(
@@ -124,7 +124,7 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
         )
     return phase.consistent(
         "replay",
-        f"all {last} boards follow from the register, the last one byte for byte, and none is missing",
+        f"all {last} boards follow from the register, the last one byte for byte, and it is the one that was due",
     )
 
 

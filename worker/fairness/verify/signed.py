@@ -35,6 +35,11 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
         if key not in keys:
             keys.append(key)
             changes.append(f"on {str(entry.get('made_at'))[:16]} ({entry.get('reason')})")
+    if unsigned := sum("key" not in entry for entry in entries):
+        yield believed(
+            "signatures",
+            f"The first {unsigned} commitments are of format 1, unsigned: that the challenge itself made them, and when, is believed.",
+        )
     if (wrong := _first_unsigned(chain, keys)) is not None:
         yield contradicted(
             "signatures",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.fair_challenge import Fair, lies, public_copy
-from tests.acceptance.liar import BEGUN, Git, Story, honest
+from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, embeddings
@@ -138,6 +138,51 @@ def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
     for days, worth in ((1, Worth.NOT_REVEALED), (4, Worth.CONTRADICTED)):
         said = list(receipt_verdicts(repository, receipt, now=BEGUN + timedelta(days=days)))
         assert said[1].worth is worth, said
+
+
+def test_a_push_that_is_on_its_way_is_no_lie(story: Story) -> None:
+    """An answer may leave before the line that it names is pushed; a line that never comes is overdue."""
+    receipt = story.receipt(story.sent_by("A")[-1])
+    place = receipt["batch"]
+    behind = story.publish(story.log[place - 2])
+    for hours, worth in ((2, Worth.NOT_REVEALED), (4, Worth.CONTRADICTED)):
+        said = list(receipt_verdicts(behind, receipt, now=story.log[place - 2] + hours * EVERY))
+        assert (said[1].worth, str(place) in said[1].sentence) == (worth, worth is Worth.NOT_REVEALED)
+
+
+FROM_THE_START = {
+    "a friend's scores are raised",
+    "names of two teams swapped",
+    "an entry that was never registered",
+    "a score that was never registered",
+    "a public entry as a private one",
+    "closed before the winner sent",
+    "one line for a whole day",
+}
+"""Lies that fit if they are told from the beginning, and not if they are told in the end."""
+
+
+@pytest.mark.parametrize(
+    "lie", [name for name, (_, _, evidence) in NAMED.items() if evidence or name in FROM_THE_START]
+)
+def test_what_was_published_cannot_be_told_otherwise(
+    happened: Story, story: Story, tmp_path: Path, lie: str
+) -> None:
+    """A lie that comes after what was published is a decision that is told, or takes away what stood there."""
+    tell, words, _ = NAMED[lie]
+    appended = Git(tmp_path / "appended")
+    appended.push(happened.publish(story.log[-4]))
+    tell(story)
+    appended.push(story.publish())
+    with opened(str(appended.folder)) as public:
+        found = list(verdicts(public))
+    wrong = {one.check for one in found if one.worth is Worth.CONTRADICTED}
+    told = [one for one in found if one.check == "decisions" and words.lower() in one.sentence.lower()]
+    if lie in FROM_THE_START:
+        assert "history" in wrong
+    else:
+        assert told
+        assert wrong == set()
 
 
 def test_what_is_dated_back_is_seen_in_the_order_of_commits(story: Story, tmp_path: Path) -> None:

@@ -60,15 +60,23 @@ def claims(
         )
         return
     yield consistent(check, "Your receipt carries the challenge's signature.")
+    waits = len(lines) <= int(receipt["batch"]) and not _is_overdue(
+        lines, begun_at=_made_at(entries[0]), now=now
+    )
     if receipt["challenge"] not in {entry.get("commitment") for entry in entries}:
-        yield contradicted(
-            check, "The commitment in your receipt is not in the repository: history was rewritten."
+        yield (
+            not_revealed(
+                check, "The commitment in your receipt is not public yet; it comes before the next batch."
+            )
+            if waits
+            else contradicted(
+                check, "The commitment in your receipt is not in the repository: history was rewritten."
+            )
         )
     revealed = [read_phase(repository, name) for name in revealed_phases(repository)]
     registered = [phase for phase in revealed if phase.is_registered]
     lost = frozenset(line for phase in registered for line in phase.register.lost_lines)
-    begun_at = _made_at(entries[0])
-    yield _in_the_log(receipt, lines, lost, check, begun_at=begun_at, now=now)
+    yield _in_the_log(receipt, lines, lost, check, waits=waits)
     all_revealed = set(phases(repository)) <= {phase.name for phase in revealed}
     yield from _on_the_board(receipt, registered, check, all_revealed=all_revealed)
 
@@ -96,10 +104,22 @@ def _in_the_log(
     lost: Collection[int],
     check: str,
     *,
-    begun_at: datetime,
-    now: datetime,
+    waits: bool,
 ) -> Verdict:
+    """Look for the entry of a receipt in the log.
+
+    Args:
+        receipt: The receipt.
+        chain: The log.
+        lost: Its lines that were lost with a restored state.
+        check: What the verdict is called.
+        waits: Whether the line that is due is not published yet, and not overdue either.
+    """
     place = int(receipt["batch"])
+    if waits and place > len(chain):  # the worker answers before it has pushed what it has closed
+        return not_revealed(
+            check, f"Your receipt names line {place} of the public log, which is not public yet."
+        )
     reached = str(chain[place - 1]["head"]) if 0 < place <= len(chain) else receipts.GENESIS
     if place > len(chain) or reached != receipt["chain"]:
         return contradicted(check, "The public log was changed after you were answered.")
@@ -112,13 +132,18 @@ def _in_the_log(
         return contradicted(
             check, f"Your score is not in line {place + 1} of the public log, where it was due."
         )
+    if waits:
+        return not_revealed(check, "Your score is not in the public log yet; it comes with the next batch.")
+    return contradicted(
+        check, "Your score is not in the public log, and the batch that was to bring it is overdue."
+    )
+
+
+def _is_overdue(chain: Sequence[Mapping[str, Any]], *, begun_at: datetime, now: datetime) -> bool:
+    """Tell whether a line should long have followed the last one; the first follows the beginning of the challenge."""
     last = chain[-1] if chain else {}
-    every = timedelta(seconds=receipts.cadence(last))
-    if now > (_made_at(last) if last else begun_at) + CADENCES * every:
-        return contradicted(
-            check, "Your score is not in the public log, and the batch that was to bring it is overdue."
-        )
-    return not_revealed(check, "Your score is not in the public log yet; it comes with the next batch.")
+    since = _made_at(last) if last else begun_at
+    return now > since + CADENCES * timedelta(seconds=receipts.cadence(last))
 
 
 def _made_at(line: Mapping[str, Any]) -> datetime:

@@ -21,14 +21,20 @@ from worker.fairness.disclosure import BRANCH, PART_BYTES
 from worker.fairness.verify.growth import Growth, growth
 from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits, reveals, walk
 
+_CONFIGURATION = {
+    "protocol.ext.allow": "never",
+    "safe.directory": "*",
+    "core.bigFileThreshold": "8m",  # git keeps smaller files in memory whole
+    "core.deltaBaseCacheLimit": "32m",
+    "core.packedGitWindowSize": "16m",
+    "core.packedGitLimit": "64m",
+}
 QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_COUNT": "2",
-    "GIT_CONFIG_KEY_0": "protocol.ext.allow",
-    "GIT_CONFIG_VALUE_0": "never",
-    "GIT_CONFIG_KEY_1": "safe.directory",
-    "GIT_CONFIG_VALUE_1": "*",
+    "GIT_CONFIG_COUNT": str(len(_CONFIGURATION)),
+    **{f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(_CONFIGURATION)},
+    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_CONFIGURATION.values())},
 }
 SHOWN = 20  # foreign commits that are named one by one
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file

@@ -48,8 +48,9 @@ def next_board(
     if at.tzinfo is None:
         raise ValueError("a board is made at an aware time")
     before = history[-1] if history else None
-    content = fingerprint(phase, counted(phase), replicates)
-    if before is not None and before.private.fingerprint == content:
+    contenders = counted(phase)
+    content = fingerprint(phase, contenders, replicates)
+    if before is not None and before.private.fingerprint == content and _has_names(before, contenders):
         return None
     assessment = assess(phase, replicates=replicates)
     standings = () if assessment is None else _standings(assessment, before)
@@ -150,8 +151,13 @@ def _content(standings: Sequence[Standing], decimals: int) -> tuple[object, ...]
     )
 
 
+def _has_names(board: Board, contenders: tuple[Contender, ...]) -> bool:
+    names = {contender.key: contender.name for contender in contenders}
+    return names == {standing.key: standing.team for standing in board.standings}
+
+
 def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replicates: int) -> str:
-    """Hash everything that decides a board, so that an unchanged phase is recognised without being ranked again."""
+    """Hash everything that decides a board but the names, which may be taken off it later."""
     digest = hashlib.sha256()
 
     def add(*values: object) -> None:
@@ -171,7 +177,7 @@ def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replica
     add(sorted(phase.row_sets.items()))
     for contender in contenders:
         entry = contender.entry
-        add(contender.key, contender.name, entry.submission, entry.baseline, entry.eligible)
+        add(contender.key, entry.submission, entry.baseline, entry.eligible)
         add(contender.submissions, contender.last_submitted_at.timestamp(), entry.submitted_at.timestamp())
         for task in sorted(phase.row_sets):
             folds = entry.scores[task]

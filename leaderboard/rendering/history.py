@@ -2,6 +2,8 @@
 
 A line holds the rows that changed since the board before it (all rows on the first), so the file grows with what happened and not with
 the number of teams; replaying the lines of a phase in order, with the team's name as the key, gives every board that was ever shown.
+Only a name that was removed from all boards is in no later line: its row goes on under a pseudonym, with the same submission, and no line
+says that the name left.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ AFTER = (
     "board freeze --phase dev",
     "board freeze --phase eval",
     "board awards --phase dev",
+    "board rename --team A --as Anonymous --reason asked",
     "challenge reveal --yes",
 )
 SAVED = ("challenge restore saved.tar.gz elsewhere", "challenge verify board.git --with pytorch")

@@ -108,6 +108,33 @@ def freeze(
 
 
 @board.command()
+def rename(
+    *,
+    config: ConfigOption,
+    team: Annotated[
+        str, typer.Option(help="The team: its name, or EvalAI's number of it.", show_default=False)
+    ],
+    pseudonym: Annotated[
+        str, typer.Option("--as", help="What it is called from now on.", show_default=False)
+    ],
+    reason: Annotated[str, typer.Option(help="Why, in public; do not name the team.", show_default=False)],
+) -> None:
+    """Remove a team's name on request: boards, pages and reveals show a pseudonym, whatever EvalAI says later.
+
+    It cannot be taken back. What was pushed before stays in the history of the repository, and in the older lines of history.jsonl.
+
+    Example: neuco-worker board rename --team "Jane Doe" --as "Team 12" --reason "asked for by its members" --config challenge.yaml
+    """
+    from worker.organizer.renaming import rename as rename_team
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        number = rename_team(session, team, pseudonym.strip(), reason.strip())
+    print(f"Team {number} is called {pseudonym.strip()} from now on; a running daemon publishes that.")
+    print("Commits from before and the older lines of history.jsonl keep the name.")
+
+
+@board.command()
 def awards(*, config: ConfigOption, phase: PhaseOption) -> None:
     """Print the two awards (dynamic rank, mean Q) as a text to paste.
 

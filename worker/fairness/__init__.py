@@ -7,6 +7,7 @@ __all__ = [
     "events",
     "membership",
     "parts",
+    "pseudonyms",
     "receipts",
     "recording",
     "register",

@@ -19,7 +19,7 @@ from scoring.scorecard import folds_to_json
 from worker.challenge.canonical import canonical
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
-from worker.fairness import events
+from worker.fairness import events, pseudonyms
 from worker.fairness.canonical import NONCE_BYTES, digest
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
@@ -115,11 +115,12 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
 def _register_submissions(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime) -> None:
     latest, scored = tx.latest_facts(events.SUBMISSION), tx.latest_facts(events.SCORE)
     bases = {name: (record.protocol.hash, record.versions) for name, record in records.items()}
+    removed = pseudonyms.pseudonyms(tx)
     for row in tx.submissions():
         subject = _subject(row)
         if row.phase is None or (row.file_hash is None and subject not in latest):
             continue  # a file that never arrived is not registered
-        if latest.get(subject) != _hash_of_facts(row):
+        if latest.get(subject) != _hash_of_facts(row, removed.get(row.team_key or 0)):
             _register_submission(tx, row, at)
         basis = bases.get(row.phase)
         if basis is None or not _has_answer(row):
@@ -139,7 +140,8 @@ def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at:
 
 def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime) -> str:
     """Register a submission's facts, if they have changed; return its pseudonym."""
-    before, facts = tx.latest_event(events.SUBMISSION, _subject(row)), submission_facts(row)
+    before = tx.latest_event(events.SUBMISSION, _subject(row))
+    facts = submission_facts(row, pseudonyms.pseudonyms(tx).get(row.team_key or 0))
     if before is not None:
         # A stored file may be gone for a while, and is fetched again; the submission stays that of this file.
         facts |= {name: facts[name] or before.fields[name] for name in ("file", "content")}
@@ -151,13 +153,18 @@ def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime) -> s
     return entry
 
 
-def submission_facts(row: SubmissionRow) -> dict[str, Any]:
-    """Return what decides whether and how a submission stands on a board, besides its scores."""
+def submission_facts(row: SubmissionRow, pseudonym: str | None = None) -> dict[str, Any]:
+    """Return what decides whether and how a submission stands on a board, besides its scores.
+
+    Args:
+        row: The submission.
+        pseudonym: Of its team, if that had its name removed.
+    """
     return {
         "submission": row.pk,
         "team_key": row.team_key,
-        "team": row.team,
-        "method": row.method,
+        "team": pseudonym or row.team,
+        "method": None if pseudonym else row.method,
         "submitted_at": None if row.submitted_at is None else row.submitted_at.isoformat(),
         "file": row.file_hash,
         "content": row.content_hash,
@@ -180,9 +187,9 @@ def _has_answer(row: SubmissionRow) -> bool:
 
 
 @lru_cache(maxsize=ROWS)
-def _hash_of_facts(row: SubmissionRow) -> str:
+def _hash_of_facts(row: SubmissionRow, pseudonym: str | None) -> str:
     """Hash the facts about a submission; not again of one that did not change, since every publish looks at all of them."""
-    return _hashed(submission_facts(row))
+    return _hashed(submission_facts(row, pseudonym))
 
 
 def _stands_on(content: str | None, protocol: str, versions: Mapping[str, str]) -> str:
@@ -207,7 +214,7 @@ def _score_event(
         "entry": entry,
         "submission": row.pk,
         "team_key": row.team_key,
-        "team": row.team,
+        "team": pseudonyms.pseudonyms(tx).get(row.team_key or 0, row.team),
         "public_at_first": row.public_at_first,
         "file": row.file_hash,
         "content": cells[0].content_hash,

@@ -17,6 +17,7 @@ __all__ = [
     "doctor",
     "planning",
     "rehearsal",
+    "renaming",
     "rescoring",
     "reveal",
     "scaffold",

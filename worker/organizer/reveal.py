@@ -19,6 +19,7 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
 from worker.fairness import disclosure, events, parts
 from worker.fairness.commitments import reveal_path, reveal_text
+from worker.fairness.pseudonyms import opened, pseudonyms
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register
 from worker.organizer.disclosure import with_latecomers
@@ -91,27 +92,55 @@ def reveal(
         session.check_phase(name)
     secret = read_secret(session.configuration)
     with session.store.write() as tx:
-        known, fresh = tx.reveals(), {}
-        now = register(tx, session.clock())
-        for name in phases:
-            record = open_phase(tx, name, secret).record
-            document, hidden = _document(tx, record, now=now)
-            document["key"] = phase_key(secret, name).hex()
-            document["labels"] = "published" if labels else "hashes"
-            hidden |= _hidden_files(record, labels=labels)
-            hidden[disclosure.path(name)] = with_latecomers(tx, name, contents)
-            if name not in known or _timeless(document, hidden) != _told(known[name], name):
-                fresh[name] = document, hidden
-        if not fresh:
-            return []
-        tx.set_fact(REVEALED, now.isoformat())
-        close_batch(tx, made_at=now, every_s=session.configuration.leaderboard.receipts_every)
-        nothing_left = set(tx.phases()) <= {*known, *fresh}
-        for name, (document, hidden) in fresh.items():
-            document["fillers"] = tx.fillers() if nothing_left else None
-            tx.add_reveal(name, {reveal_path(name): reveal_text(document), **hidden})
-            tx.log("revealed", actor=session.actor, now=now, phase=name, labels=labels)
-        tx.request_publish()
+        return _reveal(session, tx, secret, dict.fromkeys(phases, labels), contents)
+
+
+def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
+    """Reveal once more what was revealed, as it is told now; return the phases of which that is another thing.
+
+    Raises:
+        OrganizerError: If the secret is gone, or not the one of a phase's record.
+    """
+    known = tx.reveals()
+    if not known:
+        return []
+    labels = {
+        name: json.loads(files[reveal_path(name)])["labels"] == "published" for name, files in known.items()
+    }
+    contents = {
+        name: files[disclosure.path(name)] for name, files in known.items() if disclosure.path(name) in files
+    }
+    return _reveal(session, tx, read_secret(session.configuration), labels, contents)
+
+
+def _reveal(
+    session: OrganizerSession,
+    tx: Transaction,
+    secret: bytes,
+    labels: Mapping[str, bool],
+    contents: Mapping[str, str],
+) -> list[str]:
+    known, fresh = tx.reveals(), {}
+    now = register(tx, session.clock())
+    for name, with_labels in labels.items():
+        record = open_phase(tx, name, secret).record
+        document, hidden = _document(tx, record, now=now)
+        document["key"] = phase_key(secret, name).hex()
+        document["labels"] = "published" if with_labels else "hashes"
+        hidden |= _hidden_files(record, labels=with_labels)
+        hidden[disclosure.path(name)] = with_latecomers(tx, name, contents)
+        if name not in known or _timeless(document, hidden) != _told(known[name], name):
+            fresh[name] = document, hidden
+    if not fresh:
+        return []
+    tx.set_fact(REVEALED, now.isoformat())
+    close_batch(tx, made_at=now, every_s=session.configuration.leaderboard.receipts_every)
+    nothing_left = set(tx.phases()) <= {*known, *fresh}
+    for name, (document, hidden) in fresh.items():
+        document["fillers"] = tx.fillers() if nothing_left else None
+        tx.add_reveal(name, {reveal_path(name): reveal_text(document), **hidden})
+        tx.log("revealed", actor=session.actor, now=now, phase=name, labels=labels[name])
+    tx.request_publish()
     return list(fresh)
 
 
@@ -184,18 +213,23 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
         event.subject: event.fields for event in tx.each_event(phase) if event.kind == events.SUBMISSION
     }
     shown = {subject for subject, fields in newest.items() if _is_shown(fields, stood)}
+    removed = pseudonyms(tx)
     for event in tx.each_event(phase):
-        opened = events.opened if _is_open(event, shown) else events.opened_in_part
-        yield _line(opened(event.fields, bytes.fromhex(event.nonce)))
+        nonce = bytes.fromhex(event.nonce)
+        if _is_open(event, shown):
+            yield _line(opened(event.fields, nonce, removed))
+        else:
+            yield _line(events.opened_in_part(event.fields, nonce))
 
 
 def _earlier(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
     """Return what was scored, and ever counted, before there was a register."""
-    rows = {row.pk: row for row in tx.submissions(phase=phase)}
+    rows, removed = {row.pk: row for row in tx.submissions(phase=phase)}, pseudonyms(tx)
     for receipt in tx.receipts():
         if receipt["submission"] in stood and receipt["record"]["phase"] == phase:
             told = {name: receipt[name] for name in ("submission", "record", "nonce", "commitment")}
-            yield _line({**told, "team": rows[receipt["submission"]].team})
+            row = rows[receipt["submission"]]
+            yield _line({**told, "team": removed.get(row.team_key or 0, row.team)})
 
 
 def _line(document: Mapping[str, Any]) -> str:

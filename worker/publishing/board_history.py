@@ -1,13 +1,14 @@
 """The boards of all phases, each read out of the database once.
 
-A board never changes once it is stored, and a round of publishing needs the whole history (the chart of its moves, the appended lines). To
-read it anew each time would cost ever more time and memory as a challenge goes on.
+A stored board changes only if the name of a team is removed, and a round of publishing needs the whole history (the chart of its moves,
+the appended lines). To read it anew each time would cost ever more time and memory as a challenge goes on.
 """
 
 from __future__ import annotations
 
 from leaderboard import Board
 from leaderboard.ranking import board as boards
+from worker.fairness.pseudonyms import FACT
 from worker.state import Transaction
 
 PORTION = 100  # documents that are in memory at a time
@@ -22,9 +23,12 @@ class BoardHistory:
 
     def __init__(self) -> None:
         self._boards: dict[str, list[Board]] = {}
+        self._removed: str | None = None
 
     def read(self, tx: Transaction, phase: str) -> tuple[Board, ...]:
         """Return a phase's boards, oldest first."""
+        if (removed := tx.fact(FACT)) != self._removed:
+            self._boards, self._removed = {}, removed
         row = self._boards.setdefault(phase, [])
         while documents := tx.boards(phase, after=row[-1].sequence if row else 0, at_most=PORTION):
             for document in documents:

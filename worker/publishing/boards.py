@@ -16,6 +16,7 @@ from worker.challenge.context import Context
 from worker.challenge.files import rules_of
 from worker.challenge.setups import alert_key
 from worker.fairness import commitments, receipts
+from worker.fairness.pseudonyms import FACT
 from worker.fairness.register import register
 from worker.fairness.signing import Signer, signer
 from worker.publishing.act import PublishAct
@@ -35,6 +36,7 @@ class Preconditions:
         attestations: Commitments, receipts and reveals: path to content.
         records: Phase to its record.
         revealed_at: When something was revealed last.
+        removed: The names of teams that were removed.
         signer: The key that seals what is pushed; None before the challenge has one.
         at: When all of this was read.
         last: The commit that was pushed last to where the board is pushed now; None before the first.
@@ -46,6 +48,7 @@ class Preconditions:
     attestations: Mapping[str, bytes]
     records: Mapping[str, PhaseRow | None]
     revealed_at: str | None
+    removed: str | None
     signer: Signer | None
     at: datetime
     last: str | None = None
@@ -113,6 +116,7 @@ def read_inputs(
             attestations=attestation_files(tx),
             records={name: tx.phase_record(name) for name in phases},
             revealed_at=tx.fact(REVEALED),
+            removed=tx.fact(FACT),
             signer=signer(tx),
             at=at,
             last=last_commit(tx, configuration),
@@ -170,13 +174,14 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
 
     Returns:
         False, and nothing is stored, if since the inputs were read somebody else made a board, or a phase was frozen, thawed, rescored or
-        revealed: a board would come after what it knows nothing of.
+        revealed, or a name was removed: a board would come after what it knows nothing of.
     """
     made = {board.phase for board in pending.new}
     for site in pending.site.phases:
         if tx.last_board(site.codename) != len(site.history) - (site.codename in made):
             return False
-    if made and tx.fact(REVEALED) != pending.preconditions.revealed_at:
+    expected = pending.preconditions
+    if made and (tx.fact(REVEALED), tx.fact(FACT)) != (expected.revealed_at, expected.removed):
         return False
     if any(tx.phase_record(name) != pending.preconditions.records[name] for name in made):
         return False

@@ -8,6 +8,7 @@ from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record
 from worker.fairness import commitments, membership
+from worker.fairness.pseudonyms import pseudonyms
 from worker.fairness.register import submission_facts
 from worker.state import COUNTED, State, Transaction
 
@@ -22,14 +23,14 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
     matrix = {} if record is None else tx.matrix(record.protocol_hash)
     rules, epsilon = rules_and_epsilon(tx, configuration, codename)
     eligible = _eligible_teams(tx, rules.eligible_if_scored_in)
-    entries, row_sets = [], {}
+    entries, row_sets, removed = [], {}, pseudonyms(tx)
     for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename):
         cells = matrix.get(row.content_hash or "", {})
         scored = {task: cells[task, version] for task, version in tasks.items() if (task, version) in cells}
         if not scored or len(scored) != len(tasks):
             continue  # a row with a missing cell has no rank and no number
         found = membership.entry(
-            submission_facts(row),
+            submission_facts(row, removed.get(row.team_key or 0)),
             rules,
             {task: cell.folds for task, cell in scored.items()},
             eligible=eligible is None or row.team_key in eligible,

@@ -32,6 +32,12 @@ class Boards(Tables):
             schema.boards.insert().values(phase=phase, sequence=sequence, document=document, made_at=made_at)
         )
 
+    def replace_board(self, phase: str, sequence: int, document: str) -> None:
+        """Write a stored board again, without a name that was removed."""
+        table = schema.boards
+        place = (table.c.phase == phase) & (table.c.sequence == sequence)
+        self._connection.execute(table.update().where(place).values(document=document))
+
     def choices(self, phase: str) -> dict[int, int]:
         """Return the organizer's choices: team key to submission."""
         query = sa.select(schema.choices).where(schema.choices.c.phase == phase)

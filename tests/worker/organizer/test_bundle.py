@@ -263,6 +263,13 @@ def test_single_phase_has_no_total_limit(challenge: Path) -> None:
     assert (phase.per_day, phase.total) == (10, bundle.UNLIMITED)
 
 
+def test_the_terms_say_that_names_stay_public(challenge: Path) -> None:
+    """A history that only grows forgets nothing; who takes part is told beforehand."""
+    page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
+    assert "names of teams, their mean scores and the dates of their submissions stand in a public" in page
+    assert "replace its name by a pseudonym" in page
+
+
 @pytest.mark.parametrize(
     ("rule", "sentence"),
     [

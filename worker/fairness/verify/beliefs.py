@@ -19,6 +19,12 @@ def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     else:
         chosen = f"the beacon “{beacon}” was mixed into its splits: that it is the public value that it names is believed"
     yield phase.believed("beacon", chosen)
+    for team, pseudonym in phase.pseudonyms.items():
+        yield phase.believed(
+            "names",
+            f"“{pseudonym}” is a pseudonym of team number {team}, whose name was removed: that it was called as older lines of the history"
+            " say is believed; its submissions, scores and ranks are checked like those of all others",
+        )
     if phase.is_registered:
         yield phase.believed(
             "evalai",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -109,7 +110,7 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
         if (
             board.sequence != number
             or not _follows(board, snapshot, history)
-            or (number == last and not _is_made(board, snapshot, history))
+            or (number == last and not _is_made(phase, board, snapshot, history))
         ):
             return phase.contradicted("replay", f"board {board.sequence} does not follow from the register")
         history = [board]
@@ -168,10 +169,18 @@ def _follows(board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> boo
     )
 
 
-def _is_made(board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> bool:
+def _is_made(phase: RevealedPhase, board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> bool:
     """Tell whether a board is what the worker makes of these facts, byte for byte."""
-    made = boards.next_board(snapshot, history, at=board.made_at, replicates=_replicates(board))
+    before = [_unnamed(phase, one) for one in history]
+    made = boards.next_board(snapshot, before, at=board.made_at, replicates=_replicates(board))
     return made is not None and boards.to_json(made) == boards.to_json(board)
+
+
+def _unnamed(phase: RevealedPhase, board: Board) -> Board:
+    """Take pseudonyms off a board: the one after it may have been made because a team had another name, which was removed."""
+    removed = phase.pseudonyms
+    rows = (replace(row, team="") if row.team_key in removed else row for row in board.standings)
+    return replace(board, standings=tuple(rows))
 
 
 def _missing(phase: RevealedPhase, history: list[Board], registers: Mapping[str, Register]) -> Verdict | None:

@@ -22,7 +22,7 @@ from scoring.quality import quality
 from scoring.scorecard import folds_from_json
 from scoring.tasks import TaskType
 from worker.challenge.keys import mixed_key
-from worker.fairness import events, receipts
+from worker.fairness import events, pseudonyms, receipts
 from worker.fairness.commitments import committed_epsilon
 from worker.fairness.verify.documents import RevealDocument
 from worker.fairness.verify.public import PublicRepository
@@ -204,10 +204,16 @@ class RevealedPhase:
     @cached_property
     def events(self) -> list[tuple[str, events.Fields]]:
         """The events of its register with what they were committed to by; each is hashed once, and its folds take little memory."""
-        return [
-            (commitment, _compact(fields))
-            for commitment, fields in map(events.read_opening, self.each_opening())
-        ]
+        found = []
+        for opening in self.each_opening():
+            commitment, fields = events.read_opening(opening)
+            found.append((commitment, _compact(fields), pseudonyms.hidden(opening, fields)))
+        return list(pseudonyms.filled(found))
+
+    @cached_property
+    def pseudonyms(self) -> Mapping[int, str]:
+        """The teams whose names were removed: number to pseudonym."""
+        return pseudonyms.noted(fields for _, fields in self.events) if self.is_registered else {}
 
     @cached_property
     def register(self) -> Register:

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -95,14 +96,15 @@ def _same(said: float, computed: float) -> bool:
 
 def files(phase: RevealedPhase) -> Verdict:
     """Check that the boards of the reveal are those that stood and stand in the repository."""
-    site = PhaseSite(codename=phase.name, title=phase.name, rules=phase.rules, history=phase.boards)
-    expected = update_history(None, Site(title="", phases=(site,))).splitlines()
+    expected = _lines(phase, phase.boards)
     stem = json.loads(expected[0])["phase"] if expected else phase.name
     shown = [
         line
         for line in phase.repository.files.get(HISTORY, b"").splitlines()
         if json.loads(line).get("phase") == stem
     ]
+    if phase.pseudonyms:
+        expected = _with_removed_names(phase, shown)
     later = [datetime.fromisoformat(json.loads(line)["made_at"]) for line in shown[len(expected) :]]
     if shown[: len(expected)] != expected or any(moment < phase.revealed_at for moment in later):
         return phase.contradicted("board", "the published history is not that of the revealed boards")
@@ -117,6 +119,47 @@ def files(phase: RevealedPhase) -> Verdict:
     return phase.consistent(
         "board", "the published history and the present board are those of the revealed boards"
     )
+
+
+def _lines(phase: RevealedPhase, boards: Sequence[Board]) -> list[bytes]:
+    """Return the lines of a history of these boards."""
+    site = PhaseSite(codename=phase.name, title=phase.name, rules=phase.rules, history=tuple(boards))
+    return update_history(None, Site(title="", phases=(site,))).splitlines()
+
+
+def _with_removed_names(phase: RevealedPhase, shown: Sequence[bytes]) -> list[bytes]:
+    """Return the lines of the history with the names that it has for teams whose names were removed later.
+
+    The history only grows, so its older lines keep them, and the revealed boards do not. Everything else of a line has to follow.
+    """
+    lines: list[bytes] = []
+    names: dict[int, str] = {}
+    last: tuple[Board, ...] = ()
+    for number, board in enumerate(phase.boards):
+        told = json.loads(shown[number]) if number < len(shown) else {"changed": [], "left": []}
+        rows = {(row["position"], row["submission"]): str(row["team"]) for row in told["changed"]}
+        mentioned = {*rows.values(), *told["left"]}
+        removed = [row for one in (*last, board) for row in public_rows(one, one.rules_then(phase.rules))]
+        names |= {
+            row.key[0]: row.team
+            for row in removed
+            if row.key[0] in phase.pseudonyms and row.team in mentioned
+        }
+        before = [_called(one, names) for one in last]
+        names |= {
+            row.team_key: rows[place, row.submission]
+            for place, row in enumerate(board.standings, 1)
+            if row.team_key in phase.pseudonyms and (place, row.submission) in rows
+        }
+        lines.append(_lines(phase, [*before, _called(board, names)])[-1])
+        last = (board,)
+    return lines
+
+
+def _called(board: Board, names: Mapping[int, str]) -> Board:
+    """Return a board on which teams have these names."""
+    rows = (replace(row, team=names.get(row.team_key, row.team)) for row in board.standings)
+    return replace(board, standings=tuple(rows))
 
 
 def _present_fault(phase: RevealedPhase, board: Board, stem: str) -> str | None:

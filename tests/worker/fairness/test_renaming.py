@@ -1,0 +1,335 @@
+"""`board rename`: a team's name is published no more, and everything else about it can still be checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.fair_challenge import revealed, with_reveal
+from tests.leaderboard.harness.git_server import git
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.challenge.configuration import load
+from worker.cli import guarded
+from worker.fairness import events
+from worker.fairness.pseudonyms import pseudonyms
+from worker.fairness.verify import Worth, receipt_verdicts, verdicts
+from worker.fairness.verify.public import PublicRepository, opened
+from worker.publishing.board_history import BoardHistory
+from worker.publishing.boards import keep_boards, make_boards, read_inputs
+from worker.sandbox import ManualClock
+
+NAME, LATER, PSEUDONYM = "Jane Doe", "Jane D. from Bern", "Team Twelve"
+REASON = "asked for by its members"
+HISTORY = "leaderboard/history.jsonl"
+
+
+@pytest.fixture
+def harness(tmp_path: Path, cells: Path, fork_server: ForkServer) -> Iterator[Harness]:
+    """A challenge whose clock begins today: commands beside the worker go by the real one."""
+    clock = ManualClock(datetime.now(UTC))
+    with Harness(tmp_path, clock=clock, cells=cells, fork_server=fork_server) as harness:
+        yield harness
+
+
+def rename(harness: Harness, team: str = NAME, pseudonym: str = PSEUDONYM) -> None:
+    """Do what the organizer does."""
+    done = harness.command("board", "rename", "--team", team, "--as", pseudonym, "--reason", REASON)
+    assert done.returncode == 0, done.stderr
+    assert f"is called {pseudonym} from now on" in done.stdout
+
+
+def reveal(harness: Harness, *options: str) -> None:
+    """Reveal phases that are open too."""
+    done = harness.command("challenge", "reveal", "--open", "--yes", *options)
+    assert done.returncode == 0, done.stderr
+
+
+def published(harness: Harness) -> dict[str, str]:
+    """Return the published files, without those that may only grow."""
+    paths = git("ls-tree", "-r", "--name-only", "main", at=harness.board).split()
+    return {path: git("show", f"main:{path}", at=harness.board) for path in paths if path != HISTORY}
+
+
+def lies(repository: PublicRepository) -> set[str]:
+    """Return the checks that found a contradiction."""
+    return {one.check for one in verdicts(repository) if one.worth is Worth.CONTRADICTED}
+
+
+def checked(harness: Harness) -> list[str]:
+    """Return what a verification says; nothing of it may be a contradiction."""
+    with opened(str(harness.board)) as repository:
+        found = list(verdicts(repository))
+    assert [one for one in found if one.worth is Worth.CONTRADICTED] == []
+    return [one.sentence for one in found]
+
+
+def play(harness: Harness, worker: StepWorker) -> None:
+    """Two teams in two phases: one that is called by another name later, and one that nothing happens to."""
+    harness.submit(NAME, embeddings(1), method_name=f"{NAME}'s method")
+    worker.drive()
+    harness.submit("B", embeddings(2))
+    harness.submit("B", embeddings(0), phase="eval")
+    harness.submit(NAME, embeddings(1), phase="eval", is_public=False)
+    worker.drive()
+
+
+def test_a_name_goes_and_everything_is_checked_as_before(
+    harness: Harness, worker: StepWorker, tmp_path: Path
+) -> None:
+    """Beside a daemon that runs, with boards before and after it, one of them closed: no file has the name, and nobody is called a liar."""
+    play(harness, worker)
+    harness.submit(NAME, embeddings(0), phase="eval")
+    worker.drive()
+    told = harness.stdout(1001)
+    assert harness.command("board", "freeze", "--phase", "eval").returncode == 0
+    before = git("rev-parse", "main", at=harness.board)
+    rename(harness)
+    worker.drive()
+    assert set(harness.teams()) == set(harness.teams("eval")) == {PSEUDONYM, "B"}
+    harness.submit(NAME, embeddings(4))
+    harness.submit("C", embeddings(3))
+    worker.drive()
+    assert set(harness.teams()) == {PSEUDONYM, "B", "C"}
+    reveal(harness)
+    assert [path for path, text in published(harness).items() if "Jane" in text] == []
+    assert "Jane" not in git("log", "--format=%B", f"{before}..main", at=harness.board)
+    sentences = checked(harness)
+    assert any("the name of team" in one and f"is called {PSEUDONYM} ({REASON})" in one for one in sentences)
+    assert any(f"“{PSEUDONYM}” is a pseudonym" in one for one in sentences)
+    with opened(str(harness.board)) as repository:
+        mine = list(receipt_verdicts(repository, told["receipt"], told["q_mean"]))
+    assert Worth.CONTRADICTED not in {one.worth for one in mine}
+    assert f"of team {PSEUDONYM}" in mine[-1].sentence
+
+
+def test_a_revealed_phase_is_revealed_again_without_the_name(harness: Harness, worker: StepWorker) -> None:
+    """The request comes after the end: boards, pages and reveal have the pseudonym with the next push."""
+    play(harness, worker)
+    reveal(harness, "--phase", "dev", "--no-labels")
+    assert any("Jane" in text for path, text in published(harness).items() if path.startswith("reveal/dev"))
+    rename(harness)
+    assert harness.command("board", "publish").returncode == 0
+    assert [path for path, text in published(harness).items() if "Jane" in text] == []
+    assert not [path for path in published(harness) if "labels/" in path]
+    checked(harness)
+    before = harness.commits()
+    reveal(harness, "--phase", "dev", "--no-labels")
+    assert harness.commits() == before
+
+
+def test_what_evalai_calls_the_team_later_changes_nothing(harness: Harness, worker: StepWorker) -> None:
+    """The team has had two names before, and gets a third: each is checked by the line that has it."""
+    play(harness, worker)
+    harness.evalai.rename_team(NAME, LATER)
+    worker.wait(60)
+    assert set(harness.teams()) == {LATER, "B"}
+    rename(harness, LATER)
+    worker.drive()
+    boards = harness.commits()
+    harness.evalai.rename_team(LATER, "Jane Roe")
+    worker.wait(60)
+    assert set(harness.teams()) == {PSEUDONYM, "B"}
+    assert harness.commits() == boards
+    reveal(harness)
+    assert [path for path, text in published(harness).items() if "Jane" in text] == []
+    checked(harness)
+    assert LATER in git("show", f"main:{HISTORY}", at=harness.board)
+
+
+def test_a_board_that_was_made_with_the_name_is_not_stored_after_it(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """What is made while the command runs is made again."""
+    play(harness, worker)
+    with worker.store.write() as tx:
+        tx.note(1002, excluded="a test")
+        inputs = read_inputs(tx, load(harness.path), ["dev"], BoardHistory(), now=worker.clock.now())
+    pending = make_boards(inputs)
+    assert [row.team for row in pending.new[0].standings] == [NAME]
+    rename(harness)
+    with worker.store.write() as tx:
+        assert not keep_boards(tx, pending)
+
+
+LIES: dict[str, tuple[str, Callable[[PublicRepository], PublicRepository]]] = {
+    "another rank in an older line": ("board", lambda public: history(public, _set("rank", 1))),
+    "another submission in an older line": (
+        "board",
+        lambda public: history(public, _set("submission", 1002)),
+    ),
+    "another score in an older line": ("board", lambda public: history(public, _set("q_mean", 99.0))),
+    "another team's name in an older line": ("board", lambda public: history(public, _set("team", "B"))),
+    "an older line is gone": ("board", lambda public: history(public, lambda lines: lines.pop(0))),
+    "its row in the reveal is another team's": ("replay", lambda public: boards(public, "team_key", 77)),
+    "its row in the reveal has another name": ("replay", lambda public: boards(public, "team", "Somebody")),
+    "its row in the reveal is another submission": (
+        "replay",
+        lambda public: boards(public, "submission", 1002),
+    ),
+    "a score is hidden with the name": ("register", lambda public: events_changed(public, _hide_the_score)),
+    "a removal is hidden with the name": ("register", lambda public: events_changed(public, _hide_a_removal)),
+    "another team's name is hidden too": ("register", lambda public: events_changed(public, _hide_another)),
+    "the note is gone": ("register", lambda public: events_changed(public, _drop_the_note)),
+}
+
+
+def test_no_lie_hides_behind_a_pseudonym(harness: Harness, worker: StepWorker) -> None:
+    """Rows, scores and decisions of the team are checked like all others; nothing but its name may stay hidden."""
+    play(harness, worker)
+    rename(harness)
+    worker.drive()
+    reveal(harness)
+    with opened(str(harness.board)) as repository:
+        public = PublicRepository(files=dict(repository.files))
+    assert lies(public) == set()
+    assert {
+        what: found for what, (check, lie) in LIES.items() if check not in (found := lies(lie(public)))
+    } == {}
+
+
+def history(public: PublicRepository, change: Callable[[list[Any]], object]) -> PublicRepository:
+    """Return the files with another history."""
+    lines = [json.loads(line) for line in public.files[HISTORY].splitlines()]
+    change(lines)
+    text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    return PublicRepository(files={**public.files, HISTORY: text.encode()})
+
+
+def _set(field: str, value: Any) -> Callable[[list[Any]], None]:
+    def change(lines: list[Any]) -> None:
+        # In the line in which the other team came: both rows have changed.
+        row = next(one for one in lines[1]["changed"] if one["team"] == NAME)
+        assert row[field] != value
+        row[field] = value
+
+    return change
+
+
+def boards(public: PublicRepository, field: str, value: Any) -> PublicRepository:
+    """Return the files with another row of the renamed team on the first revealed board of dev."""
+    document = revealed(public)
+    row = next(one for one in document["boards"][0]["standings"] if one["team"] == PSEUDONYM)
+    row[field] = value
+    return with_reveal(public, document)
+
+
+def events_changed(public: PublicRepository, change: Callable[[list[Any]], None]) -> PublicRepository:
+    """Return the files with another register of dev."""
+    document = revealed(public)
+    change(document["register"])
+    return with_reveal(public, document)
+
+
+def _hide(opening: dict[str, Any], *names: str) -> None:
+    """Open no more of an event than can be."""
+    if "nonce" in opening:
+        fields, nonce = opening["fields"], bytes.fromhex(opening["nonce"])
+        opening.clear()
+        opening |= events.opened_in_part(fields, nonce, fields.keys() - set(names))
+        return
+    for name in names:
+        value, salt = opening["open"].pop(name)
+        opening["hidden"][name] = events.field_hash(name, value, bytes.fromhex(salt))
+
+
+def _without_name(register: list[Any], kind: str) -> dict[str, Any]:
+    found = (one for one in register if "team" in one.get("hidden", ()) and "submission" in one["open"])
+    return next(one for one in found if one["open"]["kind"][0] == kind)
+
+
+def _hide_the_score(register: list[Any]) -> None:
+    _hide(_without_name(register, events.SCORE), "q_mean")
+
+
+def _hide_a_removal(register: list[Any]) -> None:
+    _hide(_without_name(register, events.SUBMISSION), "removed")
+
+
+def _hide_another(register: list[Any]) -> None:
+    _hide(next(one for one in register if one.get("fields", {}).get("team") == "B"), "team")
+
+
+def _drop_the_note(register: list[Any]) -> None:
+    register.remove(next(one for one in register if one.get("fields", {}).get("what") == "renamed"))
+
+
+@pytest.mark.parametrize(
+    ("option", "cure"),
+    [
+        (("--team", "nobody"), "the team's number there"),
+        (("--as", "B"), "Take another pseudonym"),
+        (("--as", " "), "Take another pseudonym"),
+        (("--as", f"ex {NAME}"), "write them without the name"),
+        (("--reason", f"{NAME} asked"), "write them without the name"),
+        (("--reason", " "), "Say why"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(
+    renamable: Harness, capsys: pytest.CaptureFixture[str], option: tuple[str, str], cure: str
+) -> None:
+    """With a sentence and a cure, and nothing changes."""
+    options = {"--team": NAME, "--as": PSEUDONYM, "--reason": REASON, **dict([option])}
+    refused(renamable, capsys, options, cure)
+
+
+def test_the_organizers_own_team_is_called_by_its_methods(
+    renamable: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Baselines have the names of their methods, which the rules list."""
+    with closing(renamable.store()) as store, store.read() as tx:
+        (own,) = [str(row.team_key) for row in tx.submissions() if row.own]
+    options = {"--team": own, "--as": PSEUDONYM, "--reason": REASON}
+    refused(renamable, capsys, options, "Only a team of participants")
+
+
+def refused(harness: Harness, capsys: pytest.CaptureFixture[str], options: dict[str, str], cure: str) -> None:
+    """Run the command, which ends with a sentence and leaves everything as it was."""
+    words = [word for option in options.items() for word in option]
+    with closing(harness.store()) as store:
+        with store.read() as tx:
+            before = tx.events(), tx.boards("dev"), pseudonyms(tx)
+        assert guarded(["board", "rename", *words, "--config", str(harness.path)]) == 2
+        with store.read() as tx:
+            assert (tx.events(), tx.boards("dev"), pseudonyms(tx)) == before
+    assert cure in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def renamable(
+    tmp_path_factory: pytest.TempPathFactory, cells: Path, fork_server: ForkServer
+) -> Iterator[Harness]:
+    """A challenge in which nothing is renamed: two teams and a host."""
+    folder, clock = tmp_path_factory.mktemp("renamable"), ManualClock(datetime.now(UTC))
+    with Harness(folder, clock=clock, cells=cells, fork_server=fork_server) as harness:
+        with harness.worker() as worker:
+            for seed, team in enumerate((NAME, "B", "host")):
+                harness.submit(team, embeddings(seed))
+            worker.drive()
+        yield harness
+
+
+def test_a_name_that_rules_or_a_baseline_have_stays_and_a_pseudonym_too(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rules are revealed as they were, the row of a baseline is told by its name, and one pseudonym is enough."""
+    play(harness, worker)
+    rename(harness)
+    again = {"--team": PSEUDONYM, "--as": "Team Thirteen", "--reason": REASON}
+    refused(harness, capsys, {**again, "--team": NAME}, "It keeps that one")
+    for marked in (True, False):
+        harness.evalai.edit(1002, is_baseline=marked)
+        worker.wait(60)
+    refused(harness, capsys, {**again, "--team": "B"}, "Only a team of participants")
+    harness.submit("C", embeddings(3))
+    worker.drive()
+    harness.configure({"leaderboard": {"hidden_teams": ["C"]}})
+    assert harness.command("challenge", "rules", "--reason", "asked to leave").returncode == 0
+    refused(harness, capsys, {**again, "--team": "C"}, "this name cannot be removed")

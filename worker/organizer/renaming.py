@@ -1,0 +1,130 @@
+"""Renaming: a team that asked for it is called by a pseudonym in everything that the challenge publishes from then on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from leaderboard.ranking import from_json, to_json
+from leaderboard.rendering import display_name
+from scoring.errors import OrganizerError
+from worker.fairness import events
+from worker.fairness.pseudonyms import RENAMED, add, pseudonyms
+from worker.fairness.register import note, register
+from worker.organizer.reveal import reveal_again
+from worker.organizer.session import OrganizerSession
+from worker.state import SubmissionRow, Transaction
+
+
+def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) -> int:
+    """Replace a team's name by a pseudonym, in stored boards and what was revealed too; return EvalAI's number of the team.
+
+    Args:
+        session: The challenge.
+        team: Its name, or EvalAI's number of it.
+        pseudonym: What it is called from now on.
+        reason: Why, in public.
+
+    Raises:
+        OrganizerError: If it is not one team of participants, its name cannot be removed, or the pseudonym is not one.
+    """
+    if not reason:
+        raise OrganizerError(
+            "The reason is empty.", cure="Say why, without the name: it is published.", code="rename.reason"
+        )
+    with session.store.write() as tx:
+        rows = _rows(tx, team)
+        key = rows[0].team_key or 0
+        names = _names(tx, key) | {row.team for row in rows if row.team}
+        _check(tx, rows, names, pseudonym, reason)
+        add(tx, key, pseudonym)
+        _rewrite_boards(tx, key, pseudonym)
+        text = f"the name of team {key} was removed, and it is called {pseudonym} ({reason})"
+        note(tx, RENAMED, text, now=session.clock(), team_key=key, pseudonym=pseudonym)
+        register(tx, session.clock())
+        reveal_again(session, tx)
+        tx.request_publish()
+        tx.log("renamed", actor=session.actor, now=session.now, team=key, pseudonym=pseudonym, reason=reason)
+    return key
+
+
+def _rows(tx: Transaction, team: str) -> list[SubmissionRow]:
+    """Return the submissions of a team that a person named."""
+    known = [row for row in tx.submissions() if row.team_key is not None]
+    keys = sorted({row.team_key or 0 for row in known if team in (row.team, str(row.team_key))})
+    if not keys:
+        raise OrganizerError(
+            f"No submission is by a team {team!r}.",
+            cure="Write the name as EvalAI shows it, or the team's number there.",
+            code="rename.unknown",
+        )
+    if len(keys) > 1:
+        raise OrganizerError(
+            f"Several teams are meant: {', '.join(map(str, keys))}.",
+            cure="Name one of these numbers.",
+            code="rename.ambiguous",
+        )
+    return [row for row in known if row.team_key == keys[0]]
+
+
+def _names(tx: Transaction, key: int) -> set[str]:
+    """Return all names under which a team was registered."""
+    found = (event.fields for event in tx.events())
+    return {fields["team"] for fields in found if fields.get("team_key") == key and fields.get("team")}
+
+
+def _check(tx: Transaction, rows: list[SubmissionRow], names: set[str], pseudonym: str, reason: str) -> None:
+    """Check that a name can be removed, and that the pseudonym is one."""
+    key = rows[0].team_key or 0
+    if key in pseudonyms(tx):
+        raise OrganizerError(
+            f"Team {key} has a pseudonym already: {pseudonyms(tx)[key]}.",
+            cure="It keeps that one; nothing is left to be removed.",
+            code="rename.again",
+        )
+    if any(row.own or row.baseline for row in rows):
+        raise _baselines(key)
+    rules = (event.fields["rules"] for event in tx.events() if event.kind == events.PHASE)
+    if any(not names.isdisjoint(one["hidden_teams"]) for one in rules):
+        raise OrganizerError(
+            "The registered rules name this team: `leaderboard.hidden_teams` did so at some time.",
+            cure="Rules are revealed as they were, so this name cannot be removed. Tell the team so.",
+            code="rename.in_rules",
+        )
+    words = "|".join(re.escape(form) for name in names for form in {name, display_name(name)})
+    if re.search(rf"(?<!\w)(?:{words})(?!\w)", f"{pseudonym}\n{reason}"):
+        raise OrganizerError(
+            "Pseudonym or reason has the team's name in it.",
+            cure="Both are published: write them without the name.",
+            code="rename.named",
+        )
+    others = {display_name(row.team) for row in tx.submissions() if row.team and row.team_key != key}
+    if pseudonym != display_name(pseudonym) or pseudonym in others | set(pseudonyms(tx).values()):
+        raise OrganizerError(
+            f"{pseudonym!r} is the name of another team, or would be shown as {display_name(pseudonym)!r}.",
+            cure=f"Take another pseudonym, for example “Team {key}”.",
+            code="rename.pseudonym",
+        )
+
+
+def _baselines(key: int) -> OrganizerError:
+    return OrganizerError(
+        f"Team {key} is the organizers' own, or has or had a baseline; the row of a baseline is told by its name.",
+        cure="Only a team of participants without baselines can be renamed.",
+        code="rename.own",
+    )
+
+
+def _rewrite_boards(tx: Transaction, key: int, pseudonym: str) -> None:
+    """Put the pseudonym on all stored boards; what is published is made from them."""
+    for phase in tx.phases():
+        for text in tx.boards(phase):
+            board = from_json(text)
+            own = [row for row in board.standings if row.team_key == key]
+            if any(row.method for row in own):
+                raise _baselines(key)
+            if own:
+                rows = (
+                    replace(row, team=pseudonym) if row.team_key == key else row for row in board.standings
+                )
+                tx.replace_board(phase, board.sequence, to_json(replace(board, standings=tuple(rows))))

@@ -198,12 +198,10 @@ def reveals(
         files: Path to content, now.
     """
     found: dict[str, int] = {}
-    for path, content in files.items():
-        if (
-            not path.startswith("reveal/")
-            or not path.endswith("/reveal.json")
-            or (told := _told(content)) is None
-        ):
+    for path in files:
+        if not path.startswith("reveal/") or not path.endswith("/reveal.json"):
+            continue
+        if (told := _told(files[path])) is None:
             continue
         touched = set(repository.git.log("--format=%H", commits[-1], "--", path).split())
         for place, commit in enumerate(commits):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from worker.cli import guarded
 from worker.fairness import commitments, receipts, seal
 from worker.fairness.signing import Signer, is_signed, signer
 from worker.fairness.verify import Verdict, Worth, receipt_verdicts, verdicts
-from worker.fairness.verify.public import opened, read_folder
+from worker.fairness.verify.public import PublicRepository, opened, read_folder
 from worker.organizer.archiving import read_backup
 from worker.sandbox import ManualClock
 from worker.state import Store
@@ -264,6 +264,8 @@ def test_a_receipt_that_the_old_key_has_signed_too_late_proves_nothing(
 ) -> None:
     """Nobody frames the organizers with a stolen key; one that names nothing younger than the change stays evidence."""
     old = replace_key(harness, worker)
+    pk = harness.submit("B", embeddings(2))
+    worker.drive()
     worker.wait(40)
     clone = tmp_path / "clone"
     git("clone", "--quiet", "--branch=main", str(harness.board), str(clone), at=harness.board)
@@ -277,8 +279,24 @@ def test_a_receipt_that_the_old_key_has_signed_too_late_proves_nothing(
         del body["signature"]
         return {**body, "signature": old.sign(receipts.RECEIPT, body)}
 
-    def told(receipt: Mapping[str, Any]) -> list[Worth]:
-        return [one.worth for one in receipt_verdicts(public, receipt)]
+    def told(
+        receipt: Mapping[str, Any], public: PublicRepository = public, now: datetime | None = None
+    ) -> list[Worth]:
+        return [one.worth for one in receipt_verdicts(public, receipt, now=now)]
+
+    # Who looks before the new key was pushed has to wait for it, and not for long.
+    fresh: dict[str, Any] = dict(harness.stdout(pk)["receipt"])
+    assert fresh["key"] != old.public
+    log = public.files[receipts.PATH].splitlines(keepends=True)[: fresh["batch"]]
+    earlier = {
+        **public.files,
+        commitments.PATH: json.dumps(listed[:1]).encode(),
+        receipts.PATH: b"".join(log),
+    }
+    last = datetime.fromisoformat(json.loads(log[-1])["made_at"])
+    assert told(fresh, PublicRepository(files=earlier), last) == [Worth.NOT_REVEALED]
+    late = last + timedelta(hours=1)
+    assert told(fresh, PublicRepository(files=earlier), late) == [Worth.CONTRADICTED]
 
     assert told(forged(challenge=listed[-1]["commitment"])) == [Worth.BELIEVED]
     assert told(forged(batch=lines[-1]["sequence"], chain=lines[-1]["head"])) == [Worth.BELIEVED]

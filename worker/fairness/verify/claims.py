@@ -49,10 +49,22 @@ def claims(
         yield believed(check, "This receipt is not as it was signed: it proves nothing.")
         return
     entries = public_commitments(repository)
-    if str(receipt["key"]) not in commitments.keys_in(entries):
-        yield contradicted(check, "The key that signed your receipt is not one of this challenge.")
-        return
     lines = list(repository.lines(receipts.PATH))
+    waits = len(lines) <= int(receipt["batch"]) and not _is_overdue(
+        lines, begun_at=_made_at(entries[0]), now=now
+    )
+    named = receipt["challenge"] in {entry.get("commitment") for entry in entries}
+    if str(receipt["key"]) not in commitments.keys_in(entries):
+        yield (
+            not_revealed(
+                check,
+                "Neither the key that signed your receipt nor the commitment that it names is public: if the challenge has a new key, it"
+                " comes before the next batch.",
+            )
+            if waits and not named
+            else contradicted(check, "The key that signed your receipt is not one of this challenge.")
+        )
+        return
     if _is_of_a_replaced_key(receipt, entries, lines):
         yield believed(
             check,
@@ -60,10 +72,7 @@ def claims(
         )
         return
     yield consistent(check, "Your receipt carries the challenge's signature.")
-    waits = len(lines) <= int(receipt["batch"]) and not _is_overdue(
-        lines, begun_at=_made_at(entries[0]), now=now
-    )
-    if receipt["challenge"] not in {entry.get("commitment") for entry in entries}:
+    if not named:
         yield (
             not_revealed(
                 check, "The commitment in your receipt is not public yet; it comes before the next batch."

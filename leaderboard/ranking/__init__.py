@@ -4,7 +4,7 @@ from leaderboard.ranking import board
 from leaderboard.ranking.assessment import Assessment, assess, figures, fold_table
 from leaderboard.ranking.board import append_board, fingerprint, from_json, next_board, to_json
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
-from leaderboard.ranking.selection import complete, counted, counts, mean_quality
+from leaderboard.ranking.selection import complete, counted, counts, mean_quality, row_key
 from leaderboard.ranking.stability import middle_half
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, standard_errors
 
@@ -28,6 +28,7 @@ __all__ = [
     "middle_half",
     "next_board",
     "rank",
+    "row_key",
     "standard_errors",
     "task_weights",
     "to_json",

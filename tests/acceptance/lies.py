@@ -165,6 +165,9 @@ def _restored(story: Story, *, later: int) -> None:
     said = {"kind": events.CHALLENGE, "phase": None, "what": "restored", "text": "A backup was restored."}
     note = {**said, "first": min(lines), "last": max(lines)}
     story.add(note, story.log[max(lines) - 1 + later] + timedelta(minutes=5))
+    lost = {"first": min(lines), "last": max(lines)}
+    number = max(lines) + 1 + later
+    story.on_lines = lambda body: {**body, "restored": lost} if body["sequence"] == number else body
 
 
 def _without_register(story: Story) -> None:

@@ -94,16 +94,19 @@ def freeze(
     config: ConfigOption,
     phase: PhaseOption,
     undo: Annotated[bool, typer.Option("--undo", help="Let the board move again.")] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why; the reveal publishes it.", show_default=False)
+    ] = "",
 ) -> None:
     """Close a phase: what was answered until now stands on its board, and no later submission, visibility, name or flag moves it.
 
-    Example: neuco-worker board freeze --phase dev --config challenge.yaml
+    Example: neuco-worker board freeze --phase dev --reason "the phase has ended" --config challenge.yaml
     """
     from worker.organizer import board_by_hand
     from worker.organizer.session import open_session
 
     with open_session(config) as session:
-        (board_by_hand.thaw if undo else board_by_hand.freeze)(session, phase)
+        (board_by_hand.thaw if undo else board_by_hand.freeze)(session, phase, reason)
     print(f"The board of {phase} {'moves again' if undo else 'is closed'}; the daemon publishes that.")
 
 

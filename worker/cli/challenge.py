@@ -31,6 +31,10 @@ def rescore(
     *,
     config: ConfigOption,
     phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
+    reason: Annotated[
+        str,
+        typer.Option("--reason", help="Why, in public; at once, with the commitment.", show_default=False),
+    ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without it only the plan is shown.")] = False,
 ) -> None:
     """Take up changed tasks or a changed protocol: fill the missing cells of all submissions that count.
@@ -38,7 +42,7 @@ def rescore(
     Without --yes it only says what would be done and what it would cost. Interrupted, it goes on where it was. Stored files that are gone
     are fetched again from EvalAI by the worker that leads, and kept only if they are the ones that were scored.
 
-    Example: neuco-worker challenge rescore --config challenge.yaml --yes
+    Example: neuco-worker challenge rescore --reason "a label was wrong" --config challenge.yaml --yes
     """
     from rich.progress import Progress, TaskID
 
@@ -74,7 +78,7 @@ def rescore(
                 def show(done: int, rows: int, *, bar: Progress = bar, task: TaskID = task) -> None:
                     bar.update(task, completed=done, total=rows)
 
-                changed = carry_out(session, plan, progress=show, tell=bar.console.print)
+                changed = carry_out(session, plan, reason=reason, progress=show, tell=bar.console.print)
             follows = _closed(session, setup.codename) or " The daemon publishes the board."
             print(f"  Done: {changed} answers changed; the daemon posts them.{follows}")
 

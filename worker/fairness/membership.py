@@ -11,12 +11,16 @@ from typing import Any
 
 from leaderboard import Entry
 from worker.challenge.records import PhaseRules
+from worker.fairness.events import PUBLIC_FIELDS
 
 Facts = Mapping[str, Any]
 """Of a submission, as :func:`worker.fairness.register.submission_facts` has them."""
 
 
 PRIVATE = "it is private"
+
+QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed", "deleted", "cancelled", "flagged")
+"""What is opened of a private submission that lets its team compete in another phase."""
 
 
 def taken_off(facts: Facts) -> str | None:
@@ -27,6 +31,11 @@ def taken_off(facts: Facts) -> str | None:
         if facts[fact]:
             return sentence
     return None
+
+
+def is_its_owners(facts: Facts) -> bool:
+    """Tell whether a submission may be off the board because of its own team, which can delete and cancel it at EvalAI."""
+    return facts["removed"] is None and not facts["flagged"] and bool(facts["deleted"] or facts["cancelled"])
 
 
 _TAKES_OFF = {
@@ -40,6 +49,8 @@ def kept_off(facts: Facts, rules: PhaseRules) -> str | None:
     """Return what keeps a scored submission off the public board, None if nothing does; hidden teams are a matter of the rules."""
     if (reason := taken_off(facts)) is not None:
         return reason
+    if not facts["answered"] and facts["superseded_by"] is not None:
+        return f"it was run again as submission {facts['superseded_by']}"
     if not facts["answered"]:
         return "its answer was taken back"
     if facts["own"] and not is_baseline(facts, rules):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from worker.challenge.canonical import canonical
 from worker.fairness.canonical import NONCE_BYTES, digest
 from worker.fairness.register import note
 from worker.fairness.signing import is_signed, signer
-from worker.state import Transaction
+from worker.state import LOG_UNSEEN, Transaction
 
 PATH = "receipts.jsonl"
 FORMAT = 2
@@ -27,6 +27,8 @@ SMALLEST_BATCH = 32
 LONGEST_CADENCE_S = 86400.0
 BATCH, RECEIPT = "batch", "receipt"  # what is signed
 GENESIS = "0" * 64
+RESTORED = "restored"  # what is noted
+_GAP = "restored_lines"  # what the next line says of lines that a restored state lacks
 
 
 def issue(tx: Transaction, *, submission: int, q_mean: float, nonce: str, commitment: str) -> dict[str, Any]:
@@ -114,6 +116,29 @@ def filler(key: bytes, number: int) -> str:
     return digest("filler", key, number.to_bytes(8, "big"))
 
 
+def lost_lines(chain: Iterable[Mapping[str, Any]]) -> frozenset[int]:
+    """Return the lines of the log that a restored state knew nothing of: what they hold may be impossible to open."""
+    lines = list(chain)
+    said = (line["restored"] for line in lines if "restored" in line)
+    return frozenset(
+        number
+        for one in said
+        for number in range(max(1, int(one["first"])), min(len(lines), int(one["last"])) + 1)
+    )
+
+
+def seconds_to_next(last: str | None, configured_s: float) -> float:
+    """Return after how many seconds a batch follows the last line: as that one has announced, or sooner.
+
+    So a batch is not overdue because somebody has changed the configuration.
+
+    Args:
+        last: The last line of the log, if there is one.
+        configured_s: What is configured, which the next line announces.
+    """
+    return configured_s if last is None else min(configured_s, cadence(json.loads(last)))
+
+
 def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
     """Put everything that was registered into one batch, of a size that tells little and in an order that tells nothing.
 
@@ -124,11 +149,15 @@ def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
     """
     if earlier := tx.open_receipts():  # given by a version before there was a register
         _add_line(tx, 1, "receipts", earlier, made_at=made_at)
-    _add_line(tx, FORMAT, "entries", tx.open_events(), made_at=made_at, every=every_s)
+    more: dict[str, Any] = {"every": every_s}
+    if (gap := tx.fact(_GAP)) is not None:
+        more["restored"] = json.loads(gap)
+        tx.set_fact(_GAP, None)
+    _add_line(tx, FORMAT, "entries", tx.open_events(), made_at=made_at, **more)
 
 
 def _add_line(
-    tx: Transaction, format_: int, kind: str, commitments: Sequence[str], *, made_at: datetime, **more: float
+    tx: Transaction, format_: int, kind: str, commitments: Sequence[str], *, made_at: datetime, **more: Any
 ) -> None:
     """Append one line to the log, filled up and chained; signed, if the challenge has a key."""
     number, last = tx.last_batch()
@@ -221,10 +250,27 @@ def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
     waiting = {*tx.open_receipts(), *tx.open_events()}
     for sequence, line in enumerate(log.lines, log.after + 1):
         tx.add_batch(sequence, line, sorted(waiting.intersection(entries_of(json.loads(line)))))
-    first, last = log.after + 1, log.after + len(log.lines)
-    text = "The state was restored from a backup; what opens these lines of the log is lost, as far as it was registered after it."
-    note(tx, "restored", text, now=now, first=first, last=last)
+    _tell_restored(tx, log.after + 1, log.after + len(log.lines), now=now)
     return True
+
+
+def went_on(tx: Transaction, *, now: datetime) -> None:
+    """Record that a restored state knows the whole public log by now; say that it was restored, also if the log had nothing more."""
+    if tx.fact(LOG_UNSEEN) is None:
+        return
+    if tx.fact(_GAP) is None:
+        number, _ = tx.last_batch()
+        _tell_restored(tx, number + 1, number, now=now)
+    tx.set_fact(LOG_UNSEEN, None)
+
+
+def _tell_restored(tx: Transaction, first: int, last: int, *, now: datetime) -> None:
+    """Have the next line say at once what may be lost: some lines, and what was due in that next one; let the register say it too."""
+    before = json.loads(tx.fact(_GAP) or "{}")  # of an earlier restore, which no line has told yet
+    tx.set_fact(_GAP, json.dumps({"first": min(first, before.get("first", first)), "last": last}))
+    lines = f"; that concerns lines {first} to {last} of the log" if first <= last else ""
+    text = f"the state was restored from a backup, and what was registered after that was made is lost{lines}"
+    note(tx, RESTORED, text, now=now, first=first, last=last)
 
 
 def receipts_file(tx: Transaction) -> bytes | None:

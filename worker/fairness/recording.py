@@ -109,6 +109,7 @@ def record_rules(
     rules = rules_of(configuration, codename)
     changed = before.rules.changed(rules)
     if changed:
+        register(tx, now)  # what had changed before has another reason
         put_on_record(tx, replace(before, rules=rules), files=tx.record_files(before.hash), now=now)
         tx.request_publish()
         old, new = asdict(before.rules), asdict(rules)

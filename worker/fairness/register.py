@@ -33,7 +33,8 @@ def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
     Args:
         tx: The transaction that changed it, or reads it for a board.
         now: The time.
-        reason: Why a phase's rules or choices were changed, in the words of whoever changed them.
+        reason: Why, in the words of whoever decided it. Everything that is registered with it gets it, so what had changed before is
+            registered before the decision.
 
     Returns:
         The moment: that of the new events, later than all earlier ones, and the time that a board made from these facts carries.
@@ -41,7 +42,7 @@ def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
     at = tx.attestation_time(now)
     records = {name: record for name in tx.phases() if (record := _record(tx, name)) is not None}
     _register_phases(tx, records, at, reason)
-    _register_submissions(tx, records, at)
+    _register_submissions(tx, records, at, reason)
     return at
 
 
@@ -112,7 +113,9 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
         _add(tx, subject, {**head, **facts, "reason": reason}, facts)
 
 
-def _register_submissions(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime) -> None:
+def _register_submissions(
+    tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime, reason: str
+) -> None:
     latest, scored = tx.latest_facts(events.SUBMISSION), tx.latest_facts(events.SCORE)
     bases = {name: (record.protocol.hash, record.versions) for name, record in records.items()}
     removed = pseudonyms.pseudonyms(tx)
@@ -121,7 +124,7 @@ def _register_submissions(tx: Transaction, records: Mapping[str, PhaseRecord], a
         if row.phase is None or (row.file_hash is None and subject not in latest):
             continue  # a file that never arrived is not registered
         if latest.get(subject) != _hash_of_facts(row, removed.get(row.team_key or 0)):
-            _register_submission(tx, row, at)
+            _register_submission(tx, row, at, reason)
         basis = bases.get(row.phase)
         if basis is None or not _has_answer(row):
             continue
@@ -138,7 +141,7 @@ def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at:
         _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, q_mean=q_mean, at=at)
 
 
-def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime) -> str:
+def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reason: str = "") -> str:
     """Register a submission's facts, if they have changed; return its pseudonym."""
     before = tx.latest_event(events.SUBMISSION, _subject(row))
     facts = submission_facts(row, pseudonyms.pseudonyms(tx).get(row.team_key or 0))
@@ -149,7 +152,7 @@ def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime) -> s
             return str(before.fields["entry"])
     entry = secrets.token_hex(ENTRY_BYTES) if before is None else str(before.fields["entry"])
     head = {"kind": events.SUBMISSION, "phase": row.phase, "at": at.isoformat(), "entry": entry}
-    _add(tx, _subject(row), {**head, **facts}, facts)
+    _add(tx, _subject(row), {**head, **facts, "reason": reason}, facts)
     return entry
 
 
@@ -216,6 +219,7 @@ def _score_event(
         "team_key": row.team_key,
         "team": pseudonyms.pseudonyms(tx).get(row.team_key or 0, row.team),
         "public_at_first": row.public_at_first,
+        "own": row.own,
         "file": row.file_hash,
         "content": cells[0].content_hash,
         "protocol": protocol,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import closing
+from datetime import datetime
 
 from leaderboard.git import Publisher
 from scoring.errors import InfrastructureError
@@ -70,8 +71,13 @@ def _publish_leading(session: OrganizerSession) -> Completed:
         session.store.resign()
 
 
-def freeze(session: OrganizerSession, phase: str) -> None:
+def freeze(session: OrganizerSession, phase: str, reason: str = "") -> None:
     """Close a phase on the board that is due now: it shows what was answered until this moment, and nothing that comes later.
+
+    Args:
+        session: The challenge.
+        phase: Codename.
+        reason: Why, which the register keeps and the reveal publishes.
 
     Raises:
         OrganizerError: If there is no such phase.
@@ -86,24 +92,28 @@ def freeze(session: OrganizerSession, phase: str) -> None:
             raise _busy()
         if setup is not None:
             put_on_record(tx, setup.record, files=setup.files, now=session.now)
-        tx.freeze_phase(phase, at=pending.preconditions.at)
-        tx.request_publish()
-        tx.log("frozen", actor=session.actor, now=session.now, phase=phase)
-        register(tx, session.clock())
+        _decide(session, tx, phase, at=pending.preconditions.at, reason=reason, action="frozen")
 
 
-def thaw(session: OrganizerSession, phase: str) -> None:
-    """Let a phase's board move again.
+def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:
+    """Let a phase's board move again, for a reason that the register keeps.
 
     Raises:
         OrganizerError: If there is no such phase.
     """
     session.check_phase(phase)
     with session.store.write() as tx:
-        tx.freeze_phase(phase, at=None)
-        tx.request_publish()
-        tx.log("thawed", actor=session.actor, now=session.now, phase=phase)
-        register(tx, session.clock())
+        _decide(session, tx, phase, at=None, reason=reason, action="thawed")
+
+
+def _decide(
+    session: OrganizerSession, tx: Transaction, phase: str, *, at: datetime | None, reason: str, action: str
+) -> None:
+    register(tx, session.clock())  # what had changed before has another reason
+    tx.freeze_phase(phase, at=at)
+    tx.request_publish()
+    tx.log(action, actor=session.actor, now=session.now, phase=phase, reason=reason)
+    register(tx, session.clock(), reason=reason)
 
 
 def _make_boards(session: OrganizerSession, phases: Collection[str]) -> PendingBoards:

@@ -33,6 +33,7 @@ def choose(session: OrganizerSession, pk: int, reason: str) -> str:
                 cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
                 code="choose.selection",
             )
+        register(tx, session.clock())  # what had changed before has another reason
         tx.choose(row.phase, row.team_key, pk, reason)
         tx.request_publish()
         tx.log("chosen", actor=session.actor, now=session.now, submission=pk, phase=row.phase, reason=reason)
@@ -71,10 +72,11 @@ def _exclude(
     session: OrganizerSession, tx: Transaction, pk: int, reason: str, *, excluded: str | None, action: str
 ) -> SubmissionRow:
     row = known_submission(tx, pk)
+    register(tx, session.clock())  # what had changed before has another reason
     tx.note(pk, excluded=excluded)
     tx.request_publish()
     tx.log(action, actor=session.actor, now=session.now, submission=pk, reason=reason)
-    register(tx, session.clock())
+    register(tx, session.clock(), reason=reason)
     return row
 
 

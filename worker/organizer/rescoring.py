@@ -158,6 +158,7 @@ def carry_out(
     session: OrganizerSession,
     plan: RescorePlan,
     *,
+    reason: str = "",
     progress: Callable[[int, int], None] = lambda _, __: None,
     tell: Callable[[str], object] = print,
 ) -> int:
@@ -166,6 +167,7 @@ def carry_out(
     Args:
         session: The challenge.
         plan: Of :func:`make_plan`.
+        reason: Why, in public.
         progress: Called with rows done and rows in all.
         tell: Hears what is waited for.
 
@@ -197,7 +199,7 @@ def carry_out(
             found = _missing(session, tx, setup, _rows(tx, setup))
             missing = tuple(row for row in found if row.content_hash not in off_board)
             if not missing:
-                changed = _take_up(session, tx, setup)
+                changed = _take_up(session, tx, setup, reason)
                 break
     progress(done, done)
     return changed
@@ -254,7 +256,7 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
         runner.stop(session.clock())
 
 
-def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> int:
+def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
     """Put the phase on record as its files are, and owe EvalAI every answer that changed."""
     setup = _with_rules(tx, setup)
     decimals = setup.rules.decimals
@@ -262,6 +264,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
     now = session.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
     before = tx.phase_record(setup.codename)
     renewed = before is None or not setup.record.scores_as(before.protocol_hash, before.tasks)
+    register(tx, now)  # what had changed before has another reason
     put_on_record(tx, setup.record, files=setup.files, now=now)
     tx.request_publish()
     tx.forget_wanted(row.pk for row in tx.submissions(phase=setup.codename))
@@ -280,8 +283,8 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
         changed += 1
         _answer_again(tx, row, answer, q_mean, now)
     if renewed:
-        reason = f"tasks or protocol of {setup.codename} changed"
-        commitments.commit(tx, read_secret(session.configuration), [setup], reason=reason, now=now)
+        told = f"tasks or protocol of {setup.codename} changed{f': {reason}' if reason else ''}"
+        commitments.commit(tx, read_secret(session.configuration), [setup], reason=told, now=now)
     tx.log(
         "rescored",
         actor=session.actor,
@@ -290,8 +293,9 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> i
         before=None if before is None else before.tasks,
         after=dict(setup.tasks),
         answers_changed=changed,
+        reason=reason,
     )
-    register(tx, now)
+    register(tx, now, reason=reason)
     return changed
 
 

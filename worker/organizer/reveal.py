@@ -17,7 +17,7 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
-from worker.fairness import disclosure, events, parts
+from worker.fairness import disclosure, events, membership, parts
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.pseudonyms import opened, pseudonyms
 from worker.fairness.receipts import close_batch
@@ -76,6 +76,10 @@ def reveal(
     phase is an HMAC of the challenge secret, so revealing one phase exposes no other. What was revealed already, and would be told again
     as it was, stays as it is, its public time included.
 
+    Other phases that were revealed before are revealed again with them, as far as something happened in them since: boards of one phase
+    may depend on another one, and once nothing is hidden any more, every entry of the log is to be opened. A phase whose tasks were
+    changed since is left as it was, because its new tasks may still be hidden.
+
     Args:
         session: The challenge.
         phases: Phase codenames.
@@ -92,7 +96,21 @@ def reveal(
         session.check_phase(name)
     secret = read_secret(session.configuration)
     with session.store.write() as tx:
-        return _reveal(session, tx, secret, dict.fromkeys(phases, labels), contents)
+        others = {
+            name: files
+            for name, files in tx.reveals().items()
+            if name not in phases and _is_unchanged(tx, name, files)
+        }
+        labels_of, contents_of = _as_told(others)
+        with_labels = {**dict.fromkeys(phases, labels), **labels_of}
+        return _reveal(session, tx, secret, with_labels, {**contents_of, **contents})
+
+
+def _is_unchanged(tx: Transaction, phase: str, files: Mapping[str, str]) -> bool:
+    """Tell whether a revealed phase has the tasks and the protocol that were revealed: revealing it again gives nothing away."""
+    told = json.loads(files[reveal_path(phase)])["commitments"]
+    newest = [private["manifests"].get(phase) for _, private in tx.commitments()][-1]
+    return bool(told) and told[-1]["manifest"] == newest
 
 
 def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
@@ -104,13 +122,19 @@ def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
     known = tx.reveals()
     if not known:
         return []
+    labels, contents = _as_told(known)
+    return _reveal(session, tx, read_secret(session.configuration), labels, contents)
+
+
+def _as_told(known: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, bool], dict[str, str]]:
+    """Return of reveals whether the label rows were published, and the lists of contents."""
     labels = {
         name: json.loads(files[reveal_path(name)])["labels"] == "published" for name, files in known.items()
     }
     contents = {
         name: files[disclosure.path(name)] for name, files in known.items() if disclosure.path(name) in files
     }
-    return _reveal(session, tx, read_secret(session.configuration), labels, contents)
+    return labels, contents
 
 
 def _reveal(
@@ -135,7 +159,7 @@ def _reveal(
         return []
     tx.set_fact(REVEALED, now.isoformat())
     close_batch(tx, made_at=now, every_s=session.configuration.leaderboard.receipts_every)
-    nothing_left = set(tx.phases()) <= {*known, *fresh}
+    nothing_left = set(tx.phases()) <= labels.keys()
     for name, (document, hidden) in fresh.items():
         document["fillers"] = tx.fillers() if nothing_left else None
         tx.add_reveal(name, {reveal_path(name): reveal_text(document), **hidden})
@@ -209,17 +233,43 @@ def _document(
 
 def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
     """Open the register of a phase: whole, but for entries that are private and never stood on a board."""
+    rows = tx.submissions(phase=phase)
+    scored = {event.subject for event in tx.each_event(phase) if event.kind == events.SCORE}
+    answered = {f"submission {row.pk}" for row in rows if row.posted is not None} & scored
     newest = {
         event.subject: event.fields for event in tx.each_event(phase) if event.kind == events.SUBMISSION
     }
-    shown = {subject for subject, fields in newest.items() if _is_shown(fields, stood)}
-    removed = pseudonyms(tx)
+    shown = {
+        subject
+        for subject, fields in newest.items()
+        if _is_shown(fields, stood, answered=subject in answered)
+    }
+    qualifying, removed = _qualifying(tx, phase), pseudonyms(tx)
     for event in tx.each_event(phase):
         nonce = bytes.fromhex(event.nonce)
         if _is_open(event, shown):
-            yield _line(opened(event.fields, nonce, removed))
+            opening = opened(event.fields, nonce, removed)
+        elif event.kind == events.SUBMISSION and event.fields["team_key"] in qualifying:
+            opening = events.opened_in_part(event.fields, nonce, membership.QUALIFYING_FIELDS)
         else:
-            yield _line(events.opened_in_part(event.fields, nonce))
+            opening = events.opened_in_part(event.fields, nonce)
+        yield _line(opening)
+
+
+def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
+    """Return the teams of boards that stand on scores in a phase, private ones too: without them nobody could make these boards again."""
+    asking = [
+        other
+        for other in tx.phases()
+        if any(
+            event.fields["rules"]["eligible_if_scored_in"] == phase
+            for event in tx.each_event(other)
+            if event.kind == events.PHASE
+        )
+    ]
+    return frozenset(
+        row.team_key for other in asking for text in tx.boards(other) for row in from_json(text).standings
+    )
 
 
 def _earlier(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
@@ -240,9 +290,9 @@ def _is_open(event: Event, shown: Collection[str]) -> bool:
     return event.kind in (events.PHASE, events.CHALLENGE) or event.subject in shown
 
 
-def _is_shown(fields: events.Fields, stood: Collection[int]) -> bool:
-    """Tell whether an entry is anybody's to see: it was answered and is public, or was on a board at some time."""
-    public = fields["answered"] and (fields["public_now"] or fields["public_at_first"])
+def _is_shown(fields: events.Fields, stood: Collection[int], *, answered: bool) -> bool:
+    """Tell whether an entry is anybody's to see: its score was told and it is public, or it was on a board at some time."""
+    public = answered and (fields["public_now"] or fields["public_at_first"])
     trial = fields["own"] and not fields["baseline"]
     return fields["submission"] in stood or bool(public and not trial)
 

@@ -19,7 +19,7 @@ from worker.publishing.boards import PendingBoards
 from worker.publishing.changes import HISTORY
 from worker.publishing.contents import push_contents
 from worker.publishing.last_push import REWRITTEN, record_commit
-from worker.state import LOG_UNSEEN, Completed, State, Transaction
+from worker.state import Completed, State, Transaction
 
 README = "README.md"
 
@@ -163,7 +163,7 @@ def record_push(
         # What changed while the push was under way is not on the board yet.
         if current is not None and current.board_facts == row.board_facts:
             tx.move(row.pk, State.POSTED, State.PUBLISHED)
-    tx.set_fact(LOG_UNSEEN, None)
+    receipts.went_on(tx, now=now)
     tx.set_fact("pushed_at", now.isoformat())
     generation = pending.preconditions.generation
     tx.complete_publish(Completed(generation=generation, commit=published.commit, changed=published.changed))

@@ -147,7 +147,8 @@ class Publishing:
         if not entries or unseen:  # a batch beside those that the public log has would be a fork of it
             return
         begun_at = datetime.fromisoformat(entries[0][0]["made_at"])
-        due = receipts.due_at(begun_at, receipts.made_at(last) if last is not None else None, every_s)
+        last_at = receipts.made_at(last) if last is not None else None
+        due = receipts.due_at(begun_at, last_at, receipts.seconds_to_next(last, every_s))
         if due > now:
             self._closes_at = due
             return

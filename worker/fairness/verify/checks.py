@@ -104,15 +104,13 @@ def _nothing_left_out(
         registered = [phase for phase in revealed.values() if phase.is_registered]
         if not registered:
             return
-        left = registered_checks.unopened(chain, registered)
+        left, lost = registered_checks.unopened(chain, registered), sorted(receipts.lost_lines(chain))
         ended = max(phase.revealed_at for phase in registered)
+        waiting = sorted(phase.name for phase in registered if phase.waits)
         later = {number for number in left if datetime.fromisoformat(chain[number - 1]["made_at"]) > ended}
     except UNREADABLE as error:
         yield contradicted("register", f"The register cannot be read ({type(error).__name__}).")
         return
-    lost = sorted(
-        {line for phase in registered for line in phase.register.lost_lines} & {*range(len(chain) + 1)}
-    )
     if lost:
         yield believed(
             "register",
@@ -130,6 +128,10 @@ def _nothing_left_out(
         yield consistent("register", f"{where} of the public log was opened.")
     elif len(later) == len(left):
         yield not_revealed("register", f"{told} were made after the last reveal, and are not opened.")
+    elif waiting:
+        yield not_revealed(
+            "register", f"{told} are not opened: phase {', '.join(waiting)} was changed after its reveal."
+        )
     elif len(revealed) < len(names):
         yield not_revealed("register", f"{told} are not opened: of phases that are not revealed, or filling.")
     else:

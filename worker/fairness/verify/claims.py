@@ -6,15 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from leaderboard import Board, Standing
-from worker.challenge.records import PhaseRules
-from worker.fairness import commitments, events, membership, receipts
+from worker.fairness import commitments, events, receipts
 from worker.fairness.signing import is_signed
-from worker.fairness.verify.decisions import without_hiding
-from worker.fairness.verify.places import place
+from worker.fairness.verify.counting import counting
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.registered import CADENCES
-from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import (
     RevealedPhase,
     phases,
@@ -84,10 +80,10 @@ def claims(
         )
     revealed = [read_phase(repository, name) for name in revealed_phases(repository)]
     registered = [phase for phase in revealed if phase.is_registered]
-    lost = frozenset(line for phase in registered for line in phase.register.lost_lines)
-    yield _in_the_log(receipt, lines, lost, check, waits=waits)
-    all_revealed = set(phases(repository)) <= {phase.name for phase in revealed}
-    yield from _on_the_board(receipt, registered, check, all_revealed=all_revealed)
+    yield _in_the_log(receipt, lines, check, waits=waits)
+    hidden = set(phases(repository)) - {phase.name for phase in revealed}
+    opened = list(_on_the_board(receipt, registered, check))
+    yield from opened or [_nowhere(receipt, lines, check, hidden=hidden)]
 
 
 def _is_of_a_replaced_key(
@@ -110,7 +106,6 @@ def _is_of_a_replaced_key(
 def _in_the_log(
     receipt: Mapping[str, Any],
     chain: Sequence[Mapping[str, Any]],
-    lost: Collection[int],
     check: str,
     *,
     waits: bool,
@@ -120,7 +115,6 @@ def _in_the_log(
     Args:
         receipt: The receipt.
         chain: The log.
-        lost: Its lines that were lost with a restored state.
         check: What the verdict is called.
         waits: Whether the line that is due is not published yet, and not overdue either.
     """
@@ -131,11 +125,20 @@ def _in_the_log(
         )
     reached = str(chain[place - 1]["head"]) if 0 < place <= len(chain) else receipts.GENESIS
     if place > len(chain) or reached != receipt["chain"]:
+        if _is_restored(chain, place):
+            told = "the one in the log says that the state was restored from a backup then"
+            return believed(check, f"The line {place} that your receipt names was lost: {told}.")
         return contradicted(check, "The public log was changed after you were answered.")
     found = [line for line in chain if receipt["commitment"] in receipts.entries_of(line)]
-    if found and (found[0]["sequence"] == place + 1 or place + 1 in lost):
+    if found and (found[0]["sequence"] == place + 1 or place + 1 in receipts.lost_lines(chain)):
         return consistent(
             check, f"Your score was committed to in line {found[0]['sequence']} of the public log."
+        )
+    if _may_be_lost(receipt, chain):
+        return believed(
+            check,
+            f"Your score is not in line {place + 1} of the public log, where it was due: the log says that the state was restored from a"
+            " backup then.",
         )
     if len(chain) > place:
         return contradicted(
@@ -155,104 +158,68 @@ def _is_overdue(chain: Sequence[Mapping[str, Any]], *, begun_at: datetime, now: 
     return now > since + CADENCES * timedelta(seconds=receipts.cadence(last))
 
 
+def _may_be_lost(receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether what opens a score may be gone with a state that was restored from a backup."""
+    place = int(receipt["batch"])
+    return (
+        place + 1 in receipts.lost_lines(chain)
+        or _is_restored(chain, place + 1)
+        or (_is_restored(chain, place) and chain[place - 1]["head"] != receipt["chain"])
+    )
+
+
+def _is_restored(chain: Sequence[Mapping[str, Any]], number: int) -> bool:
+    """Tell whether a line says that the state was restored from a backup before it was made."""
+    return 0 < number <= len(chain) and "restored" in chain[number - 1]
+
+
+def _nowhere(
+    receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]], check: str, *, hidden: Collection[str]
+) -> Verdict:
+    """Say what it means that no revealed entry has a receipt."""
+    if _may_be_lost(receipt, chain):
+        return believed(
+            check,
+            f"What opens your score was lost when the state was restored from a backup. Your receipt proves that submission"
+            f" {receipt['submission']} was scored {receipt['q_mean']}: if no later submission of your team stands in its place, show it.",
+        )
+    if hidden:
+        return not_revealed(check, "Your score belongs to a phase that is not revealed yet.")
+    return contradicted(check, "Every phase is revealed, but your score is in none of them.")
+
+
 def _made_at(line: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(line["made_at"])
 
 
 def _on_the_board(
-    receipt: Mapping[str, Any], registered: Sequence[RevealedPhase], check: str, *, all_revealed: bool
+    receipt: Mapping[str, Any], registered: Sequence[RevealedPhase], check: str
 ) -> Iterator[Verdict]:
+    others = {phase.name: phase.register for phase in registered}
     for phase in registered:
         for opening, (commitment, fields) in zip(phase.each_opening(), phase.events, strict=True):
-            if commitment == receipt["commitment"]:
-                registers = {one.name: one.register for one in registered}
-                yield from _claim(phase, opening, fields, receipt, check, registers=registers)
-                return
-    if all_revealed:
-        yield contradicted(check, "Every phase is revealed, but your score is in none of them.")
-    else:
-        yield not_revealed(check, "Your score belongs to a phase that is not revealed yet.")
+            if commitment != receipt["commitment"]:
+                continue
+            if "submission" not in fields:
+                yield _closed(phase, opening, bytes.fromhex(receipt["nonce"]), check)
+            elif (fields["submission"], fields["q_mean"]) != (receipt["submission"], receipt["q_mean"]):
+                told = "the score that was revealed for you is not that of your receipt"
+                yield phase.contradicted(check, told)
+            else:
+                yield counting(phase, fields["entry"], check, others)
+            return
 
 
-def _claim(
-    phase: RevealedPhase,
-    opening: Mapping[str, Any],
-    fields: events.Fields,
-    receipt: Mapping[str, Any],
-    check: str,
-    *,
-    registers: Mapping[str, Register],
-) -> Iterator[Verdict]:
-    if "submission" not in fields:
-        nonce = bytes.fromhex(receipt["nonce"])
-        public = events.field_hash("public_at_first", True, events.salt(nonce, "public_at_first"))
-        if opening["hidden"].get("public_at_first") == public:
-            yield phase.contradicted(
-                check,
-                "your submission was public when it was scored, and is revealed as a private one",
-            )
-        else:
-            yield phase.consistent(
-                check, "your submission is private, and revealed as such: it counts on no board"
-            )
-        return
-    if (fields["submission"], fields["q_mean"]) != (receipt["submission"], receipt["q_mean"]):
-        yield phase.contradicted(check, "the score that was revealed for you is not that of your receipt")
-        return
-    yield _place(phase, fields, check, registers)
-
-
-def _place(
-    phase: RevealedPhase, score: events.Fields, check: str, registers: Mapping[str, Register]
-) -> Verdict:
-    """Say where a scored submission stands on the final board, or which decision has taken it off."""
-    register, pk = phase.register, int(score["submission"])
-    facts = register.submissions[score["entry"]].events[-1]
-    team = str(facts["team"] or score["team"])
-    entry = {"submission": pk, "team": team}
-    rows = phase.boards[-1].standings if phase.boards else ()
-    if any(row.submission == pk for row in rows):
-        return place(phase, entry, check)
-    who, rules = f"submission {pk} of team {team} is not on the final board", register.rules(register.end)
-    if rules is None:
-        return phase.contradicted(check, f"{who}: no rules are registered")
-    reason = membership.kept_off(facts, rules)
-    if reason == membership.PRIVATE:
-        return phase.consistent(check, f"submission {pk} of team {team} is private: it counts on no board")
-    if reason is not None:
-        since = _since(register, score["entry"], rules)
-        return phase.contradicted(check, f"{who}: {reason}, registered on {since}")
-    if team in rules.hidden_teams:
-        would_be = _standing(without_hiding(phase, registers), pk)
-        effect = (
-            ""
-            if would_be is None
-            else f"; without that rule it would be at rank {would_be.rank} with mean Q {would_be.q_mean:.3f}"
+def _closed(phase: RevealedPhase, opening: Mapping[str, Any], nonce: bytes, check: str) -> Verdict:
+    """Open what a reveal keeps closed of a score, with its owner's nonce: it must be private, or the organizers' own."""
+    if _is_true(opening, "own", nonce):
+        return phase.consistent(check, "your submission is a trial of the organizers: it counts on no board")
+    if _is_true(opening, "public_at_first", nonce):
+        return phase.contradicted(
+            check, "your submission was public when it was scored, and is revealed as a private one"
         )
-        since = _hidden_since(register, team)
-        return phase.contradicted(check, f"{who}: the rules hide this team since {since}{effect}")
-    return place(phase, entry, check)
+    return phase.consistent(check, "your submission is private, and revealed as such: it counts on no board")
 
 
-def _standing(board: Board | None, submission: int) -> Standing | None:
-    rows = () if board is None else board.standings
-    return next((row for row in rows if row.submission == submission), None)
-
-
-def _since(register: Register, entry: str, rules: PhaseRules) -> str:
-    """Return when the newest facts about an entry that keep it off the board were first registered."""
-    moment = ""
-    for facts in reversed(register.submissions[entry].events):
-        if membership.kept_off(facts, rules) is None:
-            break
-        moment = facts["at"]
-    return moment[:16]
-
-
-def _hidden_since(register: Register, team: str) -> str:
-    moment, reason = "", ""
-    for fields in reversed(register.decisions.events):
-        if team not in fields["rules"]["hidden_teams"]:
-            break
-        moment, reason = fields["at"], fields["reason"]
-    return f"{moment[:16]} ({reason})" if reason else moment[:16]
+def _is_true(opening: Mapping[str, Any], field: str, nonce: bytes) -> bool:
+    return bool(opening["hidden"].get(field) == events.field_hash(field, True, events.salt(nonce, field)))

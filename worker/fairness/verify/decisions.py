@@ -41,7 +41,7 @@ def decisions(phase: RevealedPhase, registers: Mapping[str, Register]) -> Verdic
         *_hidden(phase, registers),
         *_after_the_close(register),
     ]
-    told += [f"on {note['at'][:16]} it was noted: {note['text']}" for note in register.notes]
+    told += [f"on {note['at'][:16]} it was noted: {str(note['text']).rstrip('.')}" for note in register.notes]
     if not told:
         return phase.consistent(CHECK, "its rules never changed, and nobody was taken off the board")
     return phase.consistent(CHECK, f"decided on the way: {'; '.join(told)}")
@@ -78,12 +78,20 @@ def _close(frozen_at: str | None) -> str:
 def _removals(register: Register) -> Iterator[str]:
     for history in register.submissions.values():
         for earlier, later in pairwise([None, *history.events]):
+            if earlier is not None and later is not None and _is_back(earlier, later):
+                why = f" ({later['reason']})" if later.get("reason") else ""
+                yield f"submission {later['submission']} of {later['team']} was put back on {later['at'][:16]}{why}"
             if later is None or (reason := _reason(register, later)) is None:
                 continue
             before = None if earlier is None else _reason(register, earlier)
             had_place = earlier is not None and before is None
             if had_place or membership.taken_off(later) not in (None, before):
                 yield f"submission {later['submission']} of {later['team']} was taken off on {later['at'][:16]}: {reason}"
+
+
+def _is_back(earlier: membership.Facts, later: membership.Facts) -> bool:
+    """Tell whether what took a submission off is over."""
+    return membership.taken_off(earlier) is not None and membership.taken_off(later) is None
 
 
 def _marks(register: Register) -> Iterator[str]:

@@ -120,8 +120,9 @@ def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict
             of_format = line["format"] == receipts.FORMAT or (line["format"] == 1 and not registered)
             made_at = datetime.fromisoformat(line["made_at"])
             runs_back, last = last is not None and made_at < last - CLOCK_SLACK, made_at
+            restored = line.get("restored", {"last": number - 1})["last"] == number - 1
         except UNREADABLE:
-            intact, of_format, runs_back = False, True, False
+            intact, of_format, runs_back, restored = False, True, False, True
         if not intact:
             return contradicted(
                 "receipts",
@@ -132,6 +133,11 @@ def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict
                 "receipts",
                 f"Line {number} of the public log is of another format than the challenge: nothing in it could be opened.",
             )
+        if not restored:
+            return contradicted(
+                "receipts",
+                f"Line {number} of the public log says that other lines than those right before it were lost.",
+            )
         if runs_back:
             return contradicted(
                 "receipts", f"Line {number} of the public log says that it is older than the one before it."
@@ -139,7 +145,12 @@ def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict
         previous = line["head"]
     if not lines:
         return not_revealed("receipts", "No receipts have been published yet.")
-    return consistent("receipts", f"The chain of receipts is unbroken (batches: {len(lines)}).")
+    told = "".join(
+        f" Line {line['sequence']} says that the state was restored from a backup: what was registered since that was made is lost."
+        for line in lines
+        if "restored" in line
+    )
+    return consistent("receipts", f"The chain of receipts is unbroken (batches: {len(lines)}).{told}")
 
 
 def listed(lines: list[dict[str, Any]]) -> frozenset[str]:

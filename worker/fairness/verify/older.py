@@ -16,29 +16,39 @@ def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator
 
     Every commit of the older one must be among those of the newer one, and every file that may only grow must begin with what it was.
     """
-    commit = older.commit
-    if commit is None or newer.history is None:
-        yield believed(
-            CHECK, "One of the two is a plain folder: their files are compared, their histories cannot be."
-        )
-    elif commit.hash in newer.history.commits:
-        yield consistent(
-            CHECK,
-            f"Commit {commit.hash[:10]} of the older clone ({commit.at.isoformat()}), and so every one before it, is in this history.",
-        )
-    else:
-        yield contradicted(
-            CHECK,
-            f"History was rewritten: commit {commit.hash[:10]} of the older clone ({commit.at.isoformat()}) is not in this history.",
-        )
-    for path in GROWING:
-        try:
-            goes_on = grew(path, older.files.get(path, b""), newer.files.get(path, b""))
-        except (ValueError, TypeError, RecursionError):
-            goes_on = False
+    grown = {path: _goes_on(path, older, newer) for path in GROWING}
+    yield _of_commits(newer, older, whole=all(grown.values()))
+    for path, goes_on in grown.items():
         if goes_on:
             yield consistent(CHECK, f"{path} begins with what the older clone has of it.")
         else:
             yield contradicted(
                 CHECK, f"History was rewritten: {path} does not begin with what the older clone has of it."
             )
+
+
+def _goes_on(path: str, older: PublicRepository, newer: PublicRepository) -> bool:
+    try:
+        return grew(path, older.files.get(path, b""), newer.files.get(path, b""))
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool) -> Verdict:
+    """Look for the older clone's commit; ``whole`` says whether every file that may only grow goes on from what it has."""
+    commit = older.commit
+    if commit is None or newer.history is None:
+        return believed(
+            CHECK, "One of the two is a plain folder: their files are compared, their histories cannot be."
+        )
+    named = f"commit {commit.hash[:10]} of the older clone ({commit.at.isoformat()})"
+    if commit.hash in newer.history.commits:
+        return consistent(CHECK, f"C{named[1:]}, and so every one before it, is in this history.")
+    if whole:
+        # Whoever may push may force a push; the challenge then publishes everything again.
+        return believed(
+            CHECK,
+            f"History was rewritten: {named} is not in this history. Nothing that it holds of commitments, log and boards was taken back."
+            " Who forced a push is not known; a worker that finds one notes it in its register.",
+        )
+    return contradicted(CHECK, f"History was rewritten: {named} is not in this history.")

@@ -20,7 +20,7 @@ def place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict
     rows = public_rows(phase.boards[-1], phase.rules)
     for row in rows:
         if row.submission == submission:
-            return phase.consistent(check, f"{who} counts on the final board {_at(row)}")
+            return phase.consistent(check, f"{who} counts on the final board {at(row)}")
     stood = [
         (number, standing)
         for number, board in enumerate(phase.boards, 1)
@@ -56,13 +56,19 @@ def _replaced(phase: RevealedPhase, who: str, standing: Standing, row: Row, chec
         explained = other.submission == chosen
     else:
         explained = other.submission > standing.submission
-    told = f"{who} does not count: submission {row.submission} of the same team counts {_at(row)}"
+    told = f"{who} does not count: submission {row.submission} of the same team counts {at(row)}"
     if explained:
         return phase.consistent(check, f"{told}, by the rule that the {rules.selection.value} one counts")
     return phase.contradicted(check, f"{told}, although the {rules.selection.value} one should count")
 
 
-def _at(row: Row) -> str:
+def final_row(phase: RevealedPhase, submission: int) -> Row | None:
+    """Return the row of a submission on the final board, if it has one."""
+    rows = public_rows(phase.boards[-1], phase.rules) if phase.boards else ()
+    return next((row for row in rows if row.submission == submission), None)
+
+
+def at(row: Row) -> str:
     """Say where a row stands."""
     if row.rank is not None:
         return f"at rank {row.rank} with mean Q {row.q_text}"

@@ -47,7 +47,7 @@ def checks(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Iterato
 def in_the_log(phase: RevealedPhase) -> Verdict:
     """Check that every event was published as a commitment, in the batch that was due after it."""
     lines = {str(entry): line for line in phase.chain for entry in receipts.entries_of(line)}
-    lost, late, longest = phase.register.lost_lines, 0, timedelta()
+    lost, late, longest = receipts.lost_lines(phase.chain), 0, timedelta()
     for commitment, fields in phase.events:
         line = lines.get(commitment)
         told = f"the event {fields['kind']} of {fields['at']}"
@@ -211,11 +211,11 @@ def unopened(chain: Iterable[Mapping[str, Any]], phases: Iterable[RevealedPhase]
     """Count the entries of each line of the log that nothing opens: neither an event nor what fills the line up."""
     opened: set[str] = set()
     fillers: dict[int, str] = {}
-    lost: set[int] = set()
+    chain = list(chain)
+    lost = receipts.lost_lines(chain)
     for phase in phases:
         opened |= {commitment for commitment, _ in phase.events}
         fillers |= {int(line): key for line, key in (phase.document["fillers"] or {}).items()}
-        lost |= phase.register.lost_lines
     left = {}
     for line in chain:
         number = int(line["sequence"])

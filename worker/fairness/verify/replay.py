@@ -10,7 +10,7 @@ from typing import Any
 
 from leaderboard import Entry, PhaseSnapshot
 from worker.challenge.records import PhaseRules
-from worker.fairness import events, membership
+from worker.fairness import events, membership, receipts
 
 Fields = Mapping[str, Any]
 
@@ -59,6 +59,8 @@ class Register:
         self.scores: dict[str, History] = {}
         self._entries: dict[str, tuple[tuple[int, ...], Entry | None]] = {}
         self.private: set[str] = set()
+        # Of private submissions: what lets their teams compete in another phase.
+        self.qualifying: dict[str, History] = {}
         self.notes: list[Fields] = []
         for fields in opened:
             self._take(fields)
@@ -71,17 +73,17 @@ class Register:
             self.decisions.add(fields)
         elif "submission" not in fields:
             self.private.add(fields["entry"])
+            if kind == events.SUBMISSION:
+                self.qualifying.setdefault(fields["entry"], History()).add(fields)
         else:
             histories = self.submissions if kind == events.SUBMISSION else self.scores
             histories.setdefault(fields["entry"], History()).add(fields)
 
     @property
-    def lost_lines(self) -> frozenset[int]:
-        """The lines of the public log that a restored backup knew nothing of: what they hold may be impossible to open."""
-        restored = (note for note in self.notes if note["what"] == "restored")
-        return frozenset(
-            number for note in restored for number in range(int(note["first"]), int(note["last"]) + 1)
-        )
+    def restored_at(self) -> datetime | None:
+        """When the state was last noted to have been restored from a backup; None if it never was."""
+        moments = [note["at"] for note in self.notes if note["what"] == receipts.RESTORED]
+        return datetime.fromisoformat(moments[-1]) if moments else None
 
     @property
     def end(self) -> datetime:
@@ -93,6 +95,12 @@ class Register:
         """Return a phase that its rules ever asked for a score in, and that is not among others; None if there is none."""
         asked = {fields["rules"]["eligible_if_scored_in"] for fields in self.decisions.events}
         return next(iter(sorted(asked - {None, self.phase, *elsewhere})), None)
+
+    @property
+    def closed_at(self) -> datetime:
+        """The moment that the last board shows: that of its closing, or the end of an open register."""
+        closed = self.decisions.events[-1]["frozen_at"]
+        return self.end if closed is None else datetime.fromisoformat(closed)
 
     def rules(self, moment: datetime) -> PhaseRules | None:
         """Return the rules at a moment, None before there were any."""
@@ -118,18 +126,21 @@ class Register:
 
     def teams(self, moment: datetime) -> frozenset[int]:
         """Return the teams that have a submission that stands at a moment."""
-        found = (history.at(moment) for history in self.submissions.values())
-        return frozenset(facts["team_key"] for facts in found if facts and membership.stands(facts))
+        histories = (*self.submissions.values(), *self.qualifying.values())
+        found = (history.at(moment) for history in histories)
+        return frozenset(
+            facts["team_key"] for facts in found if facts and "team_key" in facts and membership.stands(facts)
+        )
 
     def snapshot(
-        self, moment: datetime, *, epsilon: float, elsewhere: Mapping[str, Register]
+        self, moment: datetime, *, epsilon: float, elsewhere: Mapping[str, Register] | None
     ) -> PhaseSnapshot | None:
         """Return everything that decides the board of a moment; None before the phase was on record.
 
         Args:
             moment: The time on the board.
             epsilon: Of the protocol that holds then.
-            elsewhere: Other phases, for the rule that asks for a score in one of them.
+            elsewhere: Other phases, for the rule that asks for a score in one of them; None lets everybody compete.
 
         Raises:
             KeyError: If that phase is not among them.
@@ -137,8 +148,9 @@ class Register:
         rules, decided = self.rules(moment), self.decisions.at(moment)
         if rules is None or decided is None:
             return None
-        needed = rules.eligible_if_scored_in
-        eligible = None if needed is None else {**elsewhere, self.phase: self}[needed].teams(moment)
+        needed = None if elsewhere is None else rules.eligible_if_scored_in
+        known = {**(elsewhere or {}), self.phase: self}
+        eligible = None if needed is None else known[needed].teams(moment)
         entries: list[Entry] = []
         row_sets: dict[str, str] = {}
         for name, history in self.submissions.items():

@@ -121,6 +121,13 @@ class RevealedPhase:
         return promises
 
     @property
+    def waits(self) -> bool:
+        """Whether it was committed to once more after its reveal, and waits for another one."""
+        return any(
+            promise.opening is None and promise.made_at >= self.revealed_at for promise in self.promises
+        )
+
+    @property
     def latest(self) -> Promise:
         """The last commitment that speaks of this phase: what its tasks are now."""
         return [promise for promise in self.promises if promise.manifest][-1]

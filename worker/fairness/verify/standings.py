@@ -103,10 +103,11 @@ def files(phase: RevealedPhase) -> Verdict:
         for line in phase.repository.files.get(HISTORY, b"").splitlines()
         if json.loads(line).get("phase") == stem
     ]
+    lost, rest = _without_lost(shown, expected, phase.register.restored_at if phase.is_registered else None)
     if phase.pseudonyms:
-        expected = _with_removed_names(phase, shown)
-    later = [datetime.fromisoformat(json.loads(line)["made_at"]) for line in shown[len(expected) :]]
-    if shown[: len(expected)] != expected or any(moment < phase.revealed_at for moment in later):
+        expected = _with_removed_names(phase, rest)
+    later = [_made_at(line) for line in rest[len(expected) :]]
+    if rest[: len(expected)] != expected or any(moment < phase.revealed_at for moment in later):
         return phase.contradicted("board", "the published history is not that of the revealed boards")
     if later:
         return phase.not_revealed(
@@ -116,6 +117,12 @@ def files(phase: RevealedPhase) -> Verdict:
         fault = _present_fault(phase, phase.boards[-1], stem)
         if fault:
             return phase.contradicted("board", fault)
+    if lost:
+        return phase.believed(
+            "board",
+            f"{lost} boards of its history are believed: the state was restored from a backup that was older than they are; the others, and"
+            " the present one, are those of the revealed boards",
+        )
     return phase.consistent(
         "board", "the published history and the present board are those of the revealed boards"
     )
@@ -160,6 +167,28 @@ def _called(board: Board, names: Mapping[int, str]) -> Board:
     """Return a board on which teams have these names."""
     rows = (replace(row, team=names.get(row.team_key, row.team)) for row in board.standings)
     return replace(board, standings=tuple(rows))
+
+
+def _without_lost(
+    shown: Sequence[bytes], expected: Sequence[bytes], restored_at: datetime | None
+) -> tuple[int, list[bytes]]:
+    """Take out the lines of boards that were published before a restore and that the restored state knew nothing of; count them."""
+    known = {_which(line) for line in expected}
+    rest = [
+        line
+        for line in shown
+        if restored_at is None or _which(line) in known or _made_at(line) >= restored_at
+    ]
+    return len(shown) - len(rest), rest
+
+
+def _which(line: bytes) -> tuple[int, str]:
+    board = json.loads(line)
+    return board["sequence"], board["made_at"]
+
+
+def _made_at(line: bytes) -> datetime:
+    return datetime.fromisoformat(json.loads(line)["made_at"])
 
 
 def _present_fault(phase: RevealedPhase, board: Board, stem: str) -> str | None:

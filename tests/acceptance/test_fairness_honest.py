@@ -1,0 +1,412 @@
+"""One long honest challenge: whatever its organizers, its teams and strangers honestly do, nothing in it is ever contradicted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.acceptance.test_fairness import mend
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
+from tests.worker.publishing.test_commits_of_others import spoil
+from worker.fairness.verify import (
+    Verdict,
+    Worth,
+    make_report,
+    older_verdicts,
+    receipt_verdicts,
+    verdicts,
+)
+from worker.fairness.verify.public import PublicRepository, opened
+from worker.fairness.verify.published import published_verdicts
+from worker.sandbox import ManualClock
+
+pytestmark = pytest.mark.xdist_group("fairness_honest")
+HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
+CADENCE_S = 3600.0
+ANSWERS = {
+    "baseline": "counts on the final board without a rank (as a baseline)",
+    "trial": "is a trial of the organizers",
+    "A1": "was run again at EvalAI as submission",
+    "A1 again": "counts on the final board at rank",
+    "A2": "does not count: submission",
+    "B1": "does not count: submission",
+    "B3": "counts on the final board at rank",
+    "C1": "by the rule that the chosen one counts",
+    "B2": "it was deleted at EvalAI",
+    "D1": "is private, and revealed as such",
+    "lost": "was lost when the state was restored from a backup",
+    "lost again": "counts on the final board at rank",
+    "lost too": "was lost when the state was restored from a backup",
+    "lost too again": "counts on the final board at rank",
+    "eval D": "counts on the final board at rank",
+    "eval E": "without a rank (out of competition)",
+    "late": "by the rule that the chosen one counts",
+    "too late": "counts on no board: the board was closed on",
+}
+"""What each team's receipt is answered after the end."""
+BELIEVED = {"B2", "lost", "lost too"}
+REASONS = (
+    "(a wrong label)",
+    "(announced on 1 June)",
+    "(asked by the team)",
+    "(as announced)",
+    "(without ground)",
+    "it was disqualified (a complaint)",
+    "the state was restored from a backup",
+    "The history of the leaderboard's branch was rewritten",
+)
+"""What the organizers' decisions are told with."""
+BAD = b"id,0,1\nimg_000,1,2\n"
+
+
+class Challenge:
+    """A challenge, what its participants kept of it, and clones that others made while it ran.
+
+    Attributes:
+        harness: The challenge.
+        told: Every stdout that EvalAI ever showed, by the commitment in its receipt.
+        clones: The repository as it was after each stage.
+        removed: Submissions that a decision has taken off the board.
+    """
+
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.told: dict[str, dict[str, Any]] = {}
+        self.clones: list[PublicRepository] = []
+        self.removed: set[int] = set()
+        self.pks: dict[str, int] = {}
+
+    def submit(self, name: str, *arguments: Any, **options: Any) -> None:
+        """Submit, and remember the number under a name."""
+        self.pks[name] = self.harness.submit(*arguments, **options)
+
+    def work(self) -> None:
+        """Have a worker do what is to be done."""
+        with self.harness.worker() as worker:
+            worker.drive()
+        self.keep()
+
+    def keep(self) -> None:
+        """Keep what EvalAI shows to participants."""
+        for pk in self.harness.evalai.journal.posts():
+            if self.harness.status(pk) == "finished":
+                told = self.harness.stdout(pk)
+                self.told[told["receipt"]["commitment"]] = told
+
+    def command(self, *arguments: str) -> str:
+        """Run a command of the organizers."""
+        done = self.harness.command(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def another_line(self) -> None:
+        """Let the public log grow."""
+        with self.harness.worker() as worker:
+            worker.drive()
+            worker.clock.advance(CADENCE_S)
+            worker.drive()
+        self.keep()
+
+    def contradictions(self) -> list[str]:
+        """Verify a fresh clone with everything that anybody kept, and return what is contradicted."""
+        with opened(str(self.harness.board)) as repository:
+            found = [*verdicts(repository), *published_verdicts(repository)]
+            for one in self.told.values():
+                if one["receipt"]["submission"] not in self.removed:
+                    found += self._receipt(repository, one)
+            for clone in self.clones:
+                found += older_verdicts(repository, clone)
+            self.clones.append(repository)
+        return [
+            f"{one.phase} {one.check}: {one.sentence}" for one in found if one.worth is Worth.CONTRADICTED
+        ]
+
+    def answer(self, name: str) -> Verdict:
+        """Return the last word on the newest receipt of a submission."""
+        told = [one for one in self.told.values() if one["receipt"]["submission"] == self.pks[name]]
+        return self._receipt(self.clones[-1], told[-1])[-1]
+
+    def _receipt(self, repository: PublicRepository, told: dict[str, Any]) -> list[Verdict]:
+        return list(
+            receipt_verdicts(
+                repository,
+                told["receipt"],
+                told["q_mean"],
+                check=f"receipt {told['receipt']['submission']}",
+                now=self.harness.clock.now(),
+            )
+        )
+
+
+def begins(challenge: Challenge) -> None:
+    """One phase; some teams, one of them twice; private, refused and cancelled submissions; a baseline and a trial of the organizers."""
+    harness = challenge.harness
+    document = yaml.safe_load(harness.path.read_text())
+    harness.path.write_text(yaml.safe_dump({**document, "phases": {"dev": document["phases"]["dev"]}}))
+    harness.evalai.add_team(HOSTS, ("host",))
+    challenge.submit("baseline", HOSTS, embeddings(3, noise=2.0), method_name=BASELINE)
+    challenge.submit("trial", HOSTS, embeddings(5), method_name="Trial")
+    challenge.submit("A1", "A", embeddings(1))
+    challenge.submit("A2", "A", embeddings(2))
+    challenge.submit("B1", "B", embeddings(3))
+    challenge.submit("C1", "C", embeddings(4))
+    challenge.submit("hidden", "C", embeddings(6), is_public=False)
+    challenge.submit("D1", "D", embeddings(7), is_public=False)
+    challenge.submit("refused", "B", BAD)
+    challenge.submit("cancelled", "B", embeddings(6))
+    harness.evalai.cancel(challenge.pks["cancelled"])
+    challenge.work()
+
+
+def changes_its_mind(challenge: Challenge) -> None:
+    """A private submission is made public, a public one private; a team gets another name, and one of its submissions is deleted."""
+    evalai = challenge.harness.evalai
+    challenge.submit("B2", "B", embeddings(0))
+    challenge.work()
+    evalai.edit(challenge.pks["hidden"], is_public=True)
+    evalai.edit(challenge.pks["A2"], is_public=False)
+    evalai.rename_team("B", "B and friends")
+    evalai.delete(challenge.pks["B2"])
+    challenge.another_line()
+
+
+def gets_another_phase(challenge: Challenge) -> None:
+    """It needs a score in the first one, a private one too; one of its tasks is mended before anything is scored on it."""
+    harness = challenge.harness
+    harness.configure({"phases": {"eval": {"eligible_if_scored_in": "dev"}}})
+    challenge.work()
+    mend(harness.folder / "tasks" / "eval" / "alpha__regr.csv")
+    challenge.command("challenge", "commit", "--reason", "a label was wrong")
+    for name, team in (("eval A", "A"), ("eval D", "D"), ("eval E", "E")):
+        challenge.submit(name, team, embeddings(len(team) % 2), phase="eval")
+    challenge.work()
+
+
+def rescores(challenge: Challenge) -> None:
+    """A task is mended, and put back as it was."""
+    path = challenge.harness.folder / "tasks" / "dev" / "gamma__regr.csv"
+    before = path.read_text()
+    mend(path)
+    challenge.command("challenge", "rescore", "--yes", "--phase", "dev", "--reason", "a wrong label")
+    challenge.work()
+    path.write_text(before)
+    challenge.command("challenge", "rescore", "--yes", "--phase", "dev")
+    challenge.work()
+
+
+def runs_again(challenge: Challenge) -> None:
+    """The host runs submissions once more at EvalAI: one that counts, and one that does not."""
+    for name in ("A1", "C1"):
+        challenge.pks[f"{name} again"] = challenge.harness.evalai.rerun(challenge.pks[name])
+    challenge.work()
+
+
+def disqualifies(challenge: Challenge) -> None:
+    """A submission is disqualified, and counts again."""
+    pk = str(challenge.pks["B1"])
+    challenge.command("challenge", "disqualify", pk, "--reason", "a complaint")
+    challenge.work()
+    challenge.command("challenge", "disqualify", pk, "--undo", "--reason", "without ground")
+    challenge.command("challenge", "disqualify", str(challenge.pks["hidden"]), "--reason", "used test data")
+    challenge.removed.add(challenge.pks["hidden"])
+    challenge.work()
+
+
+def chooses(challenge: Challenge) -> None:
+    """The rules are changed, and the organizers choose which submission counts."""
+    challenge.harness.configure({"phases": {"dev": {"selection": "chosen"}}, "leaderboard": {"decimals": 2}})
+    challenge.command("challenge", "rules", "--reason", "announced on 1 June")
+    challenge.work()
+    challenge.command("challenge", "choose", str(challenge.pks["A1 again"]), "--reason", "asked by the team")
+    challenge.work()
+
+
+def is_restored(challenge: Challenge) -> None:
+    """The state is lost, with a line of the log that was published since the backup, a board, and what no line has published yet."""
+    harness = challenge.harness
+    challenge.command("challenge", "backup", str(harness.folder / "backup.tar.gz"))
+    challenge.submit("lost", "F", embeddings(6))
+    challenge.another_line()
+    challenge.submit("lost too", "G", embeddings(7))
+    challenge.work()
+    place = harness.folder / "restored"
+    done = subprocess_restore(harness, place)
+    assert done.returncode == 0, done.stderr
+    state = harness.state.rename(harness.folder / "lost")
+    (place / "state").rename(state.with_name("state"))
+    challenge.work()
+    for name in ("lost", "lost too"):
+        challenge.pks[f"{name} again"] = harness.evalai.rerun(challenge.pks[name])
+    challenge.work()
+
+
+def subprocess_restore(harness: Harness, place: Path) -> subprocess.CompletedProcess[str]:
+    """Unpack the backup."""
+    assert harness.fork_server is not None
+    arguments = ("challenge", "restore", str(harness.folder / "backup.tar.gz"), str(place))
+    return harness.fork_server.command(arguments, environment=clean_environment(), folder=harness.folder)
+
+
+def goes_on(challenge: Challenge) -> None:
+    """The log grows."""
+    challenge.another_line()
+
+
+def is_taken_over(challenge: Challenge) -> None:
+    """A worker dies in the middle of a push, and another goes on."""
+    harness = challenge.harness
+    assert harness.fork_server is not None
+    challenge.submit("G1", "G", embeddings(0))
+    harness.fork_server.start(harness.path, at="after call push")
+    assert harness.fork_server.end() < 0
+    challenge.work()
+
+
+def gets_another_key(challenge: Challenge) -> None:
+    """Another key signs from now on."""
+    challenge.command("challenge", "commit", "--new-key", "--reason", "an administrator left")
+    challenge.another_line()
+
+
+def meets_strangers(challenge: Challenge) -> None:
+    """Somebody pushes a line of text, and a board of their own."""
+    board, folder = challenge.harness.board, challenge.harness.folder
+    readme = "# Ours\n\n" + git(board, "show", "main:README.md")
+    spoil(board, {"README.md": readme.encode(), "leaderboard/dev.json": b"{}"}, folder / "stranger")
+    assert challenge.contradictions() == []
+    challenge.submit("C2", "C", embeddings(5))
+    challenge.work()
+
+
+def is_pushed_over(challenge: Challenge) -> None:
+    """Somebody takes the newest commits off the branch."""
+    git(challenge.harness.board, "update-ref", "refs/heads/main", "main~3")
+    challenge.submit("B3", "B and friends", embeddings(4))
+    challenge.work()
+
+
+def ends(challenge: Challenge) -> None:
+    """A phase is closed and revealed; what is sent to it later counts on no board."""
+    challenge.command("board", "freeze", "--phase", "dev", "--reason", "as announced")
+    challenge.command("challenge", "reveal", "--yes")
+    challenge.submit("late", "A", embeddings(3))
+    challenge.work()
+
+
+def corrects_itself(challenge: Challenge) -> None:
+    """The revealed phase is opened once more for a decision, and closed; a task of the other one is mended."""
+    challenge.command("board", "freeze", "--phase", "dev", "--undo")
+    challenge.command("challenge", "disqualify", str(challenge.pks["G1"]), "--reason", "withdrawn")
+    challenge.removed.add(challenge.pks["G1"])
+    challenge.work()
+    challenge.command("board", "freeze", "--phase", "dev")
+    challenge.submit("too late", "A", embeddings(2))
+    mend(challenge.harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
+    challenge.command("challenge", "rescore", "--yes", "--phase", "eval")
+    challenge.work()
+
+
+def ends_everywhere(challenge: Challenge) -> None:
+    """The other phase is closed, and revealed alone."""
+    challenge.command("board", "freeze", "--phase", "eval")
+    challenge.command("challenge", "reveal", "--yes", "--phase", "eval")
+
+
+def stays_alive(challenge: Challenge) -> None:
+    """A submission is made private after the end, and everything revealed once more."""
+    challenge.harness.evalai.edit(challenge.pks["late"], is_public=False)
+    challenge.another_line()
+    assert challenge.contradictions() == []
+    challenge.command("challenge", "reveal", "--yes", "--phase", "dev")
+
+
+STAGES: tuple[Callable[[Challenge], None], ...] = (
+    begins,
+    changes_its_mind,
+    gets_another_phase,
+    rescores,
+    runs_again,
+    disqualifies,
+    chooses,
+    is_restored,
+    goes_on,
+    is_taken_over,
+    gets_another_key,
+    meets_strangers,
+    is_pushed_over,
+    ends,
+    corrects_itself,
+    ends_everywhere,
+    stays_alive,
+)
+
+
+def test_an_honest_challenge_is_never_contradicted(
+    tmp_path: Path, fork_server: ForkServer, cells: Path
+) -> None:
+    """After each stage a fresh clone verifies, with every receipt that anybody was given, and against every clone made before."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
+    changes = {
+        "evalai": {"poll_every": 1},
+        "leaderboard": {"baselines": [BASELINE]},
+        "fairness": {"publish_files": "top:1"},
+    }
+    clock, known = ManualClock(datetime.now(UTC)), tmp_path / "cells.json"
+    known.write_text(json.dumps([row for row in json.loads(cells.read_text()) if "eval" not in row]))
+    with Harness(tmp_path, clock=clock, changes=changes, cells=known, fork_server=fork_server) as harness:
+        challenge = Challenge(harness)
+        for stage in STAGES:
+            stage(challenge)
+            assert challenge.contradictions() == [], stage.__name__
+        for name, words in ANSWERS.items():
+            answer = challenge.answer(name)
+            assert words in answer.sentence, name
+            assert answer.worth is (Worth.BELIEVED if name in BELIEVED else Worth.CONSISTENT), name
+        for name in ("hidden", "G1"):
+            assert challenge.answer(name).worth is Worth.CONTRADICTED
+            assert "it was disqualified (" in challenge.answer(name).sentence
+        last = challenge.clones[-1]
+        assert all(reason in _decisions(last, "dev") for reason in REASONS)
+        assert make_report(last, [*verdicts(last)]).sentence.startswith("Consistent, and recomputed for")
+        told = {one.check: one.sentence for one in verdicts(last) if one.phase is None}
+        assert "Line 3 says that the state was restored from a backup" in told["receipts"]
+        assert told["register"] == "Every other entry of the public log was opened."
+
+
+def _decisions(repository: PublicRepository, phase: str) -> str:
+    return next(
+        one.sentence for one in verdicts(repository) if (one.phase, one.check) == (phase, "decisions")
+    )
+
+
+def test_a_phase_that_needs_another_one_waits_for_it(
+    tmp_path: Path, fork_server: ForkServer, cells: Path
+) -> None:
+    """Revealed first, its boards cannot be made again; once the other is revealed too, they can, and both are opened whole."""
+    changes = {"evalai": {"poll_every": 1}, "phases": {"eval": {"eligible_if_scored_in": "dev"}}}
+    clock = ManualClock(datetime.now(UTC))
+    with Harness(tmp_path, clock=clock, changes=changes, cells=cells, fork_server=fork_server) as harness:
+        challenge = Challenge(harness)
+        challenge.submit("dev A", "A", embeddings(1), is_public=False)
+        for team in ("A", "B"):
+            challenge.submit(team, team, embeddings(0), phase="eval")
+        challenge.work()
+        for phase in ("eval", "dev"):
+            challenge.command("board", "freeze", "--phase", phase)
+            challenge.command("challenge", "reveal", "--yes", "--phase", phase)
+            assert challenge.contradictions() == [], phase
+        worths = []
+        for repository in challenge.clones:
+            (replay,) = [one for one in verdicts(repository) if (one.phase, one.check) == ("eval", "replay")]
+            worths.append(replay.worth)
+        assert worths == [Worth.NOT_REVEALED, Worth.CONSISTENT]
+        assert [row["eligible"] for row in harness.boards("eval")] == [True, False]

@@ -1,0 +1,164 @@
+"""Whether a scored submission counts: its place on the final board, or what has kept it off, or taken it off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from leaderboard import Entry, PhaseSnapshot
+from leaderboard.ranking import counted, row_key
+from worker.challenge.records import PhaseRules
+from worker.fairness import membership
+from worker.fairness.verify.decisions import without_hiding
+from worker.fairness.verify.places import at, final_row, place
+from worker.fairness.verify.replay import Register
+from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.verdict import Verdict
+
+RUNS = 20  # re-runs of re-runs that are followed
+SLACK = timedelta(minutes=15)  # a close carries the time of its board, which may take so long to make
+
+
+def counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str, Register]) -> Verdict:
+    """Say where a scored submission is on the final board, which other one counts for its team, or what takes it off.
+
+    Args:
+        phase: The revealed phase.
+        entry: The submission's pseudonym; its facts are opened.
+        check: What the verdict is called.
+        others: The registers of all revealed phases, by codename.
+
+    Raises:
+        LookupError, ValueError, TypeError, AttributeError: If what was revealed has another form.
+    """
+    register, told = phase.register, ""
+    for _ in range(RUNS):
+        facts = register.submissions[entry].events[-1]
+        again = facts["superseded_by"]
+        if again is None or facts["answered"]:
+            break
+        told += f"Submission {facts['submission']} of team {facts['team']} was run again at EvalAI as submission {again}. "
+        following = (
+            name for name, one in register.submissions.items() if one.events[-1]["submission"] == again
+        )
+        if (found := next(following, None)) is None:
+            return phase.believed(check, f"{told}That one is not revealed: it was refused, or is private")
+        entry = found
+    verdict = _counting(phase, entry, check, others)
+    return replace(verdict, sentence=f"{told}{verdict.sentence}")
+
+
+def _counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str, Register]) -> Verdict:
+    register = phase.register
+    facts = register.submissions[entry].events[-1]
+    shown: dict[str, Any] = {"submission": int(facts["submission"]), "team": str(facts["team"])}
+    who = f"submission {shown['submission']} of team {shown['team']}"
+    if final_row(phase, facts["submission"]) is not None:
+        return place(phase, shown, check)
+    rules = register.rules(register.end)
+    if rules is None:
+        return phase.contradicted(check, f"{who} is not on the final board: no rules are registered")
+    reason = membership.kept_off(facts, rules)
+    if reason not in (None, membership.PRIVATE):
+        told = f"{who} is not on the final board: {reason}, registered on {_since(register, entry, rules)}"
+        if membership.is_its_owners(facts):
+            return phase.believed(check, f"{told}; only EvalAI can show whether that is so")
+        return phase.contradicted(check, told)
+    if facts["team"] in rules.hidden_teams:
+        effect = _effect(phase, facts, others)
+        since = _hidden_since(register, facts["team"])
+        return phase.contradicted(
+            check, f"{who} is not on the final board: the rules hide this team since {since}{effect}"
+        )
+    snapshot = register.snapshot(
+        register.closed_at, epsilon=phase.epsilon_at(register.closed_at), elsewhere=None
+    )
+    ours = None if snapshot is None else _entry(snapshot, shown["submission"])
+    if snapshot is None or ours is None:
+        return _late(phase, entry, shown, check)
+    if not ours.public:
+        when = "is" if rules.visibility == "current" else "was, when it was sent,"
+        return phase.consistent(check, f"{who} {when} private: it counts on no board")
+    return _by_selection(phase, snapshot, ours, shown, check)
+
+
+def _late(phase: RevealedPhase, entry: str, shown: Mapping[str, Any], check: str) -> Verdict:
+    """Say that a submission was answered after the board was closed; if it was not, nothing explains why it is on none.
+
+    A close is registered at once. One that says that it was earlier closes nothing out that had been answered by then.
+    """
+    register, closed_at = phase.register, phase.register.closed_at
+    closed = register.decisions.events[-1]["frozen_at"]
+    decided = (one["at"] for one in register.decisions.events if one["frozen_at"] == closed)
+    answered = next((one["at"] for one in register.submissions[entry].events if one["answered"]), None)
+    if closed is None or answered is None or datetime.fromisoformat(answered) <= closed_at:
+        return place(phase, shown, check)
+    decided_at = datetime.fromisoformat(next(decided))
+    if decided_at - closed_at > SLACK and datetime.fromisoformat(answered) < decided_at:
+        return place(phase, shown, check)
+    who = f"submission {shown['submission']} of team {shown['team']}"
+    told = f"{who} counts on no board: the board was closed on {closed[:16]}, and its answer is registered on {answered[:16]}"
+    if register.scores[entry].moments[0] > closed_at:
+        return phase.consistent(check, told)
+    return phase.believed(check, f"{told}, although it was scored before")
+
+
+def _by_selection(
+    phase: RevealedPhase, snapshot: PhaseSnapshot, ours: Entry, shown: Mapping[str, Any], check: str
+) -> Verdict:
+    """Say which submission of the team counts; the selection is made again."""
+    who, rule = f"submission {shown['submission']} of team {shown['team']}", snapshot.rules.selection.value
+    rows = {row_key(one.entry): one.entry.submission for one in counted(snapshot)}
+    counts = rows.get(row_key(ours))
+    if counts is not None and counts != ours.submission:
+        row = final_row(phase, counts)
+        if row is not None:
+            told = f"submission {counts} of the same team counts {at(row)}"
+            return phase.consistent(
+                check, f"{who} does not count: {told}, by the rule that the {rule} one counts"
+            )
+        told = f"submission {counts} of the same team should count, and is not on the final board"
+        return phase.contradicted(check, f"{who} does not count: {told}")
+    standing = phase.boards[-1].standings if phase.boards else ()
+    for other in standing:
+        row = final_row(phase, other.submission)
+        if row is not None and other.key == row_key(ours):
+            told = f"submission {other.submission} of the same team counts {at(row)}"
+            return phase.contradicted(
+                check, f"{who} does not count: {told}, although the {rule} one should count"
+            )
+    return place(phase, shown, check)
+
+
+def _entry(snapshot: PhaseSnapshot, submission: int) -> Entry | None:
+    return next((entry for entry in snapshot.entries if entry.submission == submission), None)
+
+
+def _since(register: Register, entry: str, rules: PhaseRules) -> str:
+    """Return when the newest facts about an entry that keep it off the board were first registered."""
+    moment = ""
+    for facts in reversed(register.submissions[entry].events):
+        if membership.kept_off(facts, rules) is None:
+            break
+        moment = facts["at"]
+    return moment[:16]
+
+
+def _hidden_since(register: Register, team: str) -> str:
+    moment, reason = "", ""
+    for fields in reversed(register.decisions.events):
+        if team not in fields["rules"]["hidden_teams"]:
+            break
+        moment, reason = fields["at"], fields["reason"]
+    return f"{moment[:16]} ({reason})" if reason else moment[:16]
+
+
+def _effect(phase: RevealedPhase, facts: membership.Facts, others: Mapping[str, Register]) -> str:
+    """Say how a submission would stand if no team were hidden, as far as that can be told."""
+    board = without_hiding(phase, others)
+    for row in () if board is None else board.standings:
+        if row.submission == facts["submission"]:
+            return f"; without that rule it would be at rank {row.rank} with mean Q {row.q_mean:.3f}"
+    return ""

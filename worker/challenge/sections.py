@@ -111,7 +111,8 @@ class Submission(Section):
     keep_days: float = Field(
         400,
         gt=0,
-        description="How long submitted files are kept for re-scoring; a rescore has those that are gone fetched again from EvalAI.",
+        description="How long submitted files are kept for re-scoring; a rescore has those that are gone fetched again from EvalAI. Those"
+        " that `fairness.publish_files` may ask for are kept at least until their phase is revealed.",
     )
     disk_reserve_gigabytes: float = Field(
         5, ge=0, description="Free disk space below which nothing more is fetched."

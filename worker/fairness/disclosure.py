@@ -61,6 +61,19 @@ def due(rule: str | None, rows: Iterable[tuple[int, bool]]) -> list[int]:
     return [*(pk for pk, is_baseline in listed if is_baseline), *others[:number]]
 
 
+def may_be_due(rule: str | None, *, baseline: bool, public: bool) -> bool:
+    """Tell whether a submission's content may have to be published at the end: until then its stored file is kept.
+
+    Who is among the first rows is known at the end alone, so by a rule that names rows every public submission may be.
+
+    Args:
+        rule: Of its phase.
+        baseline: Whether it is a baseline, or may become one.
+        public: Whether it is public, or was at first.
+    """
+    return baseline or (public and rule not in (None, BASELINES))
+
+
 def explained(document: str, submissions: Collection[int], reason: str) -> str:
     """Return a list in which the given submissions are left out for a reason, as far as it does not name them."""
     known = json.loads(document)

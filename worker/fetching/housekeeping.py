@@ -1,7 +1,7 @@
 """Housekeeping of stored files: compress what is answered, remove what is older than `keep_days`.
 
-Files are kept for re-scoring. A plain CSV compresses to less than half, but that costs seconds, so it is done after the answer, one file at
-a time, while nothing else is to do.
+Files are kept for re-scoring, and until the reveal as long as it may have to publish them. A plain CSV compresses to less than half, but
+that costs seconds, so it is done after the answer, one file at a time, while nothing else is to do.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.context import Context
+from worker.fairness import disclosure
 from worker.runtime import Act, Job, Result, Runner
 from worker.runtime.files import FileStore
-from worker.state import ACTIVE, Transaction
+from worker.state import ACTIVE, COUNTED, State, Transaction
 
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1")  # gzip, zip and NPZ, Parquet
 EVERY = timedelta(minutes=10)
@@ -78,13 +79,13 @@ class Housekeeping:
         """Remove what is old, and keep in mind what is worth compressing."""
         horizon = now - timedelta(days=self._context.configuration.submission.keep_days)
         with self._context.store.read() as tx:
-            known, again = tx.submissions(), tx.wanted_files()
+            known, again, promised = tx.submissions(), tx.wanted_files(), _promised(tx)
         wanted = {
             row.file_hash
             for row in known
             if row.state in ACTIVE or row.own or (row.submitted_at or now) > horizon
         }
-        wanted |= {request.file_hash for request in again}
+        wanted |= {request.file_hash for request in again} | promised
         busy = {row.file_hash for row in known if row.state in ACTIVE}
         stored, self._stored = self._stored, {}  # a file that resists must not do so at each step
         for path, plain in stored.items():
@@ -92,6 +93,22 @@ class Housekeeping:
                 self._files.remove(path.name)
             elif plain and path.name not in busy:
                 self._compressible.append(path)
+
+
+def _promised(tx: Transaction) -> set[str | None]:
+    """Return the files whose contents the terms promise, or may come to, in phases that are not revealed."""
+    entries, revealed = [public for public, _ in tx.commitments()], tx.revealed_phases()
+    rules = {phase: disclosure.rule_of(entries, phase) for phase in tx.phases() if phase not in revealed}
+    return {
+        row.file_hash
+        for row in tx.submissions(COUNTED | {State.SCORED})
+        if row.phase in rules
+        and disclosure.may_be_due(
+            rules[row.phase],
+            baseline=row.baseline or row.own,
+            public=bool(row.public_at_first or row.public_now),
+        )
+    }
 
 
 class FilesAct(Act[FileStore, Result]):

@@ -171,12 +171,12 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
         "by_latest": all(phase.by_latest for phase in phases),
         "phases": phases,
         "leaderboard": LEADERBOARD,
-        "published": _published(configuration.fairness.publish_files),
+        "published": published(configuration.fairness.publish_files),
     }
 
 
-def _published(rule: str) -> str:
-    """Say whose embeddings the reveal of a phase publishes."""
+def published(rule: str) -> str:
+    """Say in the words of the terms whose embeddings the reveal of a phase publishes."""
     if rule == BASELINES:
         return "the organizers' baselines, and no participant's"
     rows = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} of the teams"

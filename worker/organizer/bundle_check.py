@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import io
 import posixpath
 import re
@@ -16,9 +17,11 @@ import yaml
 
 from scoring.inputs.documents import read_yaml
 from worker.challenge.configuration import Configuration
-from worker.organizer.bundle import LEADERBOARD
+from worker.fairness.disclosure import ALL, BASELINES, TOP
+from worker.organizer.bundle import LEADERBOARD, published
 
 PAGES = ("description", "evaluation_details", "terms_and_conditions", "submission_guidelines")
+TERMS = "terms_and_conditions.html"
 SENTENCES = ("title", "short_description", "leaderboard_description")
 DOMAINS = ("CV", "NLP", "RL", "MM", "AL", "TAB")
 IMAGES = {".png": b"\x89PNG", ".jpg": b"\xff\xd8\xff", ".jpeg": b"\xff\xd8\xff"}
@@ -83,6 +86,28 @@ def pages_to_fill_in(archive: Path) -> list[str]:
     with zipfile.ZipFile(archive) as opened:
         pages = [name for name in opened.namelist() if name.endswith(".html")]
         return [name for name in pages if LEADERBOARD.encode() in opened.read(name)]
+
+
+def stated_rule(archive: Path) -> str | None:
+    """Return the rule of ``fairness.publish_files`` that the terms of a bundle state: an empty one if they state none in our words.
+
+    Returns:
+        None if there are no terms to read.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            name = next((name for name in opened.namelist() if posixpath.basename(name) == TERMS), None)
+            if name is None:
+                return None
+            page = " ".join(html.unescape(opened.read(name).decode("utf-8", "replace")).split())
+    except (OSError, zipfile.BadZipFile):
+        return None  # which another check tells
+    for rule in (BASELINES, ALL):
+        if published(rule) in page:
+            return rule
+    before, after = published(f"{TOP}0").split("0")
+    found = re.search(f"{re.escape(before)}([1-9][0-9]*){re.escape(after)}", page)
+    return f"{TOP}{found[1]}" if found else ""
 
 
 class _Check:

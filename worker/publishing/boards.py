@@ -109,7 +109,7 @@ def read_inputs(
         snapshots=snapshots,
         damaged=damaged,
         histories={name: history.read(tx, name) for name in phases},
-        revealed=frozenset(tx.reveals()),
+        revealed=tx.revealed_phases(),
         preconditions=Preconditions(
             generation=tx.requested_publish(),
             posted=tuple(tx.submissions([State.POSTED])),

@@ -82,6 +82,10 @@ class Attestations(Tables):
         rows = self._connection.execute(sa.select(schema.reveals))
         return {row.phase: json.loads(row.files) for row in rows}
 
+    def revealed_phases(self) -> frozenset[str]:
+        """Return the phases that were revealed, without what was revealed of them."""
+        return frozenset(self._connection.execute(sa.select(schema.reveals.c.phase)).scalars())
+
     def add_reveal(self, phase: str, files: dict[str, str]) -> None:
         """Reveal a phase, or reveal it anew."""
         table = schema.reveals

@@ -6,6 +6,7 @@ A fault is planted in a copy of the healthy challenge before it is examined. A c
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import shutil
@@ -28,7 +29,8 @@ from leaderboard.rendering import BEGIN, END
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
 from worker.fairness.recording import record_phases
-from worker.organizer.bundle import LEADERBOARD
+from worker.organizer.bundle import LEADERBOARD, published
+from worker.organizer.bundle_check import TERMS
 from worker.organizer.doctor import Level, Report, examine
 from worker.runtime.limits import GIGABYTE
 from worker.sandbox import Fault as Spoilt
@@ -313,9 +315,25 @@ def _taken_port(challenge: FaultyChallenge) -> None:
     challenge.change({"metrics": {"listen": f"127.0.0.1:{listening.getsockname()[1]}"}})
 
 
-def _bundle(challenge: FaultyChallenge, page: str) -> None:
+def _bundle(challenge: FaultyChallenge, page: str, name: str = "evaluation_details.html") -> None:
     with zipfile.ZipFile(challenge.folder / "bundle.zip", "w") as archive:
-        archive.writestr("evaluation_details.html", page)
+        archive.writestr(name, page)
+
+
+def _other_rule(challenge: FaultyChallenge) -> None:
+    """Let the configuration promise something else than the first commitment."""
+    challenge.open()
+    configuration = load(challenge.path)
+    with closing(Store(configuration.database_url)) as store:
+        record_phases(store, configuration, now=datetime.now(UTC))
+    challenge.change({"fairness": {"publish_files": "all"}})
+
+
+def _terms(challenge: FaultyChallenge, *, packed: str, configured: str) -> None:
+    """Pack terms for one rule, and configure another one."""
+    challenge.change({"fairness": {"publish_files": configured}})
+    words = html.escape(published(packed)).replace(" of ", "\n  of ")
+    _bundle(challenge, f"<li>The embeddings of {words}, are published.</li>", TERMS)
 
 
 def _same_in_both_phases(challenge: FaultyChallenge) -> None:
@@ -514,6 +532,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "machine.metrics": failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}})),
     "records.same": warning(_edited),
+    "records.terms": failing(lambda challenge: _terms(challenge, packed="baselines", configured="top:3")),
     "cost.seconds": failing(changing({"submission": {"deadline": 1e-6}})),
     "cost.answer_grid": warning(changing({"submission": {"answer_grid": 0}})),
     "cost.size": failing(changing({"submission": {"max_megabytes": 0.001}})),
@@ -565,6 +584,9 @@ SHADES: list[tuple[str, Fault]] = [
     ("machine.memory", failing(changing({"submission": {"memory_gigabytes": 0.1}}))),
     ("machine.metrics", warning(_taken_port)),
     ("records.same", failing(_other_secret)),
+    ("records.terms", failing(lambda challenge: _terms(challenge, packed="top:12", configured="all"))),
+    ("records.terms", failing(lambda challenge: _bundle(challenge, "<p>Ours.</p>", TERMS))),
+    ("records.terms", warning(_other_rule)),
     ("cost.answer_grid", warning(changing({"submission": {"answer_grid": 1e-6}}))),
 ]
 """More of what a check must notice."""

@@ -8,6 +8,9 @@ from scoring.errors import NeucoError
 from worker.challenge.differences import differences
 from worker.challenge.files import read_secret
 from worker.challenge.setups import open_phase
+from worker.fairness import disclosure
+from worker.organizer.bundle import published
+from worker.organizer.bundle_check import TERMS, stated_rule
 from worker.organizer.doctor.check import Checks, Finding, fail, warn
 from worker.organizer.doctor.examination import Examination
 
@@ -31,3 +34,35 @@ def _same(exam: Examination) -> Iterator[Finding]:
                 continue
             for found in differences(tx, exam.configuration, codename, secret):
                 yield warn(found.sentence, found.cure)
+
+
+@CHECKS.add(
+    "records.terms",
+    "The terms say whose embeddings are published",
+    needs=("configuration.file", *RECORDS[2:]),
+)
+def _terms(exam: Examination) -> Iterator[Finding]:
+    configured = exam.configuration.fairness.publish_files
+    rules = dict.fromkeys(exam.configuration.phases, configured)
+    with exam.state() as tx:
+        entries = [] if tx is None else [public for public, _ in tx.commitments()]
+    for codename in rules:
+        rule = disclosure.rule_of(entries, codename)
+        if rule is not None and rule != configured:
+            yield warn(
+                f"Phase {codename} was committed to with fairness.publish_files: {rule}, and keeps it;"
+                f" the configuration says {configured}.",
+                f"Write {rule} again: participants of {codename} were told so.",
+            )
+        rules[codename] = rule or configured
+    archive = exam.base / "bundle.zip"
+    stated = stated_rule(archive) if archive.is_file() else None
+    for rule in dict.fromkeys(rules.values()):
+        if stated is not None and stated != rule:
+            told = ", ".join(codename for codename in rules if rules[codename] == rule)
+            yield fail(
+                f"bundle.zip: the terms do not say what fairness.publish_files: {rule} publishes of phase {told};"
+                f" they say {f'what {stated} does' if stated else 'nothing of it that we could read'}.",
+                f"Write into bundle/{TERMS}: “the embeddings of {published(rule)}, are published”; pack it again:"
+                f" neuco-worker init {exam.base} --bundle-only. Terms that are on EvalAI already are edited there.",
+            )

@@ -1,0 +1,61 @@
+"""Stored files go when they are old, but for those that a reveal may have to publish."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.fairness import disclosure
+
+
+def tidied(harness: Harness, worker: StepWorker) -> set[int]:
+    """Let the worker look through its stored files once, and return the submissions whose files are still there."""
+    stray = harness.state / "files" / "ab" / ("ab" * 32)
+    stray.parent.mkdir(exist_ok=True)
+    stray.touch()
+    worker.clock.advance(3600)
+    worker.drive(lambda: not stray.exists())
+    with worker.store.read() as tx:
+        rows = tx.submissions()
+    return {row.pk for row in rows if worker.daemon.files.find(row.file_hash or "") is not None}
+
+
+@pytest.mark.parametrize(("rule", "kept"), [("baselines", {"baseline"}), ("top:1", {"baseline", "A", "B"})])
+def test_what_the_terms_may_promise_is_kept_until_the_reveal(
+    harness: Harness, rule: str, kept: set[str]
+) -> None:
+    """Who is among the first is known at the end alone, so every public file is kept by such a rule, and a baseline's by any."""
+    harness.configure({"submission": {"keep_days": 1e-6}, "fairness": {"publish_files": rule}})
+    with harness.worker() as worker:
+        pks = {name: harness.submit(name, embeddings(seed)) for seed, name in enumerate(("A", "B"))}
+        pks["private"] = harness.submit("C", embeddings(2), is_public=False)
+        pks["baseline"] = harness.submit("D", embeddings(3))
+        harness.evalai.edit(pks["baseline"], is_baseline=True)
+        worker.drive()
+        assert tidied(harness, worker) == {pks[name] for name in kept}
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        worker.drive()
+        assert tidied(harness, worker) == {pks[name] for name in kept}
+    done = harness.command("challenge", "reveal", "--yes")
+    assert (done.returncode, "not published" in done.stdout) == (0, False), done.stderr
+    with harness.worker() as worker:
+        worker.drive()
+        assert tidied(harness, worker) == set()
+
+
+@pytest.mark.parametrize(
+    ("rule", "baseline", "public", "may_be"),
+    [
+        (None, True, False, True),
+        (None, False, True, False),
+        ("baselines", False, True, False),
+        ("top:1", False, True, True),
+        ("all", False, True, True),
+        ("all", False, False, False),
+    ],
+)
+def test_a_rule_names_who_may_be_published(
+    rule: str | None, baseline: bool, public: bool, may_be: bool
+) -> None:
+    """Whatever :func:`worker.fairness.disclosure.due` can come to at the end is among them."""
+    assert disclosure.may_be_due(rule, baseline=baseline, public=public) is may_be

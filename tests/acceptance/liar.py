@@ -86,6 +86,7 @@ class Story:
         revealed_at: When, as it is told.
         log: The times of the lines of the log.
         rules_told: Rules that the reveal and the page tell, whatever is registered.
+        closed_told: When the page says that phases were closed, whatever is registered.
         on_boards: Changes the boards of a phase after they were made.
         on_files: Changes the files before they are sealed.
         on_lines: Changes the body of a line before it is chained.
@@ -103,6 +104,7 @@ class Story:
     revealed_at: datetime = BEGUN
     log: list[datetime] = field(default_factory=list)
     rules_told: dict[str, Any] = field(default_factory=dict)
+    closed_told: datetime | None = None
     on_boards: Callable[[list[Board]], list[Board]] = list
     on_files: Callable[[dict[str, bytes]], dict[str, bytes]] = dict
     on_lines: Callable[[dict[str, Any]], dict[str, Any]] = dict
@@ -223,7 +225,7 @@ class Story:
                     rules=rules,
                     history=tuple(history),
                     revealed=name in shown,
-                    frozen_at=closed,
+                    frozen_at=self.closed_told or closed,
                 )
             )
             if name in shown:

@@ -394,6 +394,11 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
         "its rules ask for a score in phase dev, which is not revealed",
         None,
     ),
+    "another close on the page": (
+        lambda story: setattr(story, "closed_told", story.log[1]),
+        "The page says that it was closed: 2026-03-02T11:00; what was registered until the reveal says: 2026-03-0",
+        None,
+    ),
     "words around the board": (
         lambda story: setattr(story, "on_files", _text_around),
         "What README.md says around the board is the organizers' own",

@@ -92,6 +92,8 @@ def page_verdicts(
         yield _compared(compared, differing, other, phase=name)
         if phase.believed and name in revealed:
             yield not_revealed(CHECK, "What its files show now waits for another reveal.", phase=name)
+        elif phase.revealed and (waits := _closed_otherwise(phase, revealed[name])) is not None:
+            yield not_revealed(CHECK, waits, phase=name)
         elif phase.believed:
             yield believed(
                 CHECK,
@@ -251,6 +253,21 @@ def _other_version(entries: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the software that the challenge was last committed to with, if it is another one than this."""
     said = str(entries[-1].get("software")) if entries else ""
     return None if said == f"neuco-worker {version('neuco-worker')}" else said
+
+
+def _closed_otherwise(shown: ShownPhase, phase: RevealedPhase) -> str | None:
+    """Say so if the page tells another close than the register does until the reveal; None if it tells the same."""
+    try:
+        decided = phase.register.decisions.events[-1] if phase.is_registered else {}
+        registered = decided.get("frozen_at")
+        then = None if registered is None else datetime.fromisoformat(registered).replace(microsecond=0)
+    except UNREADABLE:
+        return None  # which is said where it is read
+    said = shown.site.frozen_at
+    if not decided or said == then:
+        return None
+    told, known = (moment.isoformat()[:16] if moment else "never" for moment in (said, then))
+    return f"The page says that it was closed: {told}; what was registered until the reveal says: {known}. That waits for another reveal."
 
 
 def _around(readme: bytes, title: str) -> str:

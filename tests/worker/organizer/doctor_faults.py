@@ -58,7 +58,7 @@ def label_rows(phase: str) -> dict[str, Rows]:
     return {
         "alpha__regr.csv": [(name, f"{value:.6f}") for name, value in zip(ids, values[0], strict=True)],
         "beta__cls.csv": [(name, str(int(value > 0))) for name, value in zip(ids, values[1], strict=True)],
-        "gamma__regr.csv": [(name, f"{value:.6f}") for name, value in zip(ids, values[2], strict=True)][:60],
+        "gamma__regr.csv": [(name, f"{value:.6f}") for name, value in zip(ids, values[2], strict=True)],
     }
 
 
@@ -292,8 +292,10 @@ def _name_the_task(challenge: FaultyChallenge) -> None:
 
 
 def _two_kinds_of_names(challenge: FaultyChallenge) -> None:
-    """Give the samples that only some tasks use names of their own."""
-    rest = set(public_ids("dev")) - {name for name, _ in label_rows("dev")["gamma__regr.csv"]}
+    """Let one task leave samples out, and give these names of their own."""
+    rows = label_rows("dev")["gamma__regr.csv"]
+    challenge.labels("dev", "gamma__regr.csv", rows[:60])
+    rest = {name for name, _ in rows[60:]}
     for file in [challenge.folder / "dev.txt", *challenge.folder.glob("tasks/dev/*.csv")]:
         lines = file.read_text().splitlines()
         changed = [f"field_{line[4:]}" if line.partition(",")[0] in rest else line for line in lines]
@@ -449,6 +451,7 @@ FAULTS: dict[str, Fault] = {
     "ids.sorted": failing(overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
     "ids.neutral": failing(_name_the_task),
     "ids.labelled": warning(overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
+    "labels.everywhere": warning(relabelled(lambda rows: rows[:60], "gamma__regr.csv")),
     "labels.files": failing(overwriting("tasks/dev/notes.txt", "remember")),
     "labels.numbers": failing(relabelled(lambda rows: [(rows[0][0], "nan"), *rows[1:]])),
     "labels.public": failing(relabelled(lambda rows: [*rows, ("img_nowhere", "1")])),

@@ -172,13 +172,26 @@ def _labelled(exam: Examination) -> Iterator[Finding]:
         spare = len(set(ids) - used)
         if spare:
             yield warn(
-                f"{spare:,} of {len(ids):,} public ids of phase {codename} have no label in any task. They hide which samples are"
-                " tested, but every participant embeds them, and they count in the standardisation.",
+                f"{spare:,} of {len(ids):,} public ids of phase {codename} have no label in any task. Every participant embeds them,"
+                " they count in the standardisation, and whoever moves rows among ids finds out which they are.",
                 "Leave them if that is meant; else take them out of the list.",
             )
         else:
             yield note(
                 f"Phase {codename}: the list is the union of the labelled ids, so it tells which samples are used, not for which task."
+            )
+
+
+@CHECKS.add("labels.everywhere", "Every task labels every public id", needs=LABELS)
+def _everywhere(exam: Examination) -> Iterator[Finding]:
+    for codename, ids in exam.ids.items():
+        tasks = exam.tasks(codename).values()
+        if partial := sum(len(task.ids) < len(ids) for task in tasks):
+            yield warn(
+                f"{partial} of {len(tasks)} tasks of phase {codename} label only some of its {len(ids):,} public ids. Whoever moves rows"
+                " among ids and sends the file again sees whether mean Q changed, and so learns which ids are labelled together, not how.",
+                "Label the missing samples, or take ids that only some tasks label out of the list. If that cannot be, let EvalAI accept"
+                " few submissions.",
             )
 
 

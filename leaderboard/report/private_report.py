@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leaderboard.figures import Private, RowFigures
 from leaderboard.ranking import REPLICATES, assess, figures, fingerprint
 from leaderboard.rendering import templates
@@ -39,6 +42,7 @@ def report(
     *,
     made_at: datetime,
     places: Sequence[TaskPlace] = (),
+    alike: Mapping[int, NDArray[np.float32]] | None = None,
     replicates: int = REPLICATES,
 ) -> Report:
     """Write the private report of a phase.
@@ -49,6 +53,8 @@ def report(
         made_at: Time of making, aware.
         places: Where task packages are in the tree of groups, with the ceilings of their mean scores; those of other phases do not
             count.
+        alike: Submission to how alike its rows are, see :func:`leaderboard.report.near_copies.similarities_of_rows`, of those to be
+            compared; None if nothing was compared.
         replicates: Of the bootstrap.
     """
     assessment, private = assess(phase, replicates=replicates), Private()
@@ -56,7 +62,7 @@ def report(
         mark = fingerprint(phase, assessment.contenders, replicates)
         private = Private(fingerprint=mark, figures=figures(assessment))
     here = [place for place in places if place.identifier in phase.row_sets]
-    document = report_document(phase, boards, here, assessment, private, made_at=made_at)
+    document = report_document(phase, boards, here, assessment, private, alike=alike, made_at=made_at)
     rows = private.figures.rows if private.figures else ()
     return Report(document=document, html=_html(document, rows, boards))
 

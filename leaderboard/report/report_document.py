@@ -10,11 +10,14 @@ from datetime import datetime
 from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leaderboard.figures import Private, to_document
 from leaderboard.ranking import Assessment
 from leaderboard.report.awards import awards
 from leaderboard.report.diagnostics import Duplicate, activity, diagnose_tasks, find_duplicates
+from leaderboard.report.names_alike import names_alike
+from leaderboard.report.near_copies import near_copies
 from leaderboard.report.replays import tally
 from leaderboard.snapshot import Board, Entry, PhaseSnapshot
 from scoring.tasks import TaskPlace, ceiled, group_scores
@@ -54,6 +57,9 @@ class ReportDocument(TypedDict):
     groups: list[dict[str, object]]
     history: dict[str, object]
     duplicates: list[dict[str, object]]
+    compared: int | None
+    near_copies: list[dict[str, object]]
+    names_alike: list[list[dict[str, object]]]
     activity: list[dict[str, object]]
     cost: dict[str, object]
 
@@ -65,6 +71,7 @@ def report_document(
     assessment: Assessment | None,
     private: Private,
     *,
+    alike: Mapping[int, NDArray[np.float32]] | None,
     made_at: datetime,
 ) -> ReportDocument:
     """Return the report on a phase; without an assessment there are no standings, tasks and figures in it.
@@ -75,6 +82,7 @@ def report_document(
         places: Of the phase's tasks in the tree of groups, with the ceilings of their mean scores.
         assessment: Of the phase now.
         private: Its figures.
+        alike: Of the submissions that were compared, None if none were.
         made_at: Time of making, aware.
     """
     ceilings = {place.identifier: place.ceiling for place in places if place.ceiling is not None}
@@ -94,6 +102,9 @@ def report_document(
         "groups": [],
         "history": _history(boards),
         "duplicates": [_duplicate(phase, duplicate) for duplicate in find_duplicates(phase.entries)],
+        "compared": None if alike is None else len(alike),
+        "near_copies": [] if alike is None else _near_copies(phase, alike),
+        "names_alike": _names_alike(phase),
         "activity": [asdict(team) | {"probing": team.probing} for team in activity(phase)],
         "cost": _cost(phase.entries),
     }
@@ -232,3 +243,24 @@ def _duplicate(phase: PhaseSnapshot, duplicate: Duplicate) -> dict[str, object]:
             for submission, team in duplicate.submissions
         ],
     }
+
+
+def _near_copies(phase: PhaseSnapshot, alike: Mapping[int, NDArray[np.float32]]) -> list[dict[str, object]]:
+    entries = {entry.submission: entry for entry in phase.entries}
+    teams = {submission: entries[submission].team_key for submission in alike}
+    return [
+        {
+            "similarity": copy.similarity,
+            "submissions": [
+                {"submission": number, "team_key": teams[number], "team": entries[number].team}
+                for number in (copy.first, copy.second)
+            ],
+        }
+        for copy in near_copies(alike, teams)
+        if entries[copy.first].content_hash != entries[copy.second].content_hash  # else they are duplicates
+    ]
+
+
+def _names_alike(phase: PhaseSnapshot) -> list[list[dict[str, object]]]:
+    teams = {entry.team_key: entry.team for entry in phase.entries}
+    return [[{"team_key": key, "team": teams[key]} for key in group] for group in names_alike(teams)]

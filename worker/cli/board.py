@@ -9,6 +9,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from worker.cli.options import ConfigOption, JsonOption
+from worker.cli.progress import progress_bar
 
 board = typer.Typer(name="board", help="Publish, rebuild, report and close the boards.", no_args_is_help=True)
 
@@ -63,14 +64,21 @@ def report(
     config: ConfigOption,
     phase: PhaseOption,
     out: Annotated[Path, typer.Option(help="Folder to write to.", show_default=False)],
+    compare: Annotated[
+        bool, typer.Option(help="Read the counted submissions again, to find near copies between teams.")
+    ] = True,
 ) -> None:
     """Write the private report: standings with intervals, per-task figures, diagnostics, conduct, cost. For the organizer alone.
+
+    It compares what teams sent, and names embeddings that are the same but for noise, scale or a rotation; that takes about as long as
+    reading these files once.
 
     Example: neuco-worker board report --phase dev --out ./report --config challenge.yaml
     """
     from leaderboard.ranking import from_json
     from leaderboard.report import report as make_report
     from scoring.neuco_bench.ceilings import places_of
+    from worker.organizer.comparing import similarities
     from worker.organizer.session import open_session
     from worker.publishing.snapshots import snapshot
 
@@ -80,7 +88,11 @@ def report(
             state = snapshot(tx, session.configuration, phase)
             boards = [from_json(text) for text in tx.boards(phase)]
         places = places_of(session.configuration.path(setup.tasks))
-        made = make_report(state, boards, made_at=session.now, places=places)
+        alike = None
+        if compare:
+            with progress_bar("Comparing what teams sent", "submissions") as progress:
+                alike = similarities(session, state, progress=progress)
+        made = make_report(state, boards, made_at=session.now, places=places, alike=alike)
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, content in ((f"{phase}.html", made.html), (f"{phase}.json", made.json)):
         (out / name).write_text(content, encoding="utf-8")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +13,7 @@ import typer
 from scoring.errors import OrganizerError
 from scoring.printable import printable
 from worker.cli.options import ConfigOption, JsonOption
+from worker.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from worker.fairness.verify import Report, Verdict
@@ -181,9 +180,9 @@ def verify(
     beside = None if files is None else contents_in(files)
     with opened_repository(repository) as as_pushed:
         public = as_pushed if beside is None else replace(as_pushed, contents=beside)
-        with _progress("Checking what was published", "checks") as progress:
+        with progress_bar("Checking what was published", "checks") as progress:
             found = [_counted(verdict, progress) for verdict in verdicts(public)]
-        with _progress("Computing published submissions anew", "folds") as progress:
+        with progress_bar("Computing published submissions anew", "folds") as progress:
             found += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
         if against is not None:
             with opened_repository(against) as older:
@@ -215,7 +214,7 @@ def _brought(
 
     scored = [entry for _, receipt, _ in told if (entry := entry_of(public, receipt)) is not None]
     for path in files:
-        with _progress(f"Computing {printable(path.name)} anew", "folds") as progress:
+        with progress_bar(f"Computing {printable(path.name)} anew", "folds") as progress:
             yield from submission_verdicts(
                 public,
                 path,
@@ -229,28 +228,6 @@ def _brought(
 def _counted(verdict: Verdict, progress: Callable[[int, int | None], None]) -> Verdict:
     progress(1, None)
     return verdict
-
-
-@contextmanager
-def _progress(doing: str, unit: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show on a terminal's stderr how much is done, and of how much if that is known."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from worker.cli.terminal import Console
-
-    bars = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
-    bar = bars.add_task(doing, total=None)
-    with bars:
-        yield lambda done, of: bars.update(bar, advance=done, total=of)
 
 
 def _readable(path: Path) -> Path:

@@ -10,6 +10,7 @@ __all__ = [
     "bundle",
     "bundle_check",
     "committing",
+    "comparing",
     "configuration_docs",
     "decisions",
     "demo",

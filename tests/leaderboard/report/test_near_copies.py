@@ -1,0 +1,94 @@
+"""Near copies between teams: what stays the same under noise, scale and rotation, and what does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from leaderboard.report.near_copies import NEAR, NearCopy, near_copies, similarities_of_rows
+from leaderboard.report.private_report import report
+from tests.leaderboard.harness.phases import START, phase, steady
+
+Rows = NDArray[np.float32]
+ROWS, DIM = 200, 24
+
+
+def method(seed: int) -> Rows:
+    """Embeddings of the same samples by a method of its own: ten hidden factors, seen through a random layer."""
+    factors = np.random.default_rng(99).standard_normal((ROWS, 10))
+    random = np.random.default_rng(seed)
+    return np.maximum(factors @ random.standard_normal((10, DIM)), 0.0).astype(np.float32)
+
+
+def similarity(first: Rows, second: Rows) -> float:
+    """Return what the report says of two submissions."""
+    return float(np.vdot(similarities_of_rows(first), similarities_of_rows(second)))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.2])
+def test_noise_hides_no_copy(share: float) -> None:
+    """A second account's copy with a little noise is found; so is one on another scale."""
+    rows = method(1)
+    noise = np.random.default_rng(5).standard_normal(rows.shape) * rows.std(axis=0)
+    copied = (rows + share * noise) * np.linspace(0.1, 40.0, DIM) - 7.0
+    assert similarity(rows, copied.astype(np.float32)) >= NEAR
+
+
+def test_a_rotation_hides_no_copy() -> None:
+    """Columns of equal spread may be turned and reordered at will."""
+    factors = np.random.default_rng(3).standard_normal((ROWS, DIM))
+    turn, _ = np.linalg.qr(np.random.default_rng(4).standard_normal((DIM, DIM)))
+    assert similarity(factors.astype(np.float32), (factors @ turn).astype(np.float32)) >= NEAR
+
+
+def test_other_methods_are_no_copies() -> None:
+    """Two methods that see the same factors are alike, and not that much; unrelated ones are not alike at all, however many columns."""
+    assert 0.3 < similarity(method(1), method(2)) < NEAR
+    random = np.random.default_rng(7)
+    unrelated = [random.standard_normal((ROWS, 400)).astype(np.float32) for _ in range(2)]
+    assert abs(similarity(*unrelated)) < 0.05
+
+
+@given(st.integers(0, 12), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_similarities_are_those_of_vectors(rows: int, columns: int, seed: int) -> None:
+    """Whatever the embeddings, a length is 1, or 0 if there is nothing to compare, and no similarity is more."""
+    random = np.random.default_rng(seed)
+    one, other = (
+        similarities_of_rows(random.integers(-2, 3, (rows, columns)).astype(np.float32)) for _ in "ab"
+    )
+    assert np.vdot(one, one) == pytest.approx(1.0, abs=1e-5) or not one.any()
+    assert abs(float(np.vdot(one, other))) <= 1.0 + 1e-5
+
+
+def test_a_team_is_no_copy_of_itself() -> None:
+    """Pairs are between teams, the most similar first."""
+    rows = method(1)
+    noise = np.random.default_rng(5).standard_normal(rows.shape).astype(np.float32)
+    sent = {1: rows, 2: rows + 0.1 * noise, 3: rows + 0.01 * noise, 4: method(2)}
+    found = near_copies(
+        {number: similarities_of_rows(each) for number, each in sent.items()}, {1: 1, 2: 2, 3: 1, 4: 4}
+    )
+    assert [(copy.first, copy.second) for copy in found] == [(2, 3), (1, 2)]
+    assert all(isinstance(copy, NearCopy) and copy.similarity >= NEAR for copy in found)
+
+
+def test_the_report_names_near_copies_and_names_alike() -> None:
+    """Page and document say which teams; equal files stay duplicates; what was not compared is said to be so."""
+    entries = [
+        steady(1, 1, 10, team="Pixel Pushers", content_hash="aa"),
+        steady(2, 2, 20, team="Рixel-Pushers", content_hash="bb"),
+        steady(3, 3, 30, team="Others", content_hash="aa"),
+    ]
+    alike = {number: similarities_of_rows(method(1)) for number in (1, 2, 3)}
+    made = report(phase(*entries), [], made_at=START, alike=alike, replicates=2)
+    pairs = [[sent["submission"] for sent in copy["submissions"]] for copy in made.document["near_copies"]]  # type: ignore[attr-defined]
+    assert pairs == [[1, 2], [2, 3]]
+    assert [[team["team_key"] for team in group] for group in made.document["names_alike"]] == [[1, 2]]
+    assert "similarity 1.0000" in made.html
+    assert "Team names that look alike" in made.html
+    unasked = report(phase(*entries), [], made_at=START, replicates=2)
+    assert "What teams sent was not compared." in unasked.html
+    assert unasked.document["near_copies"] == []

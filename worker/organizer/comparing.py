@@ -1,0 +1,68 @@
+"""Comparing what teams sent: the counted submissions are read again, each in a child of its own, for the private report."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaderboard import PhaseSnapshot
+from leaderboard.ranking import counted
+from leaderboard.report import similarities_of_rows
+from scoring.inputs.embeddings import Embeddings
+from worker.challenge.files import read_secret
+from worker.challenge.setups import PhaseSetup, open_phase
+from worker.evaluation.keeping import KeepContent
+from worker.organizer.rescoring import perform
+from worker.organizer.session import OrganizerSession
+from worker.runtime.files import RESCORING
+
+
+def similarities(
+    session: OrganizerSession, phase: PhaseSnapshot, *, progress: Callable[[int, int | None], object]
+) -> Mapping[int, NDArray[np.float32]]:
+    """Read the submissions that count in a phase, and return how alike their rows are: submission to its Gram matrix.
+
+    A submission whose stored file is gone, or cannot be read any more, is not among them.
+
+    Args:
+        session: The challenge.
+        phase: The phase now.
+        progress: Called after each, with 1 and how many there are.
+
+    Raises:
+        OrganizerError: If the phase is not on record, or the secret is not the one of its record.
+        InfrastructureError: If a process of its own could not be had.
+    """
+    rows = counted(phase)
+    if len({row.entry.team_key for row in rows}) < 2:
+        return {}
+    with session.store.read() as tx:
+        setup = open_phase(tx, phase.codename, read_secret(session.configuration))
+        files = {row.entry.submission: tx.get(row.entry.submission) for row in rows}
+    found: dict[int, NDArray[np.float32]] = {}
+    for submission, row in files.items():
+        stored = None if row is None else session.files.find(row.file_hash or "")
+        if row is not None and stored is not None:
+            embeddings = _read(session, setup, stored, str(row.content_hash))
+            if embeddings is not None:
+                found[submission] = similarities_of_rows(embeddings.matrix)
+        progress(1, len(files))
+    return found
+
+
+def _read(session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str) -> Embeddings | None:
+    folder = session.files.temporary(f"{RESCORING}{content[:16]}")
+    place = session.files.temporary(f"{RESCORING}{content[:16]}-read")
+    act = KeepContent(session.configuration, setup, stored, content, place=place, folder=folder)
+    try:
+        perform(session, act)
+        if act.error is not None or not act.parts:
+            return None
+        content_bytes = b"".join((place / part["name"]).read_bytes() for part in act.parts)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return Embeddings.from_canonical(content_bytes, setup.ids, setup.protocol.embedding_dim)

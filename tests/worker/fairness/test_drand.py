@@ -1,0 +1,73 @@
+"""drand: real rounds are known as such, and nothing else is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.worker.harness.drand import chain, sign
+from worker.fairness.drand import QUICKNET, is_signed, value_of
+
+# As published by https://api.drand.sh.
+ROUNDS = {
+    1000: (
+        "b44679b9a59af2ec876b1a6b1ad52ea9b1615fc3982b19576350f93447cb1125e342b73a8dd2bacbe47e4b6b63ed5e39",
+        "fe290beca10872ef2fb164d2aa4442de4566183ec51c56ff3cd603d930e54fdd",
+    ),
+    657413: (
+        "b713718a38ae728dfd477991af2822e08d2f305e47718cef9f7848ce4050e7be41076862b98fad56e91a6b85b89cd97b",
+        "fc1873a13f3545aeade8401532ef5519920652eee6b0d2b19ca12643b87b3587",
+    ),
+}
+
+
+@pytest.mark.parametrize("number", ROUNDS)
+def test_real_rounds_are_known(number: int) -> None:
+    """Signature and value of rounds that the network has published."""
+    signature, value = ROUNDS[number]
+    assert is_signed(QUICKNET, number, signature)
+    assert value_of(signature) == value
+
+
+@pytest.mark.parametrize(
+    ("number", "signature"),
+    [
+        (1001, ROUNDS[1000][0]),
+        (1000, ROUNDS[657413][0]),
+        (1000, ROUNDS[1000][0][:-2] + "38"),
+        (1000, "c0" + "00" * 47),  # the point at infinity
+        (1000, "00" * 48),
+        (1000, "ff" * 48),
+        (1000, "b4"),
+        (1000, "no hex"),
+        (-1, ROUNDS[1000][0]),
+        (2**64, ROUNDS[1000][0]),
+    ],
+)
+def test_nothing_else_is(number: int, signature: str) -> None:
+    """Another round, another signature, a point outside the group, and what is no point at all."""
+    assert not is_signed(QUICKNET, number, signature)
+
+
+def test_another_chain_signs_for_itself_alone() -> None:
+    """Who has a key of their own cannot sign for the network."""
+    ours = chain(genesis=1_700_000_000)
+    assert is_signed(ours, 7, sign(7))
+    assert not is_signed(QUICKNET, 7, sign(7))
+
+
+@given(st.integers(1, 10**9), st.integers(0, 2))
+def test_rounds_have_their_moments(number: int, late_s: int) -> None:
+    """A round is the first one at its own moment, and the next one follows a moment later."""
+    moment = QUICKNET.made_at(number)
+    assert QUICKNET.round_after(moment) == number
+    assert QUICKNET.round_after(moment + timedelta(seconds=late_s)) == number + (late_s > 0)
+
+
+def test_a_known_moment() -> None:
+    """Round 1000 was made 2,997 seconds after the first."""
+    assert QUICKNET.made_at(1000) == datetime.fromtimestamp(1692803367 + 2997, UTC)
+    assert QUICKNET.round_after(datetime(2020, 1, 1, tzinfo=UTC)) == 1

@@ -1,0 +1,96 @@
+"""drand: a public source of random values, each of them unknown to everybody before its moment and checkable by everybody after it.
+
+A network of independent parties signs the number of each round with a shared key (BLS on the curve BLS12-381, signatures in G1); the value is
+the hash of the signature. Whoever knows the public key can check a round without asking anybody. See https://drand.love/docs/specification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+DOMAIN = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+PUBLIC_KEY_BYTES, SIGNATURE_BYTES = 96, 48
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """One sequence of rounds, of the scheme ``bls-unchained-g1-rfc9380``.
+
+    Attributes:
+        name: What people call it.
+        hash: What its servers call it, in hex.
+        public_key: A point of G2, compressed, in hex.
+        genesis: Seconds since 1970 at which round 1 is made.
+        period_s: Seconds between two rounds.
+    """
+
+    name: str
+    hash: str
+    public_key: str
+    genesis: int
+    period_s: int
+
+    def round_after(self, moment: datetime) -> int:
+        """Return the first round that is made at a moment or later."""
+        seconds = (moment - datetime.fromtimestamp(self.genesis, UTC)).total_seconds()
+        return max(1, -int(-seconds // self.period_s) + 1)
+
+    def made_at(self, number: int) -> datetime:
+        """Return when a round is made."""
+        return datetime.fromtimestamp(self.genesis, UTC) + timedelta(seconds=(number - 1) * self.period_s)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it is published."""
+        return asdict(self)
+
+
+QUICKNET = Chain(
+    name="drand quicknet",
+    hash="52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971",
+    public_key=(
+        "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c8c4b450b6a0a6c3ac6a5776a2d1064510d1fec758c921cc22b0e17e63aaf4bcb"
+        "5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a"
+    ),
+    genesis=1692803367,
+    period_s=3,
+)
+"""The League of Entropy's chain."""
+
+
+def value_of(signature: str) -> str:
+    """Return the value of a round, in hex."""
+    return hashlib.sha256(bytes.fromhex(signature)).hexdigest()
+
+
+def is_signed(chain: Chain, number: int, signature: str) -> bool:
+    """Check that a round's signature is the chain's; it takes most of a second.
+
+    Args:
+        chain: The chain.
+        number: The round.
+        signature: A point of G1, compressed, in hex.
+    """
+    # Loaded here: a fifth of a second that nobody else should pay.
+    from py_ecc.bls.hash_to_curve import hash_to_G1
+    from py_ecc.bls.point_compression import decompress_G1, decompress_G2
+    from py_ecc.bls.typing import G1Compressed, G2Compressed
+    from py_ecc.optimized_bls12_381 import G2, curve_order, is_inf, multiply, pairing
+
+    try:
+        key, point = bytes.fromhex(chain.public_key), bytes.fromhex(signature)
+        if (len(key), len(point)) != (PUBLIC_KEY_BYTES, SIGNATURE_BYTES):
+            return False
+        half = PUBLIC_KEY_BYTES // 2
+        public = decompress_G2(
+            G2Compressed((int.from_bytes(key[:half], "big"), int.from_bytes(key[half:], "big")))
+        )
+        signed = decompress_G1(G1Compressed(int.from_bytes(point, "big")))
+        if is_inf(signed) or not is_inf(multiply(signed, curve_order)):
+            return False  # not in the group: the pairing would say nothing
+        message = hash_to_G1(hashlib.sha256(number.to_bytes(8, "big")).digest(), DOMAIN, hashlib.sha256)
+        return bool(pairing(G2, signed) == pairing(public, message))
+    except (ValueError, OverflowError):
+        return False

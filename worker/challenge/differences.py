@@ -12,7 +12,7 @@ from scoring.errors import OrganizerError
 from scoring.randomness import secret_commitment
 from worker.challenge.configuration import Configuration
 from worker.challenge.files import fingerprint, read_phase, rules_of
-from worker.challenge.keys import split_key
+from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import has_scores, read_record
 from worker.state import Transaction
@@ -92,7 +92,8 @@ def _settings(
         yield f"phases.{codename}.folds"
     if configuration.submission.embedding_dim != protocol.embedding_dim:
         yield "submission.embedding_dim"
-    if secret_commitment(split_key(secret, codename, tx.beacon())) != protocol.secret_commitment:
+    splits = split_key(secret, codename, public_value(tx.public_commitments(), codename))
+    if secret_commitment(splits) != protocol.secret_commitment:
         yield "challenge.secret"
     recorded = asdict(protocol.recipe) | {"engine": record.engine}
     for key, value in (

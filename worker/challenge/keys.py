@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from scoring.randomness import phase_key
 
@@ -18,3 +20,15 @@ def mixed_key(key: bytes, beacon: str | None) -> bytes:
     if beacon is None:
         return key
     return hmac.new(key, beacon.encode(), hashlib.sha256).digest()
+
+
+def public_value(entries: Iterable[Mapping[str, Any]], codename: str) -> str | None:
+    """Return the public value that is mixed into a phase's key, by the public commitments; None if there is none.
+
+    It is the one that was drawn for this phase, or else the one that was mixed in for all phases; the newest counts.
+    """
+    found: str | None = None
+    for entry in entries:
+        drawn = (entry.get("drawn") or {}).get(codename)
+        found = entry.get("beacon") or found if drawn is None else str(drawn["value"])
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -208,6 +209,37 @@ class Fairness(Section):
         "also those of the first N rows of the final board; `all`, those of every row. A phase keeps what held when it was first "
         "committed to.",
     )
+    beacon: str = Field(
+        "none",
+        description="The public value that decides a phase's splits together with the secret, so that nobody can choose them: `drand` "
+        "(a round of the League of Entropy's, made some minutes after the phase is committed to), `SOURCE@TIME` (a value that SOURCE "
+        "publishes at TIME, such as `Lotto 6 aus 49@2026-12-05T19:30+01:00`; it comes with `challenge commit --beacon`), or `none`. "
+        "Nothing is scored in a phase before its value is known.",
+    )
+    beacon_notice: float = Field(
+        600, gt=0, description="How long before its moment a round of drand is named, in seconds."
+    )
+    drand_servers: list[str] = Field(
+        [
+            "https://api.drand.sh",
+            "https://api2.drand.sh",
+            "https://api3.drand.sh",
+            "https://drand.cloudflare.com",
+        ],
+        description="Where rounds of drand are read, tried in this order. What they say is checked.",
+    )
+    drand_chain: Path | None = Field(
+        None, description="JSON file that describes another chain of drand, for practice."
+    )
+
+    @field_validator("beacon")
+    @classmethod
+    def _names_a_value(cls, rule: str) -> str:
+        if rule not in {"none", "drand"}:
+            source, _, time = rule.rpartition("@")
+            if not source.strip() or datetime.fromisoformat(time).tzinfo is None:
+                raise ValueError("it is none, drand, or SOURCE@TIME with the time's distance to UTC")
+        return rule
 
 
 class Alerts(Section):

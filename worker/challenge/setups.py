@@ -10,7 +10,7 @@ from pathlib import Path
 from scoring.errors import OrganizerError
 from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
-from worker.challenge.keys import split_key
+from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord, PhaseRules, unpack
 from worker.challenge.secrets import read_challenge_secret
 from worker.state import PhaseRow, Store, Transaction
@@ -126,7 +126,7 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
     record = read_record(tx, codename)
     if record is None:
         raise not_recorded(codename)
-    key = split_key(secret, codename, tx.beacon())
+    key = split_key(secret, codename, public_value(tx.public_commitments(), codename))
     if secret_commitment(key) != record.protocol.secret_commitment:
         raise OrganizerError(
             f"The challenge's secret is not the one that phase {codename} was recorded with.",

@@ -80,7 +80,8 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals) -> None:
                 return
             if left.board and not left.active:
                 worker.publishing.lift_interval()
-        if patience.ended(worker, left, time.monotonic()):
+        nearly = left.active > 0 and worker.drawing.is_near(now)  # nothing is scored before
+        if not nearly and patience.ended(worker, left, time.monotonic()):
             raise _undone(worker, now)
         signals.wake.wait(timeout=WAIT_S)
 

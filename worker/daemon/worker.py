@@ -26,7 +26,7 @@ from worker.fairness.recording import record_phases
 from worker.fetching.housekeeping import Housekeeping
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
-from worker.publishing import Publishing
+from worker.publishing import Drawing, Publishing
 from worker.runtime import Timetable, storage
 from worker.runtime.cgroup import Delegation
 from worker.runtime.files import FileStore
@@ -106,6 +106,7 @@ class Worker:
         self.fetching = Fetching(self.context, self.files)
         self.evaluation = Evaluation(self.context, self.files)
         self.publishing = Publishing(self.context)
+        self.drawing = Drawing(self.context)
         self.alerting = Alerting(self.context)
         self.housekeeping = Housekeeping(self.context, self.files)
         self.problem: NeucoError | None = None
@@ -119,6 +120,7 @@ class Worker:
         moved |= self.fetching.step(now)
         moved |= self.intake.step(now)
         moved |= self.publishing.step(now)
+        moved |= self.drawing.step(now)
         moved |= self.alerting.step(now)
         moved |= self.housekeeping.step(now, idle=not moved and not self.busy)
         if self.problem is not None and storage.fault(self.context.configuration.state_dir) is None:
@@ -143,12 +145,14 @@ class Worker:
     @property
     def busy(self) -> bool:
         """Whether something slow is under way."""
-        return self.intake.busy or self.fetching.busy or self.evaluation.busy or self.publishing.busy
+        stages = (self.intake, self.fetching, self.evaluation, self.publishing, self.drawing)
+        return any(stage.busy for stage in stages)
 
     @property
     def late(self) -> bool:
         """Whether something hangs that cannot even be given up."""
-        return any(part.late for part in (self.intake, self.publishing, self.alerting, self.housekeeping))
+        parts = (self.intake, self.publishing, self.drawing, self.alerting, self.housekeeping)
+        return any(part.late for part in parts)
 
     def reload(self, configuration: Configuration, *, now: datetime) -> None:
         """Take up a changed configuration; what is under way ends under the old one.
@@ -162,6 +166,7 @@ class Worker:
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self.intake.reload()
         self.publishing.reload()
+        self.drawing.reload()
         self._log_differences()
 
     def stop(self, now: datetime) -> None:

@@ -4,6 +4,8 @@ __all__ = [
     "canonical",
     "commitments",
     "disclosure",
+    "drand",
+    "draws",
     "events",
     "membership",
     "parts",

@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError
+from scoring.randomness import secret_commitment
 from worker.challenge.canonical import canonical
-from worker.challenge.keys import split_key
+from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import PhaseSetup, has_scores, put_on_record
+from worker.challenge.setups import PhaseSetup, has_scores, put_on_record, read_record
 from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
 from worker.fairness.signing import is_signed, renew, signer
 from worker.state import Transaction
@@ -86,6 +87,8 @@ def commit(
     reason: str,
     now: datetime,
     beacon: str | None = None,
+    draws: Mapping[str, Mapping[str, Any]] | None = None,
+    drawn: Mapping[str, Mapping[str, Any]] | None = None,
     new_key: bool = False,
     publish_files: str | None = None,
 ) -> dict[str, Any]:
@@ -97,7 +100,9 @@ def commit(
         fresh: Phases to commit to as they are on record now; all others stay as they were committed to.
         reason: Why, in public.
         now: The time, in public.
-        beacon: A public value that is mixed into the splits from now on.
+        beacon: A public value that is mixed into the splits of all phases from now on.
+        draws: Phase to the value that will be mixed into its splits, see :func:`worker.fairness.draws.name`.
+        drawn: Phase to the value that was named for it and is mixed in from now on.
         new_key: Whether another key signs from now on. The one before signs it, as the last thing that it ever does.
         publish_files: Whose files are published of the phases that are new in it; None for what the commitment before says.
 
@@ -105,10 +110,10 @@ def commit(
         OrganizerError: If the phases were read without the beacon that was mixed in meanwhile, or under another secret.
     """
     entries = tx.commitments()
-    mixed_in = beacon or tx.beacon()
+    values = [*(entry for entry, _ in entries), {"beacon": beacon, "drawn": drawn}]
     manifests = _manifests(tx)
     for setup in fresh:
-        if setup.key != split_key(secret, setup.codename, mixed_in):
+        if setup.key != split_key(secret, setup.codename, public_value(values, setup.codename)):
             raise OrganizerError(
                 "The challenge's secret or beacon changed in this very moment.",
                 cure="Run it again.",
@@ -124,6 +129,8 @@ def commit(
         "reason": reason,
         "commitment": commitment_of(opened),
         "beacon": beacon,
+        **({"draws": dict(draws)} if draws else {}),
+        **({"drawn": dict(drawn)} if drawn else {}),
         "publish_files": publish_files or (entries[-1][0].get("publish_files") if entries else None),
         "phases": {name: announced_protocol(manifest["protocol"]) for name, manifest in manifests.items()},
         "software": f"neuco-worker {version('neuco-worker')}",
@@ -175,14 +182,16 @@ def begin(
     read: Iterable[PhaseSetup],
     *,
     now: datetime,
+    draw: Mapping[str, Any] | None = None,
     publish_files: str | None = None,
 ) -> None:
-    """Record phases as their files were read, and commit to what nobody had committed to."""
+    """Record phases as their files were read, and commit to what nobody had committed to; ``draw`` is what decides their splits."""
     before = _manifests(tx)
     fresh, begun = _record(tx, read, now=now), bool(tx.commitments())
     if fresh:
         reason = _reason(fresh, before) if begun else "the challenge begins"
-        commit(tx, secret, fresh, reason=reason, now=now, publish_files=publish_files)
+        draws = _draws(tx, fresh, draw)
+        commit(tx, secret, fresh, reason=reason, now=now, draws=draws, publish_files=publish_files)
     elif begun and signer(tx) is None:
         reason = "what is published is signed from now on"
         commit(tx, secret, (), reason=reason, now=now, publish_files=publish_files)
@@ -195,12 +204,75 @@ def commit_again(
     *,
     reason: str,
     now: datetime,
+    draw: Mapping[str, Any] | None = None,
     new_key: bool = False,
     publish_files: str | None = None,
 ) -> dict[str, Any]:
     """Record phases as their files were read, and commit once more, even if there is nothing new to commit to."""
     fresh = _record(tx, read, now=now)
-    return commit(tx, secret, fresh, reason=reason, now=now, new_key=new_key, publish_files=publish_files)
+    draws = _draws(tx, fresh, draw)
+    return commit(
+        tx, secret, fresh, reason=reason, now=now, draws=draws, new_key=new_key, publish_files=publish_files
+    )
+
+
+def _draws(
+    tx: Transaction, fresh: Iterable[PhaseSetup], draw: Mapping[str, Any] | None
+) -> dict[str, Mapping[str, Any]]:
+    """Name a value for each phase in which nothing was scored: one that an earlier version began keeps its splits."""
+    if draw is None:
+        return {}
+    return {setup.codename: draw for setup in fresh if not has_scores(tx, setup.codename)}
+
+
+def mix_in(
+    tx: Transaction,
+    secret: bytes,
+    drawn: Mapping[str, Mapping[str, Any]],
+    *,
+    reason: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Mix the values that were drawn into the splits of phases, put these on record anew, and commit to them.
+
+    Args:
+        tx: Where they are kept.
+        secret: The challenge's.
+        drawn: Phase to value, with drand's round and signature if it has them.
+        reason: Why, in public.
+        now: The time.
+
+    Raises:
+        OrganizerError: If something was scored in such a phase already.
+    """
+    setups = []
+    for codename, found in drawn.items():
+        record = read_record(tx, codename)
+        if record is None or has_scores(tx, codename):
+            raise OrganizerError(
+                f"Something was scored in phase {codename} already: a public value would change its splits.",
+                cure="Nothing has to be done; its splits stay as they are.",
+                code="commit.too_late",
+            )
+        key = split_key(secret, codename, str(found["value"]))
+        protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
+        setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
+        put_on_record(tx, setup.record, files=tx.record_files(record.hash), now=now)
+        setups.append(setup)
+    return commit(tx, secret, setups, reason=reason, now=now, drawn=drawn)
+
+
+def name_again(
+    tx: Transaction,
+    secret: bytes,
+    phases: Iterable[str],
+    draw: Mapping[str, Any],
+    *,
+    reason: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Name another, later value for phases in which nothing was scored."""
+    return commit(tx, secret, (), reason=reason, now=now, draws=dict.fromkeys(phases, draw))
 
 
 def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:

@@ -1,15 +1,19 @@
 """drand: a public source of random values, each of them unknown to everybody before its moment and checkable by everybody after it.
 
-A network of independent parties signs the number of each round with a shared key (BLS on the curve BLS12-381, signatures in G1); the value is
-the hash of the signature. Whoever knows the public key can check a round without asking anybody. See https://drand.love/docs/specification.
+A network of independent parties signs the number of each round with a shared key (BLS on the curve BLS12-381, signatures in G1); the value
+is the hash of the signature. Whoever knows the public key can check a round without asking anybody. See https://drand.love/docs/specification.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+
+from scoring.errors import OrganizerError
 
 DOMAIN = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 PUBLIC_KEY_BYTES, SIGNATURE_BYTES = 96, 48
@@ -60,6 +64,22 @@ QUICKNET = Chain(
 """The League of Entropy's chain."""
 
 
+def read_chain(path: Path) -> Chain:
+    """Read a chain of an organizer's own.
+
+    Raises:
+        OrganizerError: If the file is missing, or describes none.
+    """
+    try:
+        return Chain(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        raise OrganizerError(
+            f"{path} describes no chain of drand.",
+            cure="It is a JSON object with name, hash, public_key, genesis and period_s; without fairness.drand_chain it is drand's own.",
+            code="beacon.chain",
+        ) from None
+
+
 def value_of(signature: str) -> str:
     """Return the value of a round, in hex."""
     return hashlib.sha256(bytes.fromhex(signature)).hexdigest()
@@ -77,7 +97,8 @@ def is_signed(chain: Chain, number: int, signature: str) -> bool:
     from py_ecc.bls.hash_to_curve import hash_to_G1
     from py_ecc.bls.point_compression import decompress_G1, decompress_G2
     from py_ecc.bls.typing import G1Compressed, G2Compressed
-    from py_ecc.optimized_bls12_381 import G2, curve_order, is_inf, multiply, pairing
+    from py_ecc.optimized_bls12_381.optimized_curve import G2, curve_order, is_inf, multiply
+    from py_ecc.optimized_bls12_381.optimized_pairing import pairing
 
     try:
         key, point = bytes.fromhex(chain.public_key), bytes.fromhex(signature)
@@ -90,7 +111,7 @@ def is_signed(chain: Chain, number: int, signature: str) -> bool:
         signed = decompress_G1(G1Compressed(int.from_bytes(point, "big")))
         if is_inf(signed) or not is_inf(multiply(signed, curve_order)):
             return False  # not in the group: the pairing would say nothing
-        message = hash_to_G1(hashlib.sha256(number.to_bytes(8, "big")).digest(), DOMAIN, hashlib.sha256)
+        message = hash_to_G1(hashlib.sha256(number.to_bytes(8, "big")).digest(), DOMAIN, hashlib.sha256)  # type: ignore[arg-type]
         return bool(pairing(G2, signed) == pairing(public, message))
     except (ValueError, OverflowError):
         return False

@@ -7,12 +7,14 @@ start and reload.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.differences import differences
 from worker.challenge.files import check_limits, read_phase, read_secret, rules_of
+from worker.challenge.keys import public_value
 from worker.challenge.setups import (
     RecordedPhases,
     alert_key,
@@ -22,7 +24,8 @@ from worker.challenge.setups import (
     put_on_record,
     read_record,
 )
-from worker.fairness import commitments
+from worker.fairness import commitments, draws
+from worker.fairness.drand import QUICKNET, read_chain
 from worker.fairness.register import register
 from worker.state import Store, Transaction
 
@@ -40,22 +43,34 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     """
     secret = read_secret(configuration)
     with store.read() as tx:
-        beacon = tx.beacon()
+        entries = tx.public_commitments()
         due = [name for name in configuration.phases if _is_due(tx, configuration, name, secret)]
         begun = [name for name in due if has_begun(tx, name)]
     read = []
     for name in due:
         try:
-            read.append(read_phase(configuration, name, secret, beacon))
+            read.append(read_phase(configuration, name, secret, public_value(entries, name)))
         except OrganizerError:
             if name not in begun:
                 raise
+    draw, rule = name_draw(configuration, now), configuration.fairness.publish_files
     with store.write() as tx:
-        commitments.begin(tx, secret, read, now=now, publish_files=configuration.fairness.publish_files)
+        commitments.begin(tx, secret, read, now=now, draw=draw, publish_files=rule)
         _check(tx, configuration, secret, now=now)
         register(tx, now)  # the rules, before anything is scored by them
         tx.request_publish()  # what boards are made of may have changed
     return RecordedPhases(store, configuration.path(configuration.challenge.secret), configuration.phases)
+
+
+def name_draw(configuration: Configuration, now: datetime) -> dict[str, Any] | None:
+    """Name the public value that phases which begin now wait for; None if they wait for none.
+
+    Raises:
+        OrganizerError: If the configured chain of drand cannot be read.
+    """
+    fairness = configuration.fairness
+    chain = QUICKNET if fairness.drand_chain is None else read_chain(configuration.path(fairness.drand_chain))
+    return draws.name(fairness.beacon, chain, now, notice=timedelta(seconds=fairness.beacon_notice))
 
 
 def has_begun(tx: Transaction, codename: str) -> bool:

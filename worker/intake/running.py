@@ -13,6 +13,7 @@ from scoring.errors import NeucoError
 from worker.challenge.context import Context, seconds
 from worker.evalai import Client, Submission
 from worker.evaluation import answers
+from worker.fairness import draws
 from worker.fetching.fair_queue import next_in_turn
 from worker.intake.answering import defer
 from worker.intake.calls import Call
@@ -26,6 +27,8 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
     waiting = [row for row in tx.submissions([State.FETCHED]) if row.can_go_on(now)]
     if not waiting or tx.fact("mode") == "pause":
         return None
+    undrawn = draws.waiting(tx.public_commitments())  # whose splits nobody knows yet
+    waiting = [row for row in waiting if row.phase not in undrawn]
     begun = tx.open_attempts(Attempt.EVALUATE)
     running = [
         row

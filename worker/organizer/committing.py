@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.challenge.files import read_phases, read_secret
 from worker.challenge.setups import put_on_record
-from worker.fairness import commitments
+from worker.fairness import commitments, draws
 from worker.fairness.canonical import digest
-from worker.fairness.recording import has_begun
+from worker.fairness.draws import Draw
+from worker.fairness.recording import has_begun, name_draw
 from worker.fairness.signing import signer
 from worker.organizer.session import OrganizerSession
 from worker.state import Transaction
@@ -24,7 +26,8 @@ def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dic
         beacon: A public value to mix into the splits, if any; the reason is then that.
 
     Raises:
-        OrganizerError: If there is a beacon, and something was scored already.
+        OrganizerError: If there is a beacon, and something was scored already; if it is not yet the time of the value that was named, or
+            the worker itself draws that.
     """
     public = _commit_again(session, reason) if beacon is None else _commit_with_beacon(session, beacon)
     with session.store.write() as tx:
@@ -76,11 +79,18 @@ def _commit_again(session: OrganizerSession, reason: str) -> dict[str, Any]:
     with session.store.read() as tx:
         open_ones = [name for name in session.configuration.phases if not has_begun(tx, name)]
     read, rule = [session.phase(name) for name in open_ones], session.configuration.fairness.publish_files
+    draw = name_draw(session.configuration, session.now)
     with session.store.write() as tx:
-        return commitments.commit_again(tx, secret, read, reason=reason, now=session.now, publish_files=rule)
+        return commitments.commit_again(
+            tx, secret, read, reason=reason, now=session.now, draw=draw, publish_files=rule
+        )
 
 
 def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any]:
+    with session.store.read() as tx:
+        awaited = draws.waiting(tx.public_commitments())
+    if awaited:
+        return _mix_in(session, beacon, awaited.values())
     secret = read_secret(session.configuration)
     phases = session.phases()
     mixed = read_phases(session.configuration, beacon).values()
@@ -95,3 +105,28 @@ def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any
             put_on_record(tx, setup.record, files=setup.files, now=session.now)
         reason = "a beacon was mixed in"
         return commitments.commit(tx, secret, mixed, reason=reason, now=session.now, beacon=beacon)
+
+
+def _mix_in(session: OrganizerSession, value: str, awaited: Collection[Draw]) -> dict[str, Any]:
+    """Mix in the value that was named for phases, once its time has come."""
+    named = [draw for draw in awaited if draw.chain is None]
+    if not named:
+        raise OrganizerError(
+            "The worker draws the public value itself: "
+            + "; ".join(f"{draw.source}, round {draw.round}, for phase {draw.phase}" for draw in awaited)
+            + ".",
+            cure="Leave it to the worker; `neuco-worker status` says when.",
+            code="commit.drawn",
+        )
+    latest = max(draw.at for draw in named)
+    if latest > session.now:
+        raise OrganizerError(
+            f"{named[0].source} publishes its value on {latest:%Y-%m-%d at %H:%M} UTC.",
+            cure="Wait until then.",
+            code="commit.too_early",
+        )
+    drawn = {draw.phase: {"value": value} for draw in named}
+    reason = f"the value of {named[0].source} was mixed in"
+    with session.store.write() as tx:
+        secret = read_secret(session.configuration)
+        return commitments.mix_in(tx, secret, drawn, reason=reason, now=session.now)

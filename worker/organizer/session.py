@@ -13,6 +13,7 @@ from pathlib import Path
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phase, read_secret
+from worker.challenge.keys import public_value
 from worker.challenge.sections import Phase
 from worker.challenge.setups import PhaseSetup
 from worker.runtime.files import FileStore
@@ -54,7 +55,7 @@ class OrganizerSession:
         """
         self.check_phase(codename)
         with self.store.read() as tx:
-            beacon = tx.beacon()
+            beacon = public_value(tx.public_commitments(), codename)
         return read_phase(self.configuration, codename, read_secret(self.configuration), beacon)
 
     def check_phase(self, codename: str) -> Phase:

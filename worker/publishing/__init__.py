@@ -4,10 +4,12 @@ The stage (:class:`Publishing`) decides which act is next: the boards that follo
 step with what is stored.
 """
 
+from worker.publishing.drawing import Drawing
 from worker.publishing.pushing import publisher_settings
 from worker.publishing.stage import Publishing
 
 __all__ = [
+    "Drawing",
     "Publishing",
     "board_history",
     "boards",

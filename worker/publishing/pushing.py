@@ -18,6 +18,7 @@ from worker.publishing.act import PublishAct
 from worker.publishing.boards import PendingBoards
 from worker.publishing.changes import HISTORY
 from worker.publishing.contents import push_contents
+from worker.publishing.drawing import record_commitments
 from worker.publishing.last_push import REWRITTEN, record_commit
 from worker.state import Completed, State, Transaction
 
@@ -165,6 +166,7 @@ def record_push(
             tx.move(row.pk, State.POSTED, State.PUBLISHED)
     receipts.went_on(tx, now=now)
     tx.set_fact("pushed_at", now.isoformat())
+    record_commitments(tx, pending.preconditions.attestations.get(commitments.PATH), now=now)
     generation = pending.preconditions.generation
     tx.complete_publish(Completed(generation=generation, commit=published.commit, changed=published.changed))
     tx.resolve_alert("leaderboard.push", now=now)

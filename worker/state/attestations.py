@@ -21,10 +21,11 @@ class Attestations(Tables):
         rows = self._connection.execute(sa.select(table).order_by(table.c.sequence))
         return [(json.loads(row.public), json.loads(row.private)) for row in rows]
 
-    def beacon(self) -> str | None:
-        """Return the public value that is mixed into the splits: the one that was committed to last."""
-        entries = (public for public, _ in reversed(self.commitments()))
-        return next((public["beacon"] for public in entries if public["beacon"]), None)
+    def public_commitments(self) -> list[dict[str, Any]]:
+        """Return the public entries of all commitments, oldest first."""
+        table = schema.commitments
+        rows = self._connection.execute(sa.select(table.c.public).order_by(table.c.sequence))
+        return [json.loads(row.public) for row in rows]
 
     def add_commitment(self, sequence: int, public: str, private: str) -> None:
         """Append a commitment."""

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 from py_ecc.bls.hash_to_curve import hash_to_G1
 from py_ecc.bls.point_compression import compress_G1, compress_G2
@@ -30,3 +36,44 @@ def sign(number: int) -> str:
     """Return a round's signature."""
     message = hash_to_G1(hashlib.sha256(number.to_bytes(8, "big")).digest(), DOMAIN, hashlib.sha256)
     return compress_G1(multiply(message, KEY)).to_bytes(48, "big").hex()
+
+
+@contextmanager
+def served(
+    chain: Chain, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC), off_by: int = 0
+) -> Iterator[str]:
+    """Serve a chain on loopback as drand's servers do: a round from its moment on, 404 before; yield the address.
+
+    Args:
+        chain: Which.
+        clock: Tells the time.
+        off_by: By how many rounds its answers are wrong.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            folder, _, number = self.path.removeprefix("/").partition("/public/")
+            known = folder == chain.hash and number.isdigit()
+            if not known or chain.made_at(int(number)) > clock():
+                self.send_error(404)
+                return
+            signature = sign(int(number) + off_by)
+            value = hashlib.sha256(bytes.fromhex(signature)).hexdigest()
+            body = json.dumps({"round": int(number), "randomness": value, "signature": signature}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

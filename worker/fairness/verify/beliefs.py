@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from worker.fairness.verify.drawn import drawn
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
 
 def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     """Name what has to be believed of a revealed phase."""
-    beacon = phase.latest.beacon
-    if beacon is None:
-        chosen = (
-            "no public beacon was mixed into its splits: the organizers could have chosen them among many, and that they did not is"
-            " believed"
-        )
-    else:
-        chosen = f"the beacon “{beacon}” was mixed into its splits: that it is the public value that it names is believed"
-    yield phase.believed("beacon", chosen)
+    yield drawn(phase)
     for team, pseudonym in phase.pseudonyms.items():
         yield phase.believed(
             "names",

@@ -21,7 +21,7 @@ from scoring.protocol import Protocol, Recipe
 from scoring.quality import quality
 from scoring.scorecard import folds_from_json
 from scoring.tasks import TaskType
-from worker.challenge.keys import mixed_key
+from worker.challenge.keys import mixed_key, public_value
 from worker.fairness import events, pseudonyms, receipts
 from worker.fairness.commitments import committed_epsilon
 from worker.fairness.verify.documents import RevealDocument
@@ -106,16 +106,15 @@ class RevealedPhase:
     def promises(self) -> list[Promise]:
         """All commitments, oldest first, with what was revealed of them."""
         revealed = {item["sequence"]: item for item in self.document["commitments"]}
-        promises, beacon = [], None
+        promises: list[Promise] = []
         for entry in self.public:
-            beacon = entry.get("beacon") or beacon
             item = revealed.get(entry["sequence"], {})
             promises.append(
                 Promise(
                     public=entry,
                     opening=item.get("opening"),
                     manifest=item.get("manifest"),
-                    beacon=beacon,
+                    beacon=public_value(self.public[: len(promises) + 1], self.name),
                 )
             )
         return promises

@@ -1,0 +1,111 @@
+"""Draws: a public value that nobody can know yet is named in a commitment, and mixed into a phase's splits once it exists.
+
+So the organizers cannot choose the splits: when they bind tasks and secret nobody knows the value, and when it is known both are bound.
+A phase whose value does not exist yet is not scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from worker.fairness.drand import Chain
+
+NONE, DRAND = "none", "drand"
+NOTICE = timedelta(minutes=10)
+"""So long before its moment a value is named, so that the name is published before the value exists."""
+
+Entry = Mapping[str, Any]
+"""A public entry of the list of commitments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """A value that was named.
+
+    Attributes:
+        phase: Whose splits it decides.
+        sequence: The commitment that names it.
+        source: Who will publish it, in words.
+        at: When.
+        round: Its number at drand; None if it comes from elsewhere.
+        chain: drand's chain; likewise.
+    """
+
+    phase: str
+    sequence: int
+    source: str
+    at: datetime
+    round: int | None
+    chain: Chain | None
+
+
+def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) -> dict[str, Any] | None:
+    """Name a value that does not exist yet, as a commitment publishes it.
+
+    Args:
+        rule: ``none``, ``drand`` or ``SOURCE@TIME``.
+        chain: The chain of ``drand``.
+        now: The time.
+        notice: How long before its moment a round is named.
+    """
+    if rule == NONE:
+        return None
+    if rule == DRAND:
+        number = chain.round_after(now + notice)
+        at = chain.made_at(number).isoformat()
+        return {"source": chain.name, "at": at, "round": number, "chain": chain.to_json()}
+    source, moment = read_source(rule)
+    return {"source": source, "at": moment.isoformat()}
+
+
+def read_source(rule: str) -> tuple[str, datetime]:
+    """Read ``SOURCE@TIME``.
+
+    Raises:
+        ValueError: If it is not that; the time needs its distance to UTC.
+    """
+    source, _, text = rule.rpartition("@")
+    at = datetime.fromisoformat(text)
+    if not source.strip() or at.tzinfo is None:
+        raise ValueError("no source, or no time zone")
+    return source.strip(), at
+
+
+def named(entry: Entry, phase: str) -> Draw | None:
+    """Return the value that an entry names for a phase.
+
+    Raises:
+        LookupError, ValueError, TypeError, AttributeError: If the entry has another form.
+    """
+    found = (entry.get("draws") or {}).get(phase)
+    if found is None:
+        return None
+    return Draw(
+        phase=phase,
+        sequence=int(entry["sequence"]),
+        source=str(found["source"]),
+        at=datetime.fromisoformat(found["at"]),
+        round=int(found["round"]) if "round" in found else None,
+        chain=Chain(**found["chain"]) if "chain" in found else None,
+    )
+
+
+def drawn(entry: Entry, phase: str) -> Mapping[str, Any] | None:
+    """Return what an entry publishes of the value that was named for a phase: the value, and drand's signature."""
+    found: Mapping[str, Any] | None = (entry.get("drawn") or {}).get(phase)
+    return found
+
+
+def waiting(entries: Iterable[Entry]) -> dict[str, Draw]:
+    """Return the phases whose value is named and not drawn yet, by the public commitments."""
+    open_ones: dict[str, Draw] = {}
+    for entry in entries:
+        for phase in entry.get("draws") or {}:
+            if (draw := named(entry, phase)) is not None:
+                open_ones[phase] = draw
+        for phase in entry.get("drawn") or {}:
+            open_ones.pop(phase, None)
+    return open_ones

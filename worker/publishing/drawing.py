@@ -1,0 +1,141 @@
+"""Drawing: the public value that phases wait for is fetched once it exists, checked, and mixed into their splits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import requests
+
+from scoring.errors import OrganizerError
+from worker.challenge.context import Context
+from worker.challenge.files import read_secret
+from worker.evalai import Retry
+from worker.fairness import commitments, draws
+from worker.fairness.draws import Draw
+from worker.publishing.rounds import FetchRound
+from worker.runtime import Runner
+from worker.runtime.user_agent import USER_AGENT
+from worker.state import Transaction
+
+AWAITED = "beacon.awaited"
+NEAR, LATEST = timedelta(minutes=15), timedelta(minutes=1)
+LOOK_EVERY = timedelta(seconds=60)  # a command may have committed beside the worker
+_PUSHED = "commitments_pushed"
+
+
+def record_commitments(tx: Transaction, listed: bytes | None, *, now: datetime) -> None:
+    """Record how many commitments everybody can read, and since when."""
+    number = len(json.loads(listed or b"[]"))
+    if number > pushed_commitments(tx)[0]:
+        tx.set_fact(_PUSHED, json.dumps([number, now.isoformat()]))
+
+
+def pushed_commitments(tx: Transaction) -> tuple[int, datetime | None]:
+    """Return how many commitments everybody can read, and since when it is so many."""
+    number, since = json.loads(tx.fact(_PUSHED) or "[0, null]")
+    return int(number), None if since is None else datetime.fromisoformat(since)
+
+
+class Drawing:
+    """Draws what phases wait for.
+
+    Args:
+        context: The worker's surroundings.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.headers["User-Agent"] = USER_AGENT
+        self._runner: Runner[requests.Session] = Runner(
+            "drand", context.store, wake=context.wake, checkpoint=context.checkpoint
+        )
+        self._retry = Retry()
+        self._look_at: datetime | None = None
+        self.awaited: datetime | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a value is being fetched."""
+        return self._runner.busy
+
+    @property
+    def late(self) -> bool:
+        """Whether a request that was given up cannot be recorded as failed."""
+        return self._runner.late
+
+    def is_near(self, now: datetime) -> bool:
+        """Tell whether a value that phases wait for is about to come, so that it is worth waiting."""
+        return self.awaited is not None and now - LATEST < self.awaited < now + NEAR
+
+    def reload(self) -> None:
+        """Look again at once."""
+        self._look_at = None
+
+    def step(self, now: datetime) -> bool:
+        """Fetch the next value whose moment has come; tell whether anything moved."""
+        ended = self._runner.collect(now)
+        if ended is not None:
+            self._look_at = None
+            if ended.error is None:
+                self._retry.clear()
+            else:
+                self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
+            return True
+        if (
+            self._runner.busy
+            or not self._retry.due(now)
+            or (self._look_at is not None and now < self._look_at)
+        ):
+            return False
+        with self._context.store.read() as tx:
+            awaited = sorted(draws.waiting(tx.public_commitments()).values(), key=lambda draw: draw.at)
+            pushed, since = pushed_commitments(tx)
+        self.awaited = awaited[0].at if awaited else None
+        self._look_at = now + LOOK_EVERY
+        for draw in awaited:
+            if draw.at > now:
+                self._look_at = min(self._look_at, draw.at)
+            elif draw.chain is None:
+                self._ask_for(draw, now)
+            else:
+                together = [other for other in awaited if other.round == draw.round]
+                in_time = pushed >= draw.sequence and since is not None and since < draw.at
+                return self._draw(together, now) if in_time else self._name_again(together, now)
+        return False
+
+    def _draw(self, together: Sequence[Draw], now: datetime) -> bool:
+        return self._runner.start(FetchRound(self._context, together), self._session, now)
+
+    def _name_again(self, together: Sequence[Draw], now: datetime) -> bool:
+        """Name a later round, because the commitment that names this one was not public before it existed."""
+        configuration, chain = self._context.configuration, together[0].chain
+        notice = timedelta(seconds=configuration.fairness.beacon_notice)
+        draw = None if chain is None else draws.name(draws.DRAND, chain, now, notice=notice)
+        if draw is None:
+            return False
+        secret = read_secret(configuration)
+        with self._context.store.write() as tx:
+            commitments.name_again(
+                tx,
+                secret,
+                [one.phase for one in together],
+                draw,
+                reason=f"the commitment before was not published before round {together[0].round} was made",
+                now=now,
+            )
+            tx.request_publish()
+        self._look_at = None
+        return True
+
+    def _ask_for(self, draw: Draw, now: datetime) -> None:
+        """Tell the organizer that it is time to bring the value."""
+        error = OrganizerError(
+            f"Phase {draw.phase} waits for the value of {draw.source}, which was to be published on {draw.at:%Y-%m-%d at %H:%M} UTC.",
+            cure="Run `neuco-worker challenge commit --beacon VALUE`; nothing is scored in the phase before that.",
+            code=AWAITED,
+        )
+        self._context.raise_alert(f"{AWAITED}:{draw.phase}", error, now=now)

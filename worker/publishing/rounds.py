@@ -1,0 +1,110 @@
+"""A round of drand: fetched from one of its servers, checked, and mixed into the splits of the phases that wait for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+import requests
+
+from scoring.errors import InfrastructureError, NeucoError
+from worker.challenge.context import Context
+from worker.challenge.files import read_secret
+from worker.fairness import commitments, draws
+from worker.fairness.drand import Chain, is_signed, value_of
+from worker.fairness.draws import Draw
+from worker.runtime import Act
+from worker.state import Transaction
+
+UNREACHABLE = "beacon.unreachable"
+TIME_OUT_S = 10.0  # of one server
+LARGEST = 10_000  # bytes of an answer
+
+
+class FetchRound(Act[requests.Session, str]):
+    """Fetch a round's signature.
+
+    Args:
+        context: The worker's surroundings.
+        awaited: The draws that wait for it, at least one, all of the same round.
+    """
+
+    name = "drand"
+    what: ClassVar[str] = "The request for a round of drand"
+    time_out_s = 60.0
+
+    def __init__(self, context: Context, awaited: Sequence[Draw]) -> None:
+        self._context = context
+        self._awaited = {draw.phase: draw for draw in awaited}
+        self._draw = awaited[0]
+
+    def perform(self, resource: requests.Session) -> str:
+        """Ask one server after the other; what is not signed by the chain is no answer."""
+        chain, number = self._draw.chain, self._draw.round
+        if chain is None or number is None:
+            raise ValueError("a draw without a round")
+        servers = self._context.configuration.fairness.drand_servers
+        for server in servers:
+            signature = _ask(resource, server, chain, number)
+            if signature is not None and is_signed(chain, number, signature):
+                return signature
+        hosts = ", ".join(urlsplit(server).netloc for server in servers)
+        raise InfrastructureError(
+            f"No server of {chain.name} gave round {number} ({hosts}).",
+            cure="It is tried again. If this machine may not reach them, name servers that it may reach in fairness.drand_servers; every"
+            " answer is checked, so anybody's mirror serves.",
+            code=UNREACHABLE,
+        )
+
+    def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
+        """Mix the value in, unless another commitment has changed meanwhile what the phases wait for."""
+        open_ones = draws.waiting(tx.public_commitments())
+        found = {"round": self._draw.round, "signature": result, "value": value_of(result)}
+        phases = [name for name in self._awaited if open_ones.get(name) == self._awaited[name]]
+        if not phases:
+            return
+        commitments.mix_in(
+            tx,
+            read_secret(self._context.configuration),
+            dict.fromkeys(phases, found),
+            reason=f"round {self._draw.round} of {self._draw.source} was mixed in",
+            now=now,
+        )
+        tx.resolve_alert(UNREACHABLE, now=now)
+        tx.request_publish()
+
+    def recorded(self, result: str, now: datetime) -> None:
+        """Write the log."""
+        told = f"Round {self._draw.round} of {self._draw.source} decides the splits of {', '.join(self._awaited)}."
+        self._context.log.info(told, event_key="beacon.drawn")
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell the organizer; the phases wait."""
+        self._context.report(tx, UNREACHABLE, error, now=now)
+
+
+def _ask(session: requests.Session, server: str, chain: Chain, number: int) -> str | None:
+    """Return the signature that a server gives, None if it gives none; whatever it says is checked by the caller."""
+    try:
+        with session.get(
+            f"{server.rstrip('/')}/{chain.hash}/public/{number}",
+            timeout=TIME_OUT_S,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            if response.status_code != requests.codes.ok:
+                return None
+            content = response.raw.read(LARGEST, decode_content=True)
+        return _signature(content)
+    except (requests.RequestException, OSError):
+        return None
+
+
+def _signature(content: bytes) -> str | None:
+    try:
+        return str(json.loads(content)["signature"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None

@@ -196,6 +196,7 @@ def _prepare(organizer: Organizer) -> None:
     subprocess.run(["git", "init", "-q", "--bare", str(organizer.board)], check=True)
     organizer.edit(
         {
+            "fairness": {"beacon": "none"},
             "evalai": {
                 "challenge": 31,
                 "queue": "the-way-queue",

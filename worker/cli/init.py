@@ -26,6 +26,13 @@ def init(
         list[int] | None, typer.Option(help="Random splits; once for all phases, or once for each.", min=1)
     ] = None,
     dim: Annotated[int | None, typer.Option(help="Numbers in one embedding.", min=1)] = None,
+    beacon: Annotated[
+        str,
+        typer.Option(
+            help="The public value that decides the splits with the secret, so that nobody can choose them: drand, SOURCE@TIME for a"
+            " machine without a network, or none."
+        ),
+    ] = "drand",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.")] = False,
     bundle_only: Annotated[
         bool,
@@ -67,7 +74,9 @@ def init(
         dim = (
             typer.prompt("Numbers in one embedding", default=DEFAULT_DIM, type=int) if asking else DEFAULT_DIM
         )
-    new = scaffold.NewChallenge(title=title, phases=scaffold.with_folds(phases, folds), dim=dim)
+    new = scaffold.NewChallenge(
+        title=title, phases=scaffold.with_folds(phases, folds), dim=dim, beacon=beacon
+    )
     written = scaffold.create(directory, new, now=datetime.now(UTC))
     typer.echo(_farewell(directory, written))
 

@@ -15,6 +15,7 @@ from worker.cli.options import ConfigOption, JsonOption
 if TYPE_CHECKING:
     from worker.challenge.configuration import Configuration
     from worker.challenge.differences import Difference
+    from worker.fairness.draws import Draw
     from worker.state import Leader, Store
     from worker.state.status import Status
 
@@ -56,6 +57,7 @@ def status(
             free_bytes=FileStore(configuration.state_dir).free_bytes(),
         )
         differing = _differing(configuration, store)
+        awaited = _awaited(store)
     finally:
         store.close()
     problem = fault(configuration.state_dir)
@@ -68,10 +70,21 @@ def status(
             "token_expiry_unknown": unknown,
             "problem": told,
             "differences": [asdict(found) for found in differing],
+            "awaited": [
+                {"phase": draw.phase, "source": draw.source, "round": draw.round, "at": draw.at.isoformat()}
+                for draw in awaited
+            ],
         }
         print(json.dumps(document, indent=2, sort_keys=True))
         return
-    _show(configuration.challenge.title, state, unknown, _needs(state, problem, differing, now), now)
+    _show(
+        configuration.challenge.title,
+        state,
+        unknown,
+        _needs(state, problem, differing, now),
+        awaited=awaited,
+        now=now,
+    )
 
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
@@ -103,6 +116,14 @@ def _differing(configuration: Configuration, store: Store) -> list[Difference]:
         return []
 
 
+def _awaited(store: Store) -> list[Draw]:
+    """Return the public values that phases wait for; nothing is scored in these before."""
+    from worker.fairness.draws import waiting
+
+    with store.read() as tx:
+        return sorted(waiting(tx.public_commitments()).values(), key=lambda draw: (draw.at, draw.phase))
+
+
 def _needs(
     state: Status, problem: InfrastructureError | None, differing: Sequence[Difference], now: datetime
 ) -> list[str]:
@@ -117,7 +138,15 @@ def _needs(
     return needs
 
 
-def _show(title: str, state: Status, unknown: str | None, needs: Sequence[str], now: datetime) -> None:
+def _show(
+    title: str,
+    state: Status,
+    unknown: str | None,
+    needs: Sequence[str],
+    *,
+    awaited: Sequence[Draw],
+    now: datetime,
+) -> None:
     from rich.table import Table
 
     from worker.cli.terminal import Console
@@ -140,6 +169,10 @@ def _show(title: str, state: Status, unknown: str | None, needs: Sequence[str], 
     table.add_row("Leader", _leader(state.leader, now))
     table.add_row("Submissions", counts)
     table.add_row("Waiting", f"{state.waiting}{oldest}")
+    for draw in awaited:
+        number = "" if draw.round is None else f", round {draw.round}"
+        left = f"in {_span(draw.at - now)}" if draw.at > now else "any moment now"
+        table.add_row(f"Phase {draw.phase} waits", f"for {draw.source}{number}, {left}; files are fetched")
     table.add_row("Held", ", ".join(str(pk) for pk in state.held) or "none")
     table.add_row("Outbox", f"{state.owed} thing{'' if state.owed == 1 else 's'} owed to EvalAI")
     table.add_row("Last look at the queue", _ago(state.last_poll, now))
@@ -160,6 +193,10 @@ def _leader(leader: Leader | None, now: datetime) -> str:
         return "none: no worker runs"
     since = _ago(datetime.fromisoformat(leader.since), now)
     return f"process {leader.process} on {leader.host}, since {since}"
+
+
+def _span(length: timedelta) -> timedelta:
+    return timedelta(seconds=round(length.total_seconds()))
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:

@@ -190,7 +190,7 @@ def begin(
     fresh, begun = _record(tx, read, now=now), bool(tx.commitments())
     if fresh:
         reason = _reason(fresh, before) if begun else "the challenge begins"
-        draws = _draws(tx, fresh, draw)
+        draws = _draws(tx, fresh, draw, now)
         commit(tx, secret, fresh, reason=reason, now=now, draws=draws, publish_files=publish_files)
     elif begun and signer(tx) is None:
         reason = "what is published is signed from now on"
@@ -210,19 +210,30 @@ def commit_again(
 ) -> dict[str, Any]:
     """Record phases as their files were read, and commit once more, even if there is nothing new to commit to."""
     fresh = _record(tx, read, now=now)
-    draws = _draws(tx, fresh, draw)
+    draws = _draws(tx, fresh, draw, now)
     return commit(
         tx, secret, fresh, reason=reason, now=now, draws=draws, new_key=new_key, publish_files=publish_files
     )
 
 
 def _draws(
-    tx: Transaction, fresh: Iterable[PhaseSetup], draw: Mapping[str, Any] | None
+    tx: Transaction, fresh: Sequence[PhaseSetup], draw: Mapping[str, Any] | None, now: datetime
 ) -> dict[str, Mapping[str, Any]]:
-    """Name a value for each phase in which nothing was scored: one that an earlier version began keeps its splits."""
-    if draw is None:
+    """Name a value for each phase in which nothing was scored: one that an earlier version began keeps its splits.
+
+    Raises:
+        OrganizerError: If everybody may know the value already.
+    """
+    fresh = [setup for setup in fresh if not has_scores(tx, setup.codename)]
+    if draw is None or not fresh:
         return {}
-    return {setup.codename: draw for setup in fresh if not has_scores(tx, setup.codename)}
+    if datetime.fromisoformat(draw["at"]) <= now:
+        raise OrganizerError(
+            f"The value of {draw['source']} that fairness.beacon names was published on {draw['at']}.",
+            cure="Name one that will be published later: a known value could have been chosen.",
+            code="beacon.past",
+        )
+    return {setup.codename: draw for setup in fresh}
 
 
 def mix_in(

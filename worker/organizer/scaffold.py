@@ -15,6 +15,7 @@ import yaml
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
 from worker.challenge.configuration import Configuration, load
+from worker.fairness.draws import DRAND
 from worker.organizer.bundle import pack, write_sources
 from worker.organizer.bundle_check import bundle_faults
 from worker.organizer.resources import shipped
@@ -33,11 +34,19 @@ state/
 
 @dataclass(frozen=True, kw_only=True)
 class NewChallenge:
-    """What an organizer decides at the start: title, codename to folds of each phase in order, numbers in one embedding."""
+    """What an organizer decides at the start.
+
+    Attributes:
+        title: Of the challenge.
+        phases: Codename to folds, in order.
+        dim: Numbers in one embedding.
+        beacon: What decides the splits with the secret, as ``fairness.beacon``.
+    """
 
     title: str
     phases: Mapping[str, int]
     dim: int
+    beacon: str = DRAND
 
 
 def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
@@ -86,7 +95,12 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
             code="init.exists",
         )
     text = annotated_configuration(
-        {"challenge.title": new.title, "submission.embedding_dim": new.dim}, phase_keys(new.phases)
+        {
+            "challenge.title": new.title,
+            "submission.embedding_dim": new.dim,
+            "fairness.beacon": new.beacon,
+        },
+        phase_keys(new.phases),
     )
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "challenge.yaml"

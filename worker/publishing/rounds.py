@@ -9,6 +9,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 import requests
+import urllib3
 
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context
@@ -48,7 +49,7 @@ class FetchRound(Act[requests.Session, str]):
             raise ValueError("a draw without a round")
         servers = self._context.configuration.fairness.drand_servers
         for server in servers:
-            signature = _ask(resource, server, chain, number)
+            signature = _signature(_ask(resource, server, chain, number))
             if signature is not None and is_signed(chain, number, signature):
                 return signature
         hosts = ", ".join(urlsplit(server).netloc for server in servers)
@@ -86,8 +87,13 @@ class FetchRound(Act[requests.Session, str]):
         self._context.report(tx, UNREACHABLE, error, now=now)
 
 
-def _ask(session: requests.Session, server: str, chain: Chain, number: int) -> str | None:
-    """Return the signature that a server gives, None if it gives none; whatever it says is checked by the caller."""
+def latest_round(session: requests.Session, server: str, chain: Chain) -> bool:
+    """Tell whether a server gives the chain's newest round; it is not checked."""
+    return _signature(_ask(session, server, chain, "latest")) is not None
+
+
+def _ask(session: requests.Session, server: str, chain: Chain, number: int | str) -> bytes:
+    """Return what a server says of a round; nothing if it says nothing. Whatever it is, the caller checks it."""
     try:
         with session.get(
             f"{server.rstrip('/')}/{chain.hash}/public/{number}",
@@ -96,11 +102,10 @@ def _ask(session: requests.Session, server: str, chain: Chain, number: int) -> s
             stream=True,
         ) as response:
             if response.status_code != requests.codes.ok:
-                return None
-            content = response.raw.read(LARGEST, decode_content=True)
-        return _signature(content)
-    except (requests.RequestException, OSError):
-        return None
+                return b""
+            return bytes(response.raw.read(LARGEST, decode_content=True))
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError):
+        return b""
 
 
 def _signature(content: bytes) -> str | None:

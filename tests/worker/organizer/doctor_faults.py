@@ -191,6 +191,7 @@ class FaultyChallenge:
             },
             "scoring": {"epochs": 2, "threads": 1},
             "leaderboard": {"repository": "./board.git"},
+            "fairness": {"beacon": "Lotto 6 aus 49@2099-12-05T19:30:00+01:00"},
             "alerts": {"webhook": "file:webhook"},
         }
         self.path.write_text(yaml.safe_dump(merged(base, self.changes)))
@@ -441,6 +442,10 @@ FAULTS: dict[str, Fault] = {
     "configuration.early_release": warning(changing({"leaderboard": {"publish": ["intervals"]}})),
     "configuration.baselines": warning(changing({"leaderboard": {"baselines": ["Host_12_Team"]}})),
     "configuration.bundle": warning(lambda challenge: _bundle(challenge, f"<p>{LEADERBOARD}</p>")),
+    "beacon.chosen": warning(changing({"fairness": {"beacon": "none"}})),
+    "beacon.servers": failing(
+        changing({"fairness": {"beacon": "drand", "drand_servers": ["http://127.0.0.1:9"]}})
+    ),
     "secret.file": failing(lambda challenge: (challenge.folder / "challenge.secret").unlink()),
     "secret.mode": failing(_chmod("challenge.secret", 0o644)),
     "secret.random": failing(overwriting("challenge.secret", "5a" * 32)),

@@ -12,7 +12,17 @@ from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import NeucoError
-from worker.organizer.doctor import board, configuration, cost, evalai, machine, phases, records, tasks
+from worker.organizer.doctor import (
+    beacon,
+    board,
+    configuration,
+    cost,
+    evalai,
+    machine,
+    phases,
+    records,
+    tasks,
+)
 from worker.organizer.doctor.check import Check, CheckOutcome, Finding, Level, Report, fail, skipped, worst
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.remote import Wait
@@ -23,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     *evalai.CHECKS,
     *phases.CHECKS,
     *board.CHECKS,
+    *beacon.CHECKS,
     *machine.CHECKS,
     *records.CHECKS,
     *cost.CHECKS,

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from worker.challenge.configuration import Configuration
+from worker.fairness.draws import NONE
 from worker.organizer.demo.folder import ChallengeFolder
 from worker.organizer.demo.runner import sandbox_values
 from worker.sandbox import Sandbox, SandboxSettings, from_challenge
@@ -26,7 +27,8 @@ def prepare(
     """Write the rehearsal's configuration and make an empty repository.
 
     Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are asked for), recipe and limits. Other
-    are EvalAI, the repository, the state, and all that would only cost time: waiting between polls and pushes, and the grid of answers.
+    are EvalAI, the repository, the state, and all that would only cost time: waiting between polls and pushes, for a public value that
+    decides the splits, and for the grid of answers.
     """
     challenge.make_repository()
     document: dict[str, Any] = configuration.model_dump(mode="json")
@@ -48,6 +50,7 @@ def prepare(
         "known_hosts": None,
         "publish_every": 0,
     }
+    document["fairness"]["beacon"] = NONE
     document["alerts"] = {"webhook": None}
     document["metrics"] = {"listen": None, "textfile": None}
     document["state"] = challenge.database_url

@@ -1,0 +1,58 @@
+"""Check of the source of the public value that decides the splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import requests
+
+from worker.fairness.drand import QUICKNET, read_chain
+from worker.fairness.draws import DRAND, NONE
+from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
+from worker.organizer.doctor.examination import Examination
+from worker.publishing import latest_round
+from worker.runtime.user_agent import USER_AGENT
+
+CHECKS = Checks()
+
+
+@CHECKS.add("beacon.chosen", "Nobody can choose the splits")
+def _chosen(exam: Examination) -> Iterator[Finding]:
+    fairness = exam.configuration.fairness
+    if fairness.beacon == NONE:
+        yield warn(
+            "fairness.beacon is none: whoever made the secret could have tried many and kept the one whose splits suit somebody, and"
+            " `challenge verify` will say so.",
+            "Set fairness.beacon: drand, or SOURCE@TIME on a machine without a network, before the first phase begins.",
+        )
+    elif fairness.beacon == DRAND:
+        wait = timedelta(seconds=fairness.beacon_notice)
+        yield note(
+            f"In a new phase nothing is scored for {wait} (h:mm:ss) after it was committed to; files are fetched."
+        )
+    else:
+        source, _, moment = fairness.beacon.rpartition("@")
+        yield note(f"Nothing is scored before the value of {source} is known, on {moment}.")
+
+
+@CHECKS.add("beacon.servers", "A server of drand answers", needs=("beacon.chosen",), remote=True)
+def _servers(exam: Examination) -> Iterator[Finding]:
+    configuration = exam.configuration
+    fairness = configuration.fairness
+    if fairness.beacon != DRAND:
+        return
+    path = fairness.drand_chain
+    chain = QUICKNET if path is None else read_chain(configuration.path(path))
+    with requests.Session() as session:
+        session.trust_env = False
+        session.headers["User-Agent"] = USER_AGENT
+        answering = [server for server in fairness.drand_servers if latest_round(session, server, chain)]
+    if not answering:
+        yield fail(
+            f"No server of {chain.name} answers; no phase could begin.",
+            "Open the firewall to one of fairness.drand_servers, name others there (every answer is checked, so anybody's mirror serves),"
+            " or set fairness.beacon: SOURCE@TIME.",
+        )
+    elif len(answering) < len(fairness.drand_servers):
+        yield note(f"{len(answering)} of {len(fairness.drand_servers)} servers of {chain.name} answer.")

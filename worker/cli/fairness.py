@@ -30,7 +30,9 @@ def commit(
     ] = None,
     beacon: Annotated[
         str | None,
-        typer.Option(help="A public value fixed after the first commitment, mixed into the splits."),
+        typer.Option(
+            help="The public value that fairness.beacon names (SOURCE@TIME), mixed into the splits."
+        ),
     ] = None,
     new_key: Annotated[
         bool,
@@ -41,13 +43,13 @@ def commit(
 ) -> None:
     """Commit to secret and tasks now (the first `run` does it by itself), mix a public value into the splits, or replace the key.
 
-    A beacon is a value that nobody could choose when the commitment was published, such as tomorrow's lottery numbers. It can be mixed in
-    only before anything was scored.
+    A beacon is a value that nobody could choose when the commitment was published, such as tomorrow's lottery numbers. Rounds of drand are
+    mixed in by the worker itself; this is for a value of another source, after its time and before anything was scored.
 
     The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup got lost. The old
     key signs the new one, and nothing after that.
 
-    Example: neuco-worker challenge commit --beacon "2026-12-01 drand 4821937" --config challenge.yaml
+    Example: neuco-worker challenge commit --beacon "3 14 15 26 35 49" --config challenge.yaml
 
     Example: neuco-worker challenge commit --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml
     """

@@ -263,7 +263,7 @@ def mix_in(
             raise OrganizerError(
                 f"Something was scored in phase {codename} already: a public value would change its splits.",
                 cure="Nothing has to be done; its splits stay as they are.",
-                code="commit.too_late",
+                code="beacon.too_late",
             )
         key = split_key(secret, codename, str(found["value"]))
         protocol = replace(record.protocol, secret_commitment=secret_commitment(key))

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,6 +88,16 @@ def value_of(signature: str) -> str:
     return hashlib.sha256(bytes.fromhex(signature)).hexdigest()
 
 
+@contextmanager
+def recursion_as_before() -> Iterator[None]:
+    """Keep the interpreter's limit of recursion: py_ecc raises it when it is loaded, and deeply nested JSON would then end the process."""
+    limit = sys.getrecursionlimit()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 def is_signed(chain: Chain, number: int, signature: str) -> bool:
     """Check that a round's signature is the chain's; it takes most of a second.
 
@@ -93,12 +106,14 @@ def is_signed(chain: Chain, number: int, signature: str) -> bool:
         number: The round.
         signature: A point of G1, compressed, in hex.
     """
-    # Loaded here: a fifth of a second that nobody else should pay.
-    from py_ecc.bls.hash_to_curve import hash_to_G1
-    from py_ecc.bls.point_compression import decompress_G1, decompress_G2
-    from py_ecc.bls.typing import G1Compressed, G2Compressed
-    from py_ecc.optimized_bls12_381.optimized_curve import G2, curve_order, is_inf, multiply
-    from py_ecc.optimized_bls12_381.optimized_pairing import pairing
+    with (
+        recursion_as_before()
+    ):  # loaded here, because it takes a third of a second that nobody else should pay
+        from py_ecc.bls.hash_to_curve import hash_to_G1
+        from py_ecc.bls.point_compression import decompress_G1, decompress_G2
+        from py_ecc.bls.typing import G1Compressed, G2Compressed
+        from py_ecc.optimized_bls12_381.optimized_curve import G2, curve_order, is_inf, multiply
+        from py_ecc.optimized_bls12_381.optimized_pairing import pairing
 
     try:
         key, point = bytes.fromhex(chain.public_key), bytes.fromhex(signature)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -71,3 +73,12 @@ def test_a_known_moment() -> None:
     """Round 1000 was made 2,997 seconds after the first."""
     assert QUICKNET.made_at(1000) == datetime.fromtimestamp(1692803367 + 2997, UTC)
     assert QUICKNET.round_after(datetime(2020, 1, 1, tzinfo=UTC)) == 1
+
+
+def test_the_limit_of_recursion_stays() -> None:
+    """The library raises it; deeply nested JSON would then end the process instead of being refused."""
+    limit = sys.getrecursionlimit()
+    assert is_signed(QUICKNET, 1000, ROUNDS[1000][0])
+    assert sys.getrecursionlimit() == limit
+    with pytest.raises(RecursionError):
+        json.loads("[" * 100_000)

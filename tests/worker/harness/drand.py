@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from py_ecc.bls.hash_to_curve import hash_to_G1
-from py_ecc.bls.point_compression import compress_G1, compress_G2
-from py_ecc.optimized_bls12_381 import G2, multiply
+from worker.fairness.drand import DOMAIN, Chain, recursion_as_before
 
-from worker.fairness.drand import DOMAIN, Chain
+with recursion_as_before():
+    from py_ecc.bls.hash_to_curve import hash_to_G1
+    from py_ecc.bls.point_compression import compress_G1, compress_G2
+    from py_ecc.optimized_bls12_381 import G2, multiply
 
 KEY = 20250611
 

@@ -16,6 +16,7 @@ from scoring.errors import OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases, read_secret
+from worker.challenge.keys import public_value
 from worker.fairness import commitments
 from worker.fairness.verify import Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened as opened_repository
@@ -95,7 +96,7 @@ def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
             commitments.begin(tx, secret, before.values(), now=worker.clock.now())
         assert error.value.code == "secret.edited"
         with worker.store.write() as tx:
-            mixed = read_phases(configuration, tx.beacon())
+            mixed = read_phases(configuration, public_value(tx.public_commitments(), "dev"))
             commitments.begin(tx, secret, mixed.values(), now=worker.clock.now())
             assert len(tx.commitments()) == committed
         harness.submit("A", embeddings(1))

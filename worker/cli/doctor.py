@@ -27,6 +27,7 @@ GROUPS = {
     "evalai": "EvalAI",
     "board": "Leaderboard repository",
     "alerts": "Alerts",
+    "beacon": "The public value that decides the splits",
     "machine": "This machine",
     "records": "Phases on record",
     "cost": "Cost of a submission, measured here",

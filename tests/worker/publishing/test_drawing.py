@@ -179,7 +179,7 @@ def revealed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) 
                 at=harness.board,
             )
     with opened(str(folder / "clone")) as repository:
-        return PublicRepository(files=repository.files)
+        return PublicRepository(files={path: repository.files[path] for path in repository.files})
 
 
 def beacon(repository: PublicRepository, change: Callable[[list[Any]], object] = lambda _: None) -> Verdict:

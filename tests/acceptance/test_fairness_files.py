@@ -23,6 +23,10 @@ from worker.fairness import disclosure, events
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import Contents, PublicRepository, contents_in, opened, read_folder
 from worker.fairness.verify.published import published_verdicts
+from worker.organizer.board_by_hand import publish_now
+from worker.organizer.disclosure import disclose
+from worker.organizer.reveal import reveal
+from worker.organizer.session import open_session
 
 pytestmark = pytest.mark.xdist_group("fairness_files")
 HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
@@ -262,6 +266,33 @@ def test_a_worker_that_leads_pushes_them(tmp_path: Path, fork_server: ForkServer
         assert git(harness.board, "rev-list", "--count", "files").strip() == "1"
         with opened(str(harness.board)) as public:
             assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
+
+
+def test_what_does_not_fit_into_the_repository_lies_elsewhere(
+    tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The organizers name an address, and are told what to bring there; whoever brings it along computes it again."""
+    with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
+        submit_baseline(harness)
+        assert harness.once().returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        monkeypatch.setattr(disclosure, "LIMIT_BYTES", 0)
+        told: list[str] = []
+        with open_session(harness.path) as session:
+            without = disclose(session, ["dev"], tell=told.append)
+            assert "would take more than 1 GB" in without["dev"]
+            contents = disclose(session, ["dev"], files_at="https://zenodo.org/1", tell=told.append)
+            reveal(session, ["dev"], labels=True, contents=contents)
+            publish_now(session, tell=told.append)
+        folder = harness.state / "published-elsewhere"
+        assert f"Bring all files in the folders of {folder} to https://zenodo.org/1" in told[-1]
+        with opened(str(harness.board)) as public:
+            (found,) = published_verdicts(public)
+            assert found.worth is Worth.BELIEVED
+            assert "its content lies at https://zenodo.org/1" in found.sentence
+            (brought,) = folder.iterdir()
+            contents_here = public.contents.after(contents_in(brought))
+            assert worths(published_verdicts(replace(public, contents=contents_here))) == [Worth.RECOMPUTED]
 
 
 @pytest.mark.parametrize(

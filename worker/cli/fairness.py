@@ -95,6 +95,13 @@ def reveal(
         bool,
         typer.Option("--open", help="Phases that are not frozen too, although teams may still submit."),
     ] = False,
+    files_at: Annotated[
+        str | None,
+        typer.Option(
+            help="The address at which you will publish the promised files that do not fit into the repository (1 GB).",
+            metavar="URL",
+        ),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do it: what is published cannot be taken back.")
     ] = False,
@@ -122,7 +129,7 @@ def reveal(
             )
             return
         publish_now(session, tell=print)  # the last board belongs to the history that is revealed
-        contents = disclose(session, names, tell=print)
+        contents = disclose(session, names, files_at=files_at, tell=print)
         fresh = reveal_phases(session, names, labels=labels, contents=contents)
         published = publish_now(session, tell=print)
     if already := [name for name in names if name not in fresh]:
@@ -151,7 +158,10 @@ def verify(
     ] = None,
     files: Annotated[
         Path | None,
-        typer.Option(help="A folder with the branch `files`, for a copy without it.", metavar="DIR"),
+        typer.Option(
+            help="A folder with published contents: the branch `files` for a copy without it, or what lies at another address.",
+            metavar="DIR",
+        ),
     ] = None,
     recompute: Annotated[
         bool, typer.Option(help="Compute the scores of all published submissions again.")
@@ -181,7 +191,8 @@ def verify(
     sent = [_readable(path) for path in submission or ()]
     beside = None if files is None else contents_in(files)
     with opened_repository(repository) as as_pushed:
-        public = as_pushed if beside is None else replace(as_pushed, contents=beside)
+        contents = as_pushed.contents if beside is None else as_pushed.contents.after(beside)
+        public = replace(as_pushed, contents=contents)
         with progress_bar("Checking what was published", "checks") as progress:
             found = [_counted(verdict, progress) for verdict in verdicts(public)]
         with progress_bar("Computing published submissions anew", "folds") as progress:

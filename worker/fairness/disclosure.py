@@ -16,6 +16,7 @@ BRANCH = "files"
 BASELINES, TOP, ALL = "baselines", "top:", "all"
 PART_BYTES = 45_000_000
 LIMIT_BYTES = 1_000_000_000  # of all contents together; servers ask for no more in a repository
+AT = "at"  # in the list: the address of a content that is too much for the branch
 FORMAT = 1
 
 
@@ -28,7 +29,8 @@ def text(files: Sequence[Mapping[str, Any]], left_out: Mapping[int, str]) -> str
     """Write this list.
 
     Args:
-        files: What is published: submission, content hash, bytes, and the parts with their names, bytes and SHA-256.
+        files: What is published: submission, content hash, bytes, and the parts with their names, bytes and SHA-256; with an address, if
+            they do not lie on the branch.
         left_out: Submission to why its content is not published, although the rule asks for it.
     """
     explained = [{"submission": pk, "reason": reason} for pk, reason in sorted(left_out.items())]

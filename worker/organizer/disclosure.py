@@ -21,7 +21,7 @@ from worker.fairness import disclosure
 from worker.organizer.board_by_hand import publish_now
 from worker.organizer.rescoring import perform
 from worker.organizer.session import OrganizerSession
-from worker.publishing.contents import outbox, waiting
+from worker.publishing.contents import elsewhere, outbox, waiting
 from worker.runtime.files import RESCORING
 from worker.state import SubmissionRow, Transaction
 
@@ -35,13 +35,18 @@ class _Listed:
 
 
 def disclose(
-    session: OrganizerSession, phases: Collection[str], *, tell: Callable[[str], object]
+    session: OrganizerSession,
+    phases: Collection[str],
+    *,
+    files_at: str | None = None,
+    tell: Callable[[str], object],
 ) -> dict[str, str]:
     """Publish the contents that the rules of phases ask for, and return the lists that the reveal publishes: phase to ``files.json``.
 
     Args:
         session: The challenge.
         phases: Codenames.
+        files_at: Address at which the organizers will publish what is too much for the branch.
         tell: Hears what is waited for and what is left out.
 
     Raises:
@@ -57,8 +62,9 @@ def disclose(
     for name, setup in setups.items():
         for row in rows[name]:
             if row is not None:
-                _lay_out(session, setup, row, published, listed[name])
+                _lay_out(session, setup, row, published, listed[name], files_at=files_at)
     _push(session, tell, listed.values())
+    _tell_elsewhere(session, tell, listed.values())
     for name, one in listed.items():
         for pk, reason in one.left_out.items():
             tell(f"The content of submission {pk} in phase {name} is not published: {reason}.")
@@ -85,15 +91,19 @@ def _lay_out(
     row: SubmissionRow,
     published: dict[str, dict[str, Any]],
     listed: _Listed,
+    *,
+    files_at: str | None,
 ) -> None:
-    """Lay one content out to be pushed, unless it is published already or cannot be."""
+    """Lay one content out to be pushed, or to be brought elsewhere, unless it is published already or cannot be."""
     content, known = str(row.content_hash), published.get(str(row.content_hash))
     if known is not None:
         listed.files.append({**known, "submission": row.pk})
         return
     size = canonical_bytes(setup.ids, setup.protocol.embedding_dim)
     stored = session.files.find(row.file_hash or "")
-    if sum(int(file["bytes"]) for file in published.values()) + size > disclosure.LIMIT_BYTES:
+    pushed = sum(int(file["bytes"]) for file in published.values() if disclosure.AT not in file)
+    too_much = pushed + size > disclosure.LIMIT_BYTES
+    if too_much and files_at is None:
         listed.left_out[row.pk] = "with it the published contents would take more than 1 GB"
         return
     if stored is None:
@@ -104,7 +114,7 @@ def _lay_out(
         setup,
         stored,
         content,
-        place=outbox(session.configuration) / content,
+        place=(elsewhere if too_much else outbox)(session.configuration) / content,
         folder=session.files.temporary(f"{RESCORING}{content[:16]}"),
     )
     perform(session, act)
@@ -114,7 +124,33 @@ def _lay_out(
     if act.error is not None:
         raise act.error
     published[content] = {"submission": row.pk, "content": content, "bytes": size, "parts": act.parts}
+    if too_much:
+        published[content][disclosure.AT] = files_at
     listed.files.append(published[content])
+
+
+def _tell_elsewhere(
+    session: OrganizerSession, tell: Callable[[str], object], listed: Collection[_Listed]
+) -> None:
+    """Say what the organizers have to bring to which address."""
+    folder = elsewhere(session.configuration)
+    for address, files in _by_address(listed).items():
+        here = [file for file in files if (folder / file["content"]).is_dir()]
+        if here:
+            size = sum(int(file["bytes"]) for file in here) / 1e9
+            tell(
+                f"Bring all files in the folders of {folder} to {address}, so that anybody can compute {len(here)} submissions again"
+                f" ({size:.1f} GB); until then their scores are believed."
+            )
+
+
+def _by_address(listed: Collection[_Listed]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in listed:
+        for file in one.files:
+            if disclosure.AT in file:
+                found.setdefault(str(file[disclosure.AT]), []).append(file)
+    return found
 
 
 def _push(session: OrganizerSession, tell: Callable[[str], object], listed: Collection[_Listed]) -> None:

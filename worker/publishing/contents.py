@@ -14,13 +14,18 @@ from leaderboard.git import Files, Publisher
 from worker.challenge.configuration import Configuration
 from worker.fairness.disclosure import BRANCH
 
-FOLDER = "published"
+FOLDER, ELSEWHERE = "published", "published-elsewhere"
 AT_ONCE_BYTES = 150_000_000  # in one push of the board, which waits for them
 
 
 def outbox(configuration: Configuration) -> Path:
     """Return the folder in which contents wait."""
     return configuration.state_dir / FOLDER
+
+
+def elsewhere(configuration: Configuration) -> Path:
+    """Return the folder of the contents that the organizers bring to another place themselves: the branch would become too large."""
+    return configuration.state_dir / ELSEWHERE
 
 
 def waiting(configuration: Configuration) -> list[Path]:

@@ -91,6 +91,10 @@ class Contents:
     complete: bool = False
     pushed: bool = False
 
+    def after(self, first: Contents) -> Contents:
+        """Return these contents with others that are looked at first; a part of those may be somebody's fault who copied it."""
+        return Contents(part=lambda name: first.part(name) or self.part(name), complete=self.complete)
+
 
 NO_CONTENTS = Contents(part=dict[str, bytes]().get)
 

@@ -175,6 +175,9 @@ def _embeddings(phase: RevealedPhase, file: Mapping[str, Any], contents: Content
     size = canonical_bytes(phase.ids, phase.protocol.embedding_dim)
     for part in file["parts"]:
         piece = contents.part(str(part["name"]))
+        if piece is None and disclosure.AT in file:
+            told = f"its content lies at {file[disclosure.AT]}, and its scores are believed as long as nobody brings it along (--files)"
+            raise _Unusable(told, is_lie=False)
         if piece is None:
             raise _Unusable(
                 f"part {part['name']} of its content is not in the repository's branch {disclosure.BRANCH}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import worker.daemon
+from tests.worker.harness.drand import chain, drawing, served
 from tests.worker.harness.harness import NEW, Harness, embeddings
 from tests.worker.publishing.test_alerts_and_publishing import Hook
 from worker.evalai import Client
@@ -429,6 +431,26 @@ def wanted_again(plot: Plot, point: str) -> None:
     plot.live(at=point)
 
 
+def drawn(plot: Plot, point: str) -> None:
+    """A phase in which nothing was scored is changed, and its splits wait for another round."""
+    rounds = chain(genesis=int(datetime.now(UTC).timestamp()) - 1000)
+    with served(rounds) as server:
+        plot.finish()
+        with closing(sqlite3.connect(plot.harness.state / "worker.db")) as database, database:
+            database.execute("DELETE FROM cells WHERE phase = 'eval'")  # which were scored ahead
+        folds = 5 + len(_commitments(plot.harness))
+        settings = drawing(plot.harness.folder, rounds, server, notice_s=1)
+        plot.harness.configure({**settings, "phases": {"eval": {"folds": folds}}})
+        plot.live(at=point)
+        plot.live(until=lambda: "drawn" in _commitments(plot.harness)[-1])
+        plot.harness.configure({"fairness": {"beacon": "none"}})
+
+
+def _commitments(harness: Harness) -> list[dict[str, Any]]:
+    with closing(harness.store()) as store, store.read() as tx:
+        return tx.public_commitments()
+
+
 def _both(*whats: str) -> list[str]:
     return [f"{when} {what}" for what in whats for when in ("before", "after")]
 
@@ -480,6 +502,7 @@ STORIES: dict[Story, list[str]] = {
     set_back(State.PUBLISHED): _both("published>scored"),
     hidden: _both("published>posted"),
     reloaded: _both("call reconnect"),
+    drawn: _both("call drand"),
     alerted: _both("call alert"),
     tidied: _both("call look", "call compress"),
     wanted_again: [f"{when} child fetch_again" for when in ("before", "during", "after")],

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "docker": "there is no container engine here; test_deploy_formats.py checks its files",
     "NEUCO_CHALLENGE=": "as docker",
     "sudo chown": "for the container's user",
+    "sudo neuco-challenge earth board rename": "no team of that name takes part",
 }
 """What cannot be run here, and why."""
 JUDGES = {"promtool", "systemd-analyze"}
@@ -149,6 +150,7 @@ class Reader:
             "submission.disk_reserve_gigabytes": 0,
             "leaderboard.repository": str(board),
             "leaderboard.publish_every": 0,
+            "fairness.beacon": "none",
         }
         for key, value in values.items():
             text = set_value(text, tuple(key.split(".")), value)

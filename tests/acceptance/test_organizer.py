@@ -233,7 +233,11 @@ def _check(organizer: Organizer) -> None:
     assert document["counts"]["fail"] == 0
     warned = {check["id"] for check in document["checks"] if check["result"] == "warn"}
     # The bundle cannot link a local repository, and what EvalAI shows is switched on EvalAI's page.
-    assert {"cost.answer_grid", "alerts.webhook", "configuration.bundle", "evalai.latest"} == warned
+    # The digits' tasks have samples of their own; nothing is drawn here.
+    assert warned == {
+        *("cost.answer_grid", "alerts.webhook", "configuration.bundle", "evalai.latest"),
+        *("labels.everywhere", "beacon.chosen"),
+    }
     rehearsal = json.loads(organizer.type("rehearse", "--folds", "2", "--json"))
     assert rehearsal["result"] == "ok"
     assert set(rehearsal["phases"]) == set(PHASES)

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from worker.fairness.drand import DOMAIN, Chain, recursion_as_before
 
@@ -78,3 +80,16 @@ def served(
         finally:
             server.shutdown()
             thread.join()
+
+
+def drawing(folder: Path, rounds: Chain, *servers: str, notice_s: float) -> dict[str, Any]:
+    """Return the settings of a challenge that draws from a chain."""
+    path = folder / "chain.json"
+    path.write_text(json.dumps(rounds.to_json()))
+    settings = {
+        "beacon": "drand",
+        "beacon_notice": notice_s,
+        "drand_chain": str(path),
+        "drand_servers": list(servers),
+    }
+    return {"fairness": settings}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.leaderboard.harness.git_server import git
-from tests.worker.harness.drand import chain, served, sign
+from tests.worker.harness.drand import chain, drawing, served, sign
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import Harness, StepWorker
-from worker.fairness.drand import QUICKNET, Chain, is_signed, value_of
+from worker.fairness.drand import QUICKNET, is_signed, value_of
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository, opened
 from worker.publishing.drawing import AWAITED
@@ -30,20 +30,6 @@ def published(harness: Harness) -> list[dict[str, Any]]:
     """Return the public commitments."""
     entries: list[dict[str, Any]] = json.loads(git("show", "main:commitment.json", at=harness.board))
     return entries
-
-
-def drawing(folder: Path, rounds: Chain, *servers: str, **fairness: object) -> dict[str, Any]:
-    """Return the settings of a challenge that draws from a chain."""
-    path = folder / "chain.json"
-    path.write_text(json.dumps(rounds.to_json()))
-    settings = {
-        "beacon": "drand",
-        "beacon_notice": NOTICE_S,
-        "drand_chain": str(path),
-        "drand_servers": list(servers),
-        **fairness,
-    }
-    return {"fairness": settings}
 
 
 @contextmanager
@@ -68,7 +54,7 @@ def test_nothing_is_scored_before_the_value_is_known(tmp_path: Path) -> None:
     clock = ManualClock(NOON)
     rounds = chain(genesis=int(NOON.timestamp()) - 1000, period_s=3)
     with served(rounds, clock=clock.now) as server:
-        harness = Harness(tmp_path, clock=clock, changes=drawing(tmp_path, rounds, server))
+        harness = Harness(tmp_path, clock=clock, changes=drawing(tmp_path, rounds, server, notice_s=NOTICE_S))
         with worker(harness) as steps:
             pk = harness.submit("A")
             steps.drive(lambda: steps.states().get(pk) == "fetched" and not steps.daemon.publishing.due())
@@ -95,7 +81,7 @@ def test_a_name_that_comes_too_late_is_not_used(tmp_path: Path) -> None:
     clock = ManualClock(NOON)
     rounds = chain(genesis=int(NOON.timestamp()) - 1000)
     with served(rounds, clock=clock.now) as server:
-        harness = Harness(tmp_path, clock=clock, changes=drawing(tmp_path, rounds, server))
+        harness = Harness(tmp_path, clock=clock, changes=drawing(tmp_path, rounds, server, notice_s=NOTICE_S))
         with harness:
             harness.board.rename(tmp_path / "away.git")
             steps = StepWorker(harness)
@@ -120,7 +106,9 @@ def test_what_is_not_signed_is_no_value(tmp_path: Path) -> None:
     rounds = chain(genesis=int(NOON.timestamp()) - 1000)
     with served(rounds, clock=clock.now, off_by=1) as lying, served(rounds, clock=clock.now) as honest:
         silent = "http://127.0.0.1:9"
-        harness = Harness(tmp_path, clock=clock, changes=drawing(tmp_path, rounds, silent, lying))
+        harness = Harness(
+            tmp_path, clock=clock, changes=drawing(tmp_path, rounds, silent, lying, notice_s=NOTICE_S)
+        )
         with worker(harness) as steps:
             pk = harness.submit("A")
             steps.drive(lambda: UNREACHABLE in codes(steps))
@@ -164,7 +152,7 @@ def revealed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) 
     folder = tmp_path_factory.mktemp("drawn")
     rounds = chain(genesis=int(datetime.now(UTC).timestamp()) - 1000)
     with served(rounds) as server:
-        changes = drawing(folder, rounds, server, beacon_notice=3)
+        changes = drawing(folder, rounds, server, notice_s=3)
         with Harness(folder, changes=changes, fork_server=fork_server) as harness:
             harness.submit("A")
             for command in (["once"], ["challenge", "reveal", "--yes", "--open"]):

@@ -35,7 +35,7 @@ install: $(VENV)/.installed  ## Make .venv with the pinned, tested versions, and
 demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
 	@$(BIN)/neuco-worker demo
 
-test: $(VENV)/.installed-test lint  ## Check everything: linters, types, security, and the test suite (about a quarter of an hour).
+test: $(VENV)/.installed-test lint  ## Check everything: linters, types, security, and the test suite (about twenty minutes).
 	@tests/setup.sh
 	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/neuco-worker warm
 	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2 --dist loadgroup

@@ -199,6 +199,19 @@ class Leaderboard(Section):
     decimals: int = Field(3, ge=0, le=12, description="Decimals of mean Q, on the board and at EvalAI.")
 
 
+def read_source(rule: str) -> tuple[str, datetime]:
+    """Read ``SOURCE@TIME``.
+
+    Raises:
+        ValueError: If it is not that; the time needs its distance to UTC.
+    """
+    source, _, text = rule.rpartition("@")
+    at = datetime.fromisoformat(text)
+    if not source.strip() or at.tzinfo is None:
+        raise ValueError("it is none, drand, or SOURCE@TIME with the time's distance to UTC")
+    return source.strip(), at
+
+
 class Fairness(Section):
     """What lets anybody check the challenge."""
 
@@ -236,9 +249,7 @@ class Fairness(Section):
     @classmethod
     def _names_a_value(cls, rule: str) -> str:
         if rule not in {"none", "drand"}:
-            source, _, time = rule.rpartition("@")
-            if not source.strip() or datetime.fromisoformat(time).tzinfo is None:
-                raise ValueError("it is none, drand, or SOURCE@TIME with the time's distance to UTC")
+            read_source(rule)
         return rule
 
 

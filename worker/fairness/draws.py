@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from worker.challenge import sections
 from worker.fairness.drand import Chain
 
 NONE, DRAND = "none", "drand"
@@ -57,21 +58,8 @@ def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) 
         number = chain.round_after(now + notice)
         at = chain.made_at(number).isoformat()
         return {"source": chain.name, "at": at, "round": number, "chain": chain.to_json()}
-    source, moment = read_source(rule)
+    source, moment = sections.read_source(rule)
     return {"source": source, "at": moment.isoformat()}
-
-
-def read_source(rule: str) -> tuple[str, datetime]:
-    """Read ``SOURCE@TIME``.
-
-    Raises:
-        ValueError: If it is not that; the time needs its distance to UTC.
-    """
-    source, _, text = rule.rpartition("@")
-    at = datetime.fromisoformat(text)
-    if not source.strip() or at.tzinfo is None:
-        raise ValueError("no source, or no time zone")
-    return source.strip(), at
 
 
 def named(entry: Entry, phase: str) -> Draw | None:

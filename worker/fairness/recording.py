@@ -25,7 +25,7 @@ from worker.challenge.setups import (
     read_record,
 )
 from worker.fairness import commitments, draws
-from worker.fairness.drand import QUICKNET, read_chain
+from worker.fairness.drand import QUICKNET, Chain, read_chain
 from worker.fairness.register import register
 from worker.state import Store, Transaction
 
@@ -69,8 +69,18 @@ def name_draw(configuration: Configuration, now: datetime) -> dict[str, Any] | N
         OrganizerError: If the configured chain of drand cannot be read.
     """
     fairness = configuration.fairness
-    chain = QUICKNET if fairness.drand_chain is None else read_chain(configuration.path(fairness.drand_chain))
-    return draws.name(fairness.beacon, chain, now, notice=timedelta(seconds=fairness.beacon_notice))
+    notice = timedelta(seconds=fairness.beacon_notice)
+    return draws.name(fairness.beacon, drand_chain(configuration), now, notice=notice)
+
+
+def drand_chain(configuration: Configuration) -> Chain:
+    """Return the configured chain of drand.
+
+    Raises:
+        OrganizerError: If it cannot be read.
+    """
+    path = configuration.fairness.drand_chain
+    return QUICKNET if path is None else read_chain(configuration.path(path))
 
 
 def has_begun(tx: Transaction, codename: str) -> bool:

@@ -6,7 +6,7 @@ step with what is stored.
 
 from worker.publishing.drawing import Drawing
 from worker.publishing.pushing import publisher_settings
-from worker.publishing.rounds import latest_round
+from worker.publishing.rounds import drand_session, latest_round
 from worker.publishing.stage import Publishing
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "board_history",
     "boards",
     "contents",
+    "drand_session",
     "last_push",
     "latest_round",
     "publisher_settings",

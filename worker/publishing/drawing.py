@@ -14,9 +14,8 @@ from worker.challenge.files import read_secret
 from worker.evalai import Retry
 from worker.fairness import commitments, draws
 from worker.fairness.draws import Draw
-from worker.publishing.rounds import FetchRound
+from worker.publishing.rounds import FetchRound, drand_session
 from worker.runtime import Runner
-from worker.runtime.user_agent import USER_AGENT
 from worker.state import Transaction
 
 AWAITED = "beacon.awaited"
@@ -47,9 +46,7 @@ class Drawing:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.headers["User-Agent"] = USER_AGENT
+        self._session = drand_session()
         self._runner: Runner[requests.Session] = Runner(
             "drand", context.store, wake=context.wake, checkpoint=context.checkpoint
         )

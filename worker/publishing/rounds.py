@@ -18,6 +18,7 @@ from worker.fairness import commitments, draws
 from worker.fairness.drand import Chain, is_signed, value_of
 from worker.fairness.draws import Draw
 from worker.runtime import Act
+from worker.runtime.user_agent import USER_AGENT
 from worker.state import Transaction
 
 UNREACHABLE = "beacon.unreachable"
@@ -85,6 +86,14 @@ class FetchRound(Act[requests.Session, str]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer; the phases wait."""
         self._context.report(tx, UNREACHABLE, error, now=now)
+
+
+def drand_session() -> requests.Session:
+    """Return a session for drand's servers, which no proxy or credentials of the surroundings change."""
+    session = requests.Session()
+    session.trust_env = False
+    session.headers["User-Agent"] = USER_AGENT
+    return session
 
 
 def latest_round(session: requests.Session, server: str, chain: Chain) -> bool:

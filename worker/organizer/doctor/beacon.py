@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-import requests
-
-from worker.fairness.drand import QUICKNET, read_chain
 from worker.fairness.draws import DRAND, NONE
+from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
-from worker.publishing import latest_round
-from worker.runtime.user_agent import USER_AGENT
+from worker.publishing import drand_session, latest_round
 
 CHECKS = Checks()
 
@@ -38,15 +35,11 @@ def _chosen(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("beacon.servers", "A server of drand answers", needs=("beacon.chosen",), remote=True)
 def _servers(exam: Examination) -> Iterator[Finding]:
-    configuration = exam.configuration
-    fairness = configuration.fairness
+    fairness = exam.configuration.fairness
     if fairness.beacon != DRAND:
         return
-    path = fairness.drand_chain
-    chain = QUICKNET if path is None else read_chain(configuration.path(path))
-    with requests.Session() as session:
-        session.trust_env = False
-        session.headers["User-Agent"] = USER_AGENT
+    chain = drand_chain(exam.configuration)
+    with drand_session() as session:
         answering = [server for server in fairness.drand_servers if latest_round(session, server, chain)]
     if not answering:
         yield fail(

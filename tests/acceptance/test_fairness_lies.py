@@ -107,6 +107,11 @@ LIES: dict[str, tuple[str, Change, str]] = {
         "dev: commitment",
     ),
     "other ids": ("reveal/dev/ids.txt", lambda text: text.replace("img_007", "img_707"), "dev: ids"),
+    "other ids for participants": (
+        "ids/dev.txt",
+        lambda text: text.replace("img_007", "img_707"),
+        "dev: ids",
+    ),
     "another label": (
         "reveal/dev/labels/alpha__regr.csv",
         lambda text: text.replace("img_003,", "img_003,1"),

@@ -7,6 +7,7 @@ __all__ = [
     "drand",
     "draws",
     "events",
+    "id_lists",
     "membership",
     "parts",
     "pseudonyms",

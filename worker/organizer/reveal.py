@@ -17,7 +17,7 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
-from worker.fairness import disclosure, events, membership, parts
+from worker.fairness import disclosure, events, id_lists, membership, parts
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.pseudonyms import opened, pseudonyms
 from worker.fairness.receipts import close_batch
@@ -182,7 +182,7 @@ def _timeless(document: Mapping[str, Any], hidden: Mapping[str, str]) -> dict[st
 
 def _hidden_files(record: PhaseRecord, *, labels: bool) -> dict[str, str]:
     folder = f"{FOLDER}/{record.codename}"
-    files = {f"{folder}/ids.txt": "".join(f"{identifier}\n" for identifier in record.ids)}
+    files = {f"{folder}/ids.txt": id_lists.text(record.ids)}
     if labels:
         for task in record.tasks:
             files[f"{folder}/labels/{task.name}__{task.type.value}.csv"] = label_csv(task)

@@ -15,7 +15,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.files import rules_of
 from worker.challenge.setups import alert_key
-from worker.fairness import commitments, receipts
+from worker.fairness import commitments, id_lists, receipts
 from worker.fairness.pseudonyms import FACT
 from worker.fairness.register import register
 from worker.fairness.signing import Signer, signer
@@ -33,7 +33,7 @@ class Preconditions:
     Attributes:
         generation: The cycle brings what was requested up to this one.
         posted: Submissions whose answers EvalAI has and that no board takes into account yet.
-        attestations: Commitments, receipts and reveals: path to content.
+        attestations: Commitments, receipts, public ids and reveals: path to content.
         records: Phase to its record.
         revealed_at: When something was revealed last.
         removed: The names of teams that were removed.
@@ -126,8 +126,12 @@ def read_inputs(
 
 
 def attestation_files(tx: Transaction) -> dict[str, bytes]:
-    """Return the files that make the challenge checkable: commitments, receipts, and what was revealed."""
-    files = {commitments.PATH: commitments.commitment_file(tx), receipts.PATH: receipts.receipts_file(tx)}
+    """Return the files that make the challenge checkable: commitments, receipts, public ids, and what was revealed."""
+    files = {
+        commitments.PATH: commitments.commitment_file(tx),
+        receipts.PATH: receipts.receipts_file(tx),
+        **id_lists.files(tx),
+    }
     for revealed in tx.reveals().values():
         files |= {path: text.encode() for path, text in revealed.items()}
     return {path: content for path, content in files.items() if content is not None}

@@ -59,6 +59,8 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
         yield found
     yield from _nothing_left_out(chain, revealed, phases(repository))
     for name in phases(repository):
+        if (found := opening.id_list(repository, entries, name)) is not None:
+            yield found
         if name in revealed:
             yield from _of_phase(revealed[name], revealed)
         else:

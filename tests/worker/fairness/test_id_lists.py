@@ -1,0 +1,55 @@
+"""The public ids in the repository: they come with the first score of a phase, as they were committed to, and are checked there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from scoring.protocol import ids_hash
+from tests.worker.harness.harness import IDS, Harness, StepWorker, embeddings, git
+from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify.public import opened
+from worker.sandbox import ManualClock
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Iterator[Harness]:
+    """A challenge with two phases, of which nothing was scored ahead."""
+    with Harness(tmp_path, clock=ManualClock(datetime.now(UTC))) as harness:
+        yield harness
+
+
+def test_a_list_is_published_with_the_first_score_of_its_phase(harness: Harness, worker: StepWorker) -> None:
+    """Nothing tells the ids of a phase that has not opened; those of one that has are as the commitment says, and sealed."""
+    worker.drive()
+    assert git(harness.board, "ls-tree", "--name-only", "main", "ids/") == ""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    assert git(harness.board, "ls-tree", "--name-only", "main", "ids/").split() == ["ids/dev.txt"]
+    published = git(harness.board, "show", "main:ids/dev.txt")
+    assert published.split("\n") == [*sorted(IDS), ""]
+    protocol = json.loads(git(harness.board, "show", "main:commitment.json"))[-1]["phases"]["dev"]
+    assert protocol["ids_hash"] == ids_hash(tuple(published.split()))
+    assert "ids/dev.txt" in json.loads(git(harness.board, "show", "main:seal.json"))["files"]
+
+
+def test_a_list_that_nobody_committed_to_is_found(harness: Harness, worker: StepWorker) -> None:
+    """Before the reveal too: a participant's own check would be led astray."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    with opened(str(harness.board)) as repository:
+        for content, worth in (
+            (b"", Worth.CONTRADICTED),
+            (b"\xff\n", Worth.CONTRADICTED),
+            ("\n".join(IDS[1:]).encode(), Worth.CONTRADICTED),
+            ("\n".join(IDS).encode(), Worth.CONSISTENT),
+        ):
+            changed = replace(repository, files={**repository.files, "ids/dev.txt": content})
+            assert [one.worth for one in verdicts(changed) if one.check == "ids"] == [worth]
+        without = {path: repository.files[path] for path in repository.files if path != "ids/dev.txt"}
+        assert [one for one in verdicts(replace(repository, files=without)) if one.check == "ids"] == []

@@ -4,4 +4,14 @@ Its public modules: ``submission`` is the only code that touches what participan
 imported with the room, and none loads a training kernel, torch or polars: a tool that only validates a file needs this room alone.
 """
 
-__all__ = ["csv_kernel", "documents", "embeddings", "identifiers", "in_order", "submission"]
+__all__ = [
+    "correction",
+    "csv_kernel",
+    "documents",
+    "embeddings",
+    "identifiers",
+    "in_order",
+    "limits",
+    "submission",
+    "written",
+]

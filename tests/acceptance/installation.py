@@ -78,13 +78,14 @@ class Installation:
 
     Args:
         folder: Where to make it.
+        declared: The libraries.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, declared: Iterable[str] = DECLARED) -> None:
         self.folder = folder
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
         (self.libraries,) = folder.glob("lib/python3.*/site-packages")
-        link(DECLARED, self.libraries)
+        link(declared, self.libraries)
         self._bring_pip()
         self.environment = {
             key: value

@@ -22,6 +22,7 @@ ANYWHERE = (
     "warm",
     f"init new --yes --dim {DIM}",
     f"validate good.csv --ids ids.txt --dim {DIM}",
+    f"template empty.csv --ids ids.txt --dim {DIM}",
     "plan --submissions 20 --days 1 --tasks 2 --folds 4",
     "rank table.csv",
     "demo --dir played --phase dev --entries 2 --folds 2",

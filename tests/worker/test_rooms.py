@@ -24,6 +24,7 @@ ORDER = (
     "evalai",
     "runtime",
     "state",
+    "participant",
 )
 """From top to bottom: a room imports rooms below it alone."""
 BESIDE = "sandbox"  # an EvalAI of our own: it knows no other room, and practice alone knows it

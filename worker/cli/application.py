@@ -26,8 +26,9 @@ from worker.cli.score import score
 from worker.cli.status import status
 from worker.cli.summarize import summarize
 from worker.cli.task import task
-from worker.cli.validate import validate
 from worker.cli.warm import warm
+from worker.participant.template import template
+from worker.participant.validate import validate
 
 OF_UNITS = ("run", "once", "warm")
 """The commands of systemd's units; under systemd every line of theirs is a JSON object."""
@@ -44,6 +45,7 @@ app = typer.Typer(
 for command in (
     warm,
     validate,
+    template,
     demo,
     init,
     doctor,

@@ -6,30 +6,17 @@ published once something was scored in its phase: then the phase has opened, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from scoring.errors import InfrastructureError
 from worker.challenge.setups import has_scores, read_record
+from worker.participant.challenge import announced, list_path
 from worker.state import Transaction
-
-
-def path(phase: str) -> str:
-    """Return where a phase's id list is published."""
-    return f"ids/{phase}.txt"
 
 
 def text(ids: Iterable[str]) -> str:
     """Write an id list, one id per line."""
     return "".join(f"{identifier}\n" for identifier in ids)
-
-
-def announced(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return what public commitments say of each phase's protocol now: the last word counts."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for entry in entries:
-        found |= entry["phases"]
-    return found
 
 
 def files(tx: Transaction) -> dict[str, bytes]:
@@ -41,5 +28,5 @@ def files(tx: Transaction) -> dict[str, bytes]:
         except InfrastructureError:
             continue  # of which the snapshot of the phase tells
         if record is not None and record.protocol.ids_hash == protocol["ids_hash"]:
-            published[path(phase)] = text(record.ids).encode()
+            published[list_path(phase)] = text(record.ids).encode()
     return published

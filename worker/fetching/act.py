@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from scoring.inputs.limits import largest_file
 from worker.challenge.context import Context, seconds
 from worker.evaluation import answers
 from worker.fetching import uploads
@@ -18,7 +19,6 @@ from worker.fetching.fetch_child import Order, Result
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
 from worker.runtime.files import FileStore
-from worker.runtime.limits import largest_file
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
 QUIET_S = 30.0  # without a byte

@@ -15,8 +15,8 @@ import requests
 import urllib3
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.inputs.limits import too_large
 from scoring.loopback import is_loopback
-from worker.runtime.limits import too_large
 from worker.runtime.user_agent import USER_AGENT
 
 CHUNK = 1 << 18  # bytes

@@ -1,26 +1,15 @@
-"""How large a submission may be, for all who look: the download, the child that reads it, a participant's own check; and the units."""
+"""How much memory reading a submission may take; and the units."""
 
 from __future__ import annotations
 
 import math
 
-from scoring.errors import OrganizerError, ParticipantError
+from scoring.errors import OrganizerError
 
-MEGABYTE, GIGABYTE = 1_000_000, 1_000_000_000  # of memory as of disk
+GIGABYTE = 1_000_000_000  # of memory as of disk
 BARE_BYTES = 50_000_000  # of memory: a child that has read nothing yet; 35 MB were measured
 READING_BYTES = 200_000_000  # what reading loads, whatever the file: 90 MB were measured for Parquet, 110 MB for a large CSV
 VALUE_BYTES = 24  # of memory for each value of a good file; 13 were measured for CSV and Parquet
-EXPANSION = 4  # a file may expand to so many times submission.max_megabytes
-
-
-def largest_file(max_megabytes: float) -> int:
-    """Return the most bytes that a file may have."""
-    return int(max_megabytes * MEGABYTE)
-
-
-def largest_expanded(max_megabytes: float) -> int:
-    """Return the most bytes that are read out of a file, after decompression."""
-    return largest_file(max_megabytes) * EXPANSION
 
 
 def reading_memory(rows: int, columns: int) -> int:
@@ -42,12 +31,3 @@ def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int
             cure=f"Set it to {math.ceil(2 * least)} or more: scoring takes memory too.",
             code="config.memory",
         )
-
-
-def too_large(max_bytes: int) -> ParticipantError:
-    """Refuse a file with more bytes than are accepted."""
-    return ParticipantError(
-        f"The submitted file is larger than the {max_bytes / MEGABYTE:g} MB that are accepted.",
-        cure="Compress it, or use float32 with fewer digits.",
-        code="file.too_large",
-    )

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from scoring.errors import NeucoError, ParticipantError
 from tests.scoring.inputs.reading_tables import IDS, as_csv, good, refused, table
-from worker.cli.validate import validate
+from worker.participant.validate import validate
 
 ROOT = Path(__file__).parents[3]
 APP = typer.Typer()
@@ -150,7 +150,7 @@ def test_wrong_usage_ends_with_2(
 def test_validate_never_imports_torch(folder: Path) -> None:
     """Neither for a good nor for a bad file; participants need not wait for it, nor even have it."""
     script = (
-        "import sys; sys.modules['torch'] = None; import typer; from worker.cli.validate import validate;"
+        "import sys; sys.modules['torch'] = None; import typer; from worker.participant.validate import validate;"
         "app = typer.Typer(); app.command()(validate); app()"
     )
     for name, code in (("good.csv", 0), ("bad.csv", 1)):

@@ -12,6 +12,7 @@ import pytest
 
 from scoring.protocol import ids_hash
 from tests.worker.harness.harness import IDS, Harness, StepWorker, embeddings, git
+from worker.cli import guarded
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import opened
 from worker.sandbox import ManualClock
@@ -24,7 +25,9 @@ def harness(tmp_path: Path) -> Iterator[Harness]:
         yield harness
 
 
-def test_a_list_is_published_with_the_first_score_of_its_phase(harness: Harness, worker: StepWorker) -> None:
+def test_a_list_is_published_with_the_first_score_of_its_phase(
+    harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nothing tells the ids of a phase that has not opened; those of one that has are as the commitment says, and sealed."""
     worker.drive()
     assert git(harness.board, "ls-tree", "--name-only", "main", "ids/") == ""
@@ -36,6 +39,13 @@ def test_a_list_is_published_with_the_first_score_of_its_phase(harness: Harness,
     protocol = json.loads(git(harness.board, "show", "main:commitment.json"))[-1]["phases"]["dev"]
     assert protocol["ids_hash"] == ids_hash(tuple(published.split()))
     assert "ids/dev.txt" in json.loads(git(harness.board, "show", "main:seal.json"))["files"]
+    (tmp_path / "mine.csv").write_bytes(embeddings(1))
+    check = ["validate", str(tmp_path / "mine.csv"), "--challenge", str(harness.board), "--phase"]
+    done = [guarded([*check, phase]) for phase in ("dev", "eval")]
+    assert done == [0, 2]
+    told = capsys.readouterr()
+    assert "The file is valid for phase dev: 60 embeddings" in told.out
+    assert "The ids of phase eval are not published yet" in told.err
 
 
 def test_a_list_that_nobody_committed_to_is_found(harness: Harness, worker: StepWorker) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 from scoring.protocol import ids_hash
 from scoring.randomness import secret_commitment
 from worker.challenge.canonical import canonical
-from worker.fairness import commitments, id_lists
+from worker.fairness import commitments
 from worker.fairness.canonical import digest
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
 from worker.fairness.verify.verdict import Verdict, consistent, contradicted
+from worker.participant.challenge import announced, list_path
 
 
 def sequence(entries: list[Any]) -> Verdict:
@@ -122,16 +123,16 @@ def ids(phase: RevealedPhase) -> Verdict:
 
 def id_list(repository: PublicRepository, entries: list[dict[str, Any]], phase: str) -> Verdict | None:
     """Check that the id list that participants are offered is the one that was committed to; None if there is none."""
-    content = repository.files.get(id_lists.path(phase))
+    content = repository.files.get(list_path(phase))
     if content is None:
         return None
     try:
         listed = tuple(line for line in content.decode().split("\n") if line)
-        is_it = ids_hash(listed) == id_lists.announced(entries)[phase]["ids_hash"]
+        is_it = ids_hash(listed) == announced(entries)[phase]["ids_hash"]
     except UNREADABLE:
         is_it = False
     if not is_it:
-        told = f"{id_lists.path(phase)}: the id list is not the one that was committed to."
+        told = f"{list_path(phase)}: the id list is not the one that was committed to."
         return contradicted("ids", told, phase=phase)
-    told = f"{id_lists.path(phase)}: the id list is the one that was committed to."
+    told = f"{list_path(phase)}: the id list is the one that was committed to."
     return consistent("ids", told, phase=phase)

@@ -17,7 +17,7 @@ from typing import Any
 
 from leaderboard import Board, MoveKind, PhaseSite, Rules, Selection, Site, Standing
 from leaderboard.rendering import BEGIN, END, markdown, render
-from worker.fairness import commitments, id_lists, receipts, seal
+from worker.fairness import commitments, receipts, seal
 from worker.fairness.commitments import reveal_path
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.public import PublicRepository
@@ -30,6 +30,7 @@ from worker.fairness.verify.verdict import (
     name_some,
     not_revealed,
 )
+from worker.participant.challenge import list_path
 
 CHECK = "page"
 PAGE, README = "index.html", "README.md"
@@ -281,7 +282,7 @@ def _strangers(
     repository: PublicRepository, ours: set[str], revealed: Mapping[str, RevealedPhase]
 ) -> list[str]:
     known = {*ours, commitments.PATH, receipts.PATH, seal.PATH}
-    known |= {id_lists.path(name) for name in phases(repository)}
+    known |= {list_path(name) for name in phases(repository)}
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]
         known |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}

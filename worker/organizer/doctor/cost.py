@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from scoring.inputs.limits import MEGABYTE
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.tasks import LABELS
-from worker.runtime.limits import GIGABYTE, MEGABYTE
+from worker.runtime.limits import GIGABYTE
 
 READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
 LEAST_FOLDS = 2

@@ -1,0 +1,27 @@
+"""How large a submission may be, for all who look: the download, the child that reads it, and a participant's own check."""
+
+from __future__ import annotations
+
+from scoring.errors import ParticipantError
+
+MEGABYTE = 1_000_000
+EXPANSION = 4  # a file may expand to so many times submission.max_megabytes
+
+
+def largest_file(max_megabytes: float) -> int:
+    """Return the most bytes that a file may have."""
+    return int(max_megabytes * MEGABYTE)
+
+
+def largest_expanded(max_megabytes: float) -> int:
+    """Return the most bytes that are read out of a file, after decompression."""
+    return largest_file(max_megabytes) * EXPANSION
+
+
+def too_large(max_bytes: int) -> ParticipantError:
+    """Refuse a file with more bytes than are accepted."""
+    return ParticipantError(
+        f"The submitted file is larger than the {max_bytes / MEGABYTE:g} MB that are accepted.",
+        cure="Compress it, or use float32 with fewer digits.",
+        code="file.too_large",
+    )

@@ -1,0 +1,51 @@
+"""Tables of embeddings as they are written: a corrected submission, and the empty table to begin with."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.errors import OrganizerError
+from scoring.inputs.embeddings import Embeddings
+
+
+def write_embeddings(path: Path, embeddings: Embeddings) -> None:
+    """Write embeddings as CSV: one row per id in their order, numbers with as few digits as float32 needs.
+
+    Raises:
+        OrganizerError: If the file exists, or cannot be written.
+    """
+    _write(path, embeddings.matrix.shape[1], embeddings.ids, embeddings.matrix)
+
+
+def write_template(path: Path, ids: Sequence[str], embedding_dim: int) -> None:
+    """Write the table that a submission fills in: the ids in their order, the columns, and empty cells.
+
+    Raises:
+        OrganizerError: As :func:`write_embeddings`.
+    """
+    _write(path, embedding_dim, ids, None)
+
+
+def _write(path: Path, columns: int, ids: Sequence[str], matrix: NDArray[np.float32] | None) -> None:
+    empty = [""] * columns
+    try:
+        with path.open("x", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["id", *range(columns)])
+            for row, identifier in enumerate(ids):
+                writer.writerow(
+                    [identifier, *(empty if matrix is None else matrix[row].astype(str).tolist())]
+                )
+    except FileExistsError:
+        raise OrganizerError(
+            f"{path} exists already.", cure="Name another file, or remove it.", code="file.exists"
+        ) from None
+    except OSError as error:
+        raise OrganizerError(
+            f"{path} cannot be written: {error.strerror}.", cure="Name another place.", code="file.unwritable"
+        ) from error

@@ -1,0 +1,101 @@
+"""What participants install alone: the check, its corrections and the template, without what runs a challenge."""
+
+from __future__ import annotations
+
+import tomllib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.acceptance.installation import PROJECT, ROOT, Installation, copy_checkout
+from worker.cli import guarded
+
+pytestmark = pytest.mark.xdist_group("installation")
+PARTICIPANT = tomllib.loads((ROOT / "config/participant/pyproject.toml").read_text())["project"]
+IDS = [f"image {number}" for number in range(150)]
+DIM = 256
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The small distribution, built from a clone as pip builds it, and the libraries that it declares."""
+    folder = tmp_path_factory.mktemp("light")
+    clone = copy_checkout(folder / "clone")
+    installation = Installation(folder / "environment", PARTICIPANT["dependencies"])
+    installation.run("pip", "install", "--quiet", "--no-deps", str(clone / "config/participant"), cwd=folder)
+    return installation
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A folder with an id list and a file that is as large as takes a compiled reader elsewhere; its columns are numbered from 1."""
+    matrix = np.random.default_rng(0).standard_normal((len(IDS), DIM)).astype(np.float32)
+    (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
+    rows = [",".join([name, *row.astype(str).tolist()]) for name, row in zip(IDS, matrix, strict=True)]
+    header = ",".join(["id", *map(str, range(1, DIM + 1))])
+    (tmp_path / "one.csv").write_text("\n".join([header, *rows]) + "\n")
+    assert (tmp_path / "one.csv").stat().st_size > 256 << 10
+    return tmp_path
+
+
+def test_it_needs_little_and_brings_little(light: Installation, tmp_path: Path) -> None:
+    """No library that trains, serves or compiles is there, and of this repository only what reads tables."""
+    assert {name.partition(">")[0] for name in PARTICIPANT["dependencies"]} == {"numpy", "requests", "typer"}
+    for heavy in (
+        "torch",
+        "numba",
+        "flask",
+        "sqlalchemy",
+        "pandas",
+        "pyarrow",
+        "leaderboard",
+        "scoring.kernel",
+    ):
+        light.run("python", "-c", f"import {heavy}", cwd=tmp_path, expect=1)
+    assert PARTICIPANT["version"] == PROJECT["project"]["version"]
+
+
+def test_it_gives_the_verdict_of_the_whole(
+    light: Installation, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same words and the same hash, for a file that is refused, corrected and valid."""
+    monkeypatch.chdir(work)
+    common = ["--ids", "ids.txt", "--dim", str(DIM)]
+    refused = light.run("neuco-check", "validate", "one.csv", *common, cwd=work, expect=1)
+    assert guarded(["validate", "one.csv", *common]) == 1
+    assert refused.partition(":")[2] == capsys.readouterr().err.partition(":")[2]
+    told = light.run("neuco-check", "validate", "one.csv", *common, "--fix", "fixed.csv", cwd=work)
+    assert 'The columns "1" to "256" are called 0 to 255.' in told
+    valid = light.run("neuco-check", "validate", "fixed.csv", *common, cwd=work)
+    assert guarded(["validate", "fixed.csv", *common]) == 0
+    assert valid == capsys.readouterr().out
+    assert valid.startswith("The file is valid: 150 embeddings of 256 numbers.")
+
+
+def test_template_and_usage(light: Installation, work: Path) -> None:
+    """The other command, what an unknown one gets, and help."""
+    told = light.run("neuco-check", "template", "t.csv", "--ids", "ids.txt", "--dim", "2", cwd=work)
+    assert told.startswith("Written: t.csv, 150 rows")
+    assert "validate" in light.run("neuco-check", "-h", cwd=work)
+    assert "No such command" in light.run("neuco-check", "run", cwd=work, expect=2)
+    told = light.run("neuco-check", "validate", "one.csv", cwd=work, expect=2)
+    assert "--challenge URL" in told
+
+
+def test_a_parquet_file_asks_for_pyarrow(light: Installation, work: Path) -> None:
+    """What is missing is named, with the line that installs it; it is no verdict on the file."""
+    (work / "a.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    told = light.run(
+        "neuco-check", "validate", "a.parquet", "--ids", "ids.txt", "--dim", "2", cwd=work, expect=2
+    )
+    assert "pip install pyarrow" in told
+
+
+def test_its_wheel_is_part_of_the_whole(light: Installation, wheel: Path) -> None:
+    """Every module in it is in the wheel of neuco-worker too, byte for byte."""
+    with zipfile.ZipFile(wheel) as archive:
+        for package in ("worker", "scoring"):
+            for path in (light.libraries / package).rglob("*.py"):
+                assert archive.read(path.relative_to(light.libraries).as_posix()) == path.read_bytes()

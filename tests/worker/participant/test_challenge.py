@@ -1,0 +1,184 @@
+"""What a challenge asks of a submission, wherever its published files are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from scoring.errors import NeucoError, OrganizerError
+from scoring.protocol import ids_hash
+from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, lines_of
+from tests.worker.harness.harness import clean_environment
+from worker.participant.challenge import asked
+from worker.participant.template import template
+from worker.participant.validate import validate
+
+APP = typer.Typer()
+APP.command()(validate)
+APP.command()(template)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A web server of a folder that writes no log."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    """A folder with what a challenge of two phases publishes; the second has not opened."""
+    folder = tmp_path / "public"
+    (folder / "ids").mkdir(parents=True)
+    protocol = {"embedding_dim": DIM, "ids_hash": ids_hash(IDS)}
+    entries = [
+        {"phases": {"dev": {**protocol, "embedding_dim": 9}}},
+        {"phases": {"dev": protocol, "eval": protocol}},
+    ]
+    (folder / "commitment.json").write_text(json.dumps(entries))
+    (folder / "ids/dev.txt").write_text("".join(f"{name}\n" for name in IDS))
+    return folder
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git as nobody."""
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    subprocess.run(command, check=True, env=clean_environment(), capture_output=True)
+
+
+@pytest.fixture
+def bare(public: Path, tmp_path: Path) -> Path:
+    """The same as a bare repository whose HEAD names a branch that is not there."""
+    git(public, "init", "-q", "-b", "main")
+    git(public, "add", ".")
+    git(public, "commit", "-qm", "all")
+    bare = tmp_path / "board.git"
+    git(tmp_path, "init", "-q", "--bare", "-b", "elsewhere", str(bare))
+    git(public, "push", "-q", str(bare), "main", "main:files")
+    return bare
+
+
+@pytest.fixture
+def address(public: Path) -> Iterator[str]:
+    """The same on a web server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(public))) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/commitment.json"
+        server.shutdown()
+
+
+def test_ids_and_dimension_come_from_wherever_they_are_published(
+    public: Path, bare: Path, address: str
+) -> None:
+    """A folder, a file in it, a repository, its clone without files, an address: all say the same."""
+    (public.parent / "clone").mkdir()
+    git(public.parent / "clone", "clone", "-q", "--no-checkout", "-b", "main", str(bare), ".")
+    places = [str(public), str(public / "commitment.json"), str(bare), f"file://{bare}", address]
+    for place in [*places, str(public.parent / "clone")]:
+        found = asked(None, None, place, "dev")
+        assert (found.ids, found.embedding_dim, found.phase) == (IDS, DIM, "dev"), place
+
+
+def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> None:
+    """A template has every id and no value, which is what the check says of it; a good file is valid for its phase; a bad one is fixed."""
+
+    def run(*arguments: str) -> tuple[int, str, NeucoError | None]:
+        done = CliRunner().invoke(APP, [*arguments, "--challenge", str(bare), "--phase", "dev"])
+        error = done.exception if isinstance(done.exception, NeucoError) else None
+        return done.exit_code, done.stdout, error
+
+    empty, one, fixed = (str(tmp_path / name) for name in ("empty.csv", "one.csv", "fixed.csv"))
+    code, text, _ = run("template", empty)
+    assert (code, text.splitlines()[0]) == (0, f"Written: {empty}, 12 rows with the columns id and 0 to 3.")
+    assert lines_of(Path(empty).read_bytes()) == ["id,0,1,2,3", *(f"{name},,,," for name in IDS)]
+    _, _, error = run("validate", empty)
+    assert error is not None
+    assert (error.code, error.sentence.partition(":")[0]) == ("cells.empty", "48 cells are empty")
+    Path(one).write_bytes(from_lines(["id,1,2,3,4", *lines_of(good())[1:]]))
+    assert run("validate", one)[1] == ""
+    code, text, _ = run("validate", one, "--fix", fixed)
+    assert (code, text.splitlines()[:2]) == (
+        0,
+        [
+            f"Written: {fixed}, 12 rows in the order of their ids, the columns id and 0 to 3.",
+            '  The columns "1" to "4" are called 0 to 3.',
+        ],
+    )
+    code, text, _ = run("validate", fixed)
+    assert (code, text.splitlines()[0]) == (0, "The file is valid for phase dev: 12 embeddings of 4 numbers.")
+    document = json.loads(run("validate", fixed, "--json")[1])
+    assert (document["valid"], document["phase"], document["dimension"]) == (True, "dev", DIM)
+    again = json.loads(run("validate", fixed, "--fix", str(tmp_path / "more.csv"), "--json")[1])
+    assert (again["changes"], again["content_hash"]) == ([], document["content_hash"])
+
+
+def spoil(public: Path, case: str) -> None:
+    """Publish something that cannot be used."""
+    if case == "other ids":
+        (public / "ids/dev.txt").write_text("a\nb\n")
+    elif case == "not JSON":
+        (public / "commitment.json").write_text("no")
+    elif case == "another form":
+        (public / "commitment.json").write_text('[{"phases": 3}]')
+
+
+@pytest.mark.parametrize(
+    ("case", "phase", "words"),
+    [
+        ("other ids", "dev", "ids/dev.txt is not the id list that commitment.json names."),
+        ("not JSON", "dev", "commitment.json cannot be read."),
+        ("another form", "dev", "commitment.json cannot be read."),
+        ("nothing scored yet", "eval", "The ids of phase eval are not published yet"),
+        ("another phase", "test", "The challenge has no phase test."),
+        ("no phase", None, "The challenge has several phases."),
+    ],
+)
+def test_what_cannot_be_used_is_said(public: Path, case: str, phase: str | None, words: str) -> None:
+    """With what to do instead; no verdict on the submission, so the exit status is 2."""
+    spoil(public, case)
+    with pytest.raises(OrganizerError) as error:
+        asked(None, None, str(public), phase)
+    assert error.value.sentence.startswith(words)
+    assert error.value.cure
+
+
+def test_places_without_a_challenge_are_said(tmp_path: Path, bare: Path, address: str) -> None:
+    """A folder without its files, a repository to which nothing was pushed, an address without encryption, or with nothing there."""
+    git(tmp_path, "init", "-q", "--bare", "empty.git")
+    (tmp_path / "folder").mkdir()
+    for place, words in (
+        (str(tmp_path / "folder"), "git cannot reach it"),
+        (str(tmp_path / "empty.git"), "nothing was pushed to it yet"),
+        ("http://example.org/commitment.json", "is not an https:// address"),
+        (address.replace("/commitment", "/none/commitment"), "There is no commitment.json"),
+        ("ext::sh -c true", "git cannot reach it"),
+    ):
+        with pytest.raises(OrganizerError, match=words):
+            asked(None, None, place, "dev")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (None, None, None, None),
+        (Path("ids.txt"), None, None, None),
+        (None, 4, None, None),
+        (Path("ids.txt"), 4, "place", None),
+        (Path("ids.txt"), 4, None, "dev"),
+    ],
+)
+def test_options_that_say_too_little_or_too_much_are_refused(given: tuple[object, ...]) -> None:
+    """Ids and dimension are said once."""
+    with pytest.raises(OrganizerError) as error:
+        asked(*given)  # type: ignore[arg-type]
+    assert error.value.code == "validate.usage"

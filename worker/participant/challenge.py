@@ -1,0 +1,112 @@
+"""What a challenge asks of a submission, read from what it publishes: which ids, and how many numbers for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import OrganizerError
+from scoring.inputs.identifiers import read_ids
+from scoring.protocol import ids_hash
+
+COMMITMENTS = "commitment.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a submission must have.
+
+    Attributes:
+        ids: One row for each.
+        embedding_dim: Numbers in a row.
+        phase: Codename of the phase that asks for it; empty if a participant said so.
+    """
+
+    ids: tuple[str, ...]
+    embedding_dim: int
+    phase: str = ""
+
+
+def list_path(phase: str) -> str:
+    """Return where a phase's id list is published."""
+    return f"ids/{phase}.txt"
+
+
+def announced(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return what public commitments say of each phase's protocol now: the last word counts."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for entry in entries:
+        found |= entry["phases"]
+    return found
+
+
+def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
+    """Return what a phase asks for.
+
+    Args:
+        read: Returns a published file by its path, None if there is none.
+        phase: Codename; None for the only one.
+
+    Raises:
+        OrganizerError: If the files do not say, or contradict one another.
+    """
+    content = read(COMMITMENTS)
+    if content is None:
+        raise _unsaid(
+            f"There is no {COMMITMENTS}.", "Name the repository that the challenge's leaderboard is in."
+        )
+    try:
+        protocols = announced(json.loads(content))
+        name = _chosen(list(protocols), phase)
+        dim, name_of_list = int(protocols[name]["embedding_dim"]), str(protocols[name]["ids_hash"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise _unsaid(f"{COMMITMENTS} cannot be read.", "Use --ids and --dim.") from None
+    listed = read(list_path(name))
+    if listed is None:
+        raise _unsaid(
+            f"The ids of phase {name} are not published yet: they are once something was scored in it.",
+            f"Use --ids with the list that the organizers gave you, and --dim {dim}.",
+        )
+    ids = tuple(line for line in listed.decode("utf-8", "replace").split("\n") if line)
+    if ids_hash(ids) != name_of_list:
+        raise _unsaid(
+            f"{list_path(name)} is not the id list that {COMMITMENTS} names.",
+            "Tell the organizers. Until then use --ids and --dim.",
+        )
+    return Asked(ids=ids, embedding_dim=dim, phase=name)
+
+
+def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str | None) -> Asked:
+    """Return what the options of a command ask for.
+
+    Raises:
+        OrganizerError: If they do not say it, or say it twice; or as :func:`asked_by`.
+    """
+    from worker.participant.published import opened
+
+    if challenge is not None and ids is None and dim is None:
+        with opened(challenge) as read:
+            return asked_by(read, phase)
+    if challenge is None and phase is None and ids is not None and dim is not None:
+        return Asked(ids=read_ids(ids), embedding_dim=dim)
+    raise _unsaid(
+        "Nothing says which ids must be there, or too much does.",
+        "Give --challenge URL (with --phase NAME if it has several), or --ids FILE and --dim N.",
+        code="validate.usage",
+    )
+
+
+def _chosen(names: list[str], phase: str | None) -> str:
+    if phase is None and len(names) == 1:
+        return names[0]
+    if phase in names:
+        return str(phase)
+    said = f"The challenge has no phase {phase}." if phase else "The challenge has several phases."
+    raise _unsaid(said, f"Add --phase with one of: {', '.join(names)}.", code="validate.phase")
+
+
+def _unsaid(sentence: str, cure: str, *, code: str = "validate.challenge") -> OrganizerError:
+    return OrganizerError(sentence, cure=cure, code=code)

@@ -1,0 +1,44 @@
+"""Options that participants' commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+IdsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="The phase's public id list, one id per line, such as ids/dev.txt.",
+        metavar="IDS",
+        show_default=False,
+    ),
+]
+DimOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Numbers in one embedding, such as 1024.",
+        min=1,
+        max=1_000_000,
+        metavar="N",
+        show_default=False,
+    ),
+]
+ChallengeOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The challenge's leaderboard repository, which says ids and dimension: a git URL such as"
+        " https://github.com/organizer/challenge-leaderboard, a folder, or the address of its commitment.json.",
+        metavar="URL",
+        show_default=False,
+    ),
+]
+PhaseOption = Annotated[
+    str | None,
+    typer.Option(
+        help="With --challenge: the phase, such as dev, if there are several.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]

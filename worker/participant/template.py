@@ -1,0 +1,33 @@
+"""``template``: the table that a submission fills in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from worker.participant.options import ChallengeOption, DimOption, IdsOption, PhaseOption
+
+
+def template(
+    out: Annotated[Path, typer.Argument(help="CSV file to write, such as submission.csv.", metavar="OUT")],
+    *,
+    challenge: ChallengeOption = None,
+    phase: PhaseOption = None,
+    ids: IdsOption = None,
+    dim: DimOption = None,
+) -> None:
+    """Write an empty submission: one row per public id, one column per dimension, nothing in the cells.
+
+    Example: neuco-worker template submission.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev
+    """
+    from scoring.inputs.written import write_template
+    from worker.participant.challenge import asked
+
+    wanted = asked(ids, dim, challenge, phase)
+    write_template(out, wanted.ids, wanted.embedding_dim)
+    typer.echo(
+        f"Written: {out}, {len(wanted.ids):,} rows with the columns id and 0 to {wanted.embedding_dim - 1}."
+    )
+    typer.echo("Fill every cell with a finite number, then check it with validate.")

@@ -1,0 +1,145 @@
+"""``validate``: the check that the worker makes, for participants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
+from worker.participant.options import ChallengeOption, DimOption, IdsOption, PhaseOption
+
+if TYPE_CHECKING:
+    from scoring.inputs.correction import Corrected
+    from scoring.inputs.embeddings import Embeddings
+    from worker.participant.challenge import Asked
+
+
+def validate(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Submission: CSV (also .gz or .zip), Parquet or NPZ.",
+            exists=True,
+            metavar="FILE",
+        ),
+    ],
+    *,
+    challenge: ChallengeOption = None,
+    phase: PhaseOption = None,
+    ids: IdsOption = None,
+    dim: DimOption = None,
+    max_megabytes: Annotated[
+        float, typer.Option(help="Largest file that the challenge accepts, such as 1024.", min=0.001)
+    ] = 1024.0,
+    fix: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a corrected CSV file here, such as fixed.csv, if that changes nothing of what the file says.",
+            metavar="OUT",
+            show_default=False,
+        ),
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Check a submission as the worker will: same verdict, same words, nothing sent anywhere.
+
+    Ends with 0 if the file would be scored, 1 if it would be refused, 2 if the check could not be made. With --fix: columns that are
+    numbered from 1, or have a word before their number, are renamed; columns and rows that nobody asks for, and rows that repeat another
+    one, are left out; the rest is written in the order of the ids. A value is never changed.
+
+    Example: neuco-worker validate embeddings.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev
+    """
+    from worker.participant.challenge import asked
+
+    wanted = asked(ids, dim, challenge, phase)
+    try:
+        found = _read(file, wanted, max_megabytes, correct=fix is not None)
+    except ModuleNotFoundError as error:
+        raise OrganizerError(
+            f"Reading this file needs the package {error.name}.",
+            cure=f"Install it: pip install {error.name}. Or save the file as CSV.",
+            code="validate.package",
+        ) from None
+    except ParticipantError as error:
+        if not json_output:
+            raise
+        typer.echo(json.dumps({"valid": False, "code": error.code, "message": error.message}))
+        raise typer.Exit(1) from None
+    if fix is not None:
+        _write(fix, found.embeddings, wanted)
+    if json_output:
+        typer.echo(json.dumps(_document(found, wanted, fix)))
+    elif fix is None:
+        _show(found.embeddings, wanted)
+    else:
+        _show_correction(found, wanted, fix)
+
+
+def _read(file: Path, wanted: Asked, max_megabytes: float, *, correct: bool) -> Corrected:
+    from scoring.inputs.correction import Corrected, corrected
+    from scoring.inputs.limits import largest_expanded, largest_file, too_large
+    from scoring.inputs.submission import read_submission
+
+    # The worker would not even download it.
+    if file.is_file() and file.stat().st_size > largest_file(max_megabytes):
+        raise too_large(largest_file(max_megabytes))
+    most = largest_expanded(max_megabytes)
+    if correct:
+        return corrected(file, wanted.ids, wanted.embedding_dim, max_expanded_bytes=most)
+    found = read_submission(file, wanted.ids, wanted.embedding_dim, max_expanded_bytes=most)
+    return Corrected(embeddings=found, changes=())
+
+
+def _write(out: Path, embeddings: Embeddings, wanted: Asked) -> None:
+    """Write what was read, and read it again: it must be the same submission."""
+    from scoring.inputs.submission import read_submission
+    from scoring.inputs.written import write_embeddings
+
+    write_embeddings(out, embeddings)
+    again = read_submission(out, wanted.ids, wanted.embedding_dim, max_expanded_bytes=out.stat().st_size + 1)
+    if again.content_hash != embeddings.content_hash:
+        raise InfrastructureError(
+            f"{out} was written, but it is not the same submission.",
+            cure="Do not use it; use the file that was checked.",
+            code="validate.written",
+        )
+
+
+def _document(found: Corrected, wanted: Asked, fix: Path | None) -> dict[str, object]:
+    embeddings = found.embeddings
+    document: dict[str, object] = {
+        "valid": True,
+        "ids": len(embeddings.ids),
+        "dimension": wanted.embedding_dim,
+        "content_hash": embeddings.content_hash,
+        "zarr_suffix_removed": embeddings.zarr_suffix_removed,
+        "notes": list(embeddings.notes),
+    }
+    if wanted.phase:
+        document["phase"] = wanted.phase
+    if fix is not None:
+        document |= {"written": str(fix), "changes": list(found.changes)}
+    return document
+
+
+def _show(embeddings: Embeddings, wanted: Asked) -> None:
+    what = f"{len(embeddings.ids):,} embeddings of {wanted.embedding_dim:,} numbers"
+    where = f" for phase {wanted.phase}" if wanted.phase else ""
+    typer.echo(f"The file is valid{where}: {what}.")
+    for note in embeddings.notes:
+        typer.echo(f"Note: {note}.")
+    typer.echo(f"Content hash: {embeddings.content_hash}")
+    typer.echo("  Files with the same ids and numbers have the same hash, and get the same score.")
+
+
+def _show_correction(found: Corrected, wanted: Asked, out: Path) -> None:
+    columns = f"the columns id and 0 to {wanted.embedding_dim - 1}"
+    typer.echo(f"Written: {out}, {len(found.embeddings.ids):,} rows in the order of their ids, {columns}.")
+    for change in found.changes:
+        typer.echo(f"  {change}")
+    if not found.changes:
+        typer.echo("  The file was valid already.")
+    typer.echo(f"Content hash: {found.embeddings.content_hash}")

@@ -3,4 +3,4 @@
 Nothing else of the worker is imported here, and of scoring only what reads tables: ``config/participant`` installs this room alone.
 """
 
-__all__ = ["application", "challenge", "template", "validate"]
+__all__ = ["application", "challenge", "layout", "template", "validate"]

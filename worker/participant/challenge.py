@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.protocol import ids_hash
-
-COMMITMENTS = "commitment.json"
+from worker.participant.layout import COMMITMENTS, announced, list_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,19 +26,6 @@ class Asked:
     ids: tuple[str, ...]
     embedding_dim: int
     phase: str = ""
-
-
-def list_path(phase: str) -> str:
-    """Return where a phase's id list is published."""
-    return f"ids/{phase}.txt"
-
-
-def announced(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return what public commitments say of each phase's protocol now: the last word counts."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for entry in entries:
-        found |= entry["phases"]
-    return found
 
 
 def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.loopback import is_loopback
-from worker.participant.challenge import COMMITMENTS
+from worker.participant.layout import COMMITMENTS
 
 Read = Callable[[str], bytes | None]
 LIMIT_BYTES = 200_000_000  # of one file

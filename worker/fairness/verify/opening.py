@@ -15,7 +15,7 @@ from worker.fairness.canonical import digest
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
 from worker.fairness.verify.verdict import Verdict, consistent, contradicted
-from worker.participant.challenge import announced, list_path
+from worker.participant.layout import announced, list_path
 
 
 def sequence(entries: list[Any]) -> Verdict:

@@ -30,7 +30,7 @@ from worker.fairness.verify.verdict import (
     name_some,
     not_revealed,
 )
-from worker.participant.challenge import list_path
+from worker.participant.layout import list_path
 
 CHECK = "page"
 PAGE, README = "index.html", "README.md"

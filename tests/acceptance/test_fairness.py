@@ -19,8 +19,10 @@ from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
 from worker.fairness import receipts
 from worker.fairness.verify import Worth, make_report, verdicts
+from worker.fairness.verify.drawn import tries
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
+from worker.fairness.verify.revealed import read_phase
 
 pytestmark = pytest.mark.xdist_group("fairness")
 
@@ -38,6 +40,35 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     assert report.heading()[0] == f"Repository: {fair.harness.board}"
     assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
     assert "Format 2." in report.heading()[2]
+
+
+def test_how_many_draws_another_winner_takes_is_told(fair: Fair) -> None:
+    """Without a public value `verify` says what choosing the splits would have taken, by the figures of the last board."""
+    repository = read_folder(fair.public)
+    [told] = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "beacon"]
+    board = read_phase(repository, "dev").boards[-1]
+    assert board.private.figures is not None
+    first = board.private.figures.rows[0]
+    assert first.submission == board.standings[0].submission
+    assert told.endswith(
+        f"; to put another team first, {tries(first.p_first, board.private.figures.replicates)}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("p_first", "words"),
+    [
+        (0.3, "about 2 tries would have been enough"),
+        (0.66, "about 3 tries would have been enough"),
+        (0.9927, "about 140 tries would have been enough"),
+        (0.999, "about 1,000 tries would have been enough"),
+        (0.9995, "more than 1,000 tries would have been needed"),
+        (1.0, "more than 1,000 tries would have been needed"),
+    ],
+)
+def test_tries_are_told_as_far_as_they_are_known(p_first: float, words: str) -> None:
+    """Two digits are told, and nothing that two thousand replicates cannot tell."""
+    assert tries(p_first, 2000) == words
 
 
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:

@@ -47,12 +47,40 @@ def _undrawn(phase: RevealedPhase) -> Verdict:
         return phase.believed(
             CHECK,
             "no public beacon was mixed into its splits: the organizers could have chosen them among many, and that they did not is"
-            " believed",
+            f" believed{_needed(phase)}",
         )
     return phase.believed(
         CHECK,
         f"the beacon “{beacon}” was mixed into its splits: that it is the public value that it names is believed",
     )
+
+
+def _needed(phase: RevealedPhase) -> str:
+    """Say how many draws it would have taken to put another team first, as far as the folds of the last board tell."""
+    board = phase.boards[-1] if phase.boards else None
+    if board is None or board.private.figures is None:
+        return ""
+    competing = {row.submission: row.rank for row in board.standings if row.numbered}
+    if len(competing) < 2:
+        return ""
+    figures = board.private.figures
+    p_first = min(row.p_first for row in figures.rows if competing.get(row.submission) == 1)
+    return f"; to put another team first, {tries(p_first, figures.replicates)}"
+
+
+def tries(p_first: float, replicates: int) -> str:
+    """Say how many other draws are enough for another winner.
+
+    Args:
+        p_first: Share of the bootstrap's replicates in which the winner stays first. The folds are independent draws of splits, so
+            resampling them stands for drawing other splits; tests/README.md compares it with real draws.
+        replicates: Their number: it limits how rare a change can be told.
+    """
+    other, most = 1 - p_first, replicates // 2
+    if other * most < 1:
+        return f"more than {most:,} tries would have been needed"
+    number = max(2, round(1 / other))
+    return f"about {round(number, 2 - len(str(number))):,} tries would have been enough"
 
 
 def _lie(draw: Draw, naming: Mapping[str, Any], value: Mapping[str, Any]) -> str | None:

@@ -18,7 +18,7 @@ import yaml
 
 from tests.acceptance.installation import copy_checkout
 from tests.acceptance.service_manager import PLACES, ServiceManager
-from worker.organizer.scaffold import set_value
+from worker.organizer.configuration_text import put_value
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
 ROOT = Path(__file__).parents[2]
@@ -153,7 +153,7 @@ class Reader:
             "fairness.beacon": "none",
         }
         for key, value in values.items():
-            text = set_value(text, tuple(key.split(".")), value)
+            text = put_value(text, tuple(key.split(".")), value)
         path.write_text(text)
 
     def submit(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
-from worker.organizer.scaffold import set_value
+from worker.organizer.configuration_text import put_value
 from worker.organizer.unit import Instance, instance_of, main, open_places, places, view
 from worker.runtime.cgroup import DELEGATED
 
@@ -111,7 +111,7 @@ def configure(system: Path, **values: str) -> Instance:
     text = (ROOT / "config" / "challenge.yaml").read_text()
     values = {"state": f"sqlite:///{system}/var/lib/neuco-worker/earth/worker.db"} | values
     for key, value in values.items():
-        text = set_value(text, tuple(key.split(".")), value)
+        text = put_value(text, tuple(key.split(".")), value)
     path = system / "etc/neuco-worker/earth/challenge.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

@@ -21,6 +21,7 @@ from worker.cli import app
 ANYWHERE = (
     "warm",
     f"init new --yes --dim {DIM}",
+    "bundle new",
     f"validate good.csv --ids ids.txt --dim {DIM}",
     f"template empty.csv --ids ids.txt --dim {DIM}",
     "plan --submissions 20 --days 1 --tasks 2 --folds 4",

@@ -54,6 +54,21 @@ class Configuration(Section):
     )
     _base: Path = PrivateAttr(default=Path())  # folder of the file, set by load()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named_after_phases(cls, document: Any) -> Any:
+        """Give each phase the keys that are called after it, where the file does not have them."""
+        phases = document.get("phases") if isinstance(document, dict) else None
+        if not isinstance(phases, dict):
+            return document
+        whole = {
+            name: Phase.named_after(name) | (phase or {})
+            if isinstance(name, str) and isinstance(phase, dict | None)
+            else phase
+            for name, phase in phases.items()
+        }
+        return document | {"phases": whole}
+
     @model_validator(mode="after")
     def _phases_exist(self) -> Configuration:
         for name, phase in self.phases.items():

@@ -12,6 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from scoring.loopback import is_loopback
 from scoring.protocol import Recipe
 
+NAMED_AFTER = "named_after_the_phase"
+"""What a phase's key has if nothing is said: a text with the phase's codename in it."""
+
 
 class Section(BaseModel):
     """Keys that belong together; one that is not here is an error."""
@@ -33,7 +36,9 @@ class EvalAI(Section):
     """How to reach the challenge on EvalAI."""
 
     server: str = Field("https://eval.ai", description="URL of the EvalAI server; http:// only on loopback.")
-    challenge: int = Field(gt=0, description="Challenge primary key.")
+    challenge: int = Field(
+        ge=0, description="The number in the challenge's address at EvalAI; 0 as long as it has none."
+    )
     queue: str = Field(
         min_length=1, description="Name of the challenge's queue, on EvalAI's Manage tab from the upload on."
     )
@@ -73,12 +78,30 @@ class EvalAI(Section):
 class Phase(Section):
     """One EvalAI phase with its hidden tasks."""
 
-    split: str = Field(min_length=1, description="EvalAI dataset split codename.")
+    @classmethod
+    def named_after(cls, codename: str) -> dict[str, str]:
+        """Return the values of keys that are called after the phase where nothing is said."""
+        extras = {key: field.json_schema_extra for key, field in cls.model_fields.items()}
+        return {
+            key: str(extra[NAMED_AFTER]).format(codename=codename)
+            for key, extra in extras.items()
+            if isinstance(extra, dict)
+        }
+
+    split: str = Field(
+        min_length=1,
+        json_schema_extra={NAMED_AFTER: "{codename}_split"},
+        description="EvalAI dataset split codename.",
+    )
     metric: str = Field("q_mean", min_length=1, description="Key in the EvalAI leaderboard schema.")
     tasks: Path = Field(
-        description="Folder with <task>__<type>.csv files (columns id,label) or task packages."
+        json_schema_extra={NAMED_AFTER: "./tasks/{codename}"},
+        description="Folder with <task>__<type>.csv files (columns id,label) or task packages.",
     )
-    ids: Path = Field(description="Public id list, one per line.")
+    ids: Path = Field(
+        json_schema_extra={NAMED_AFTER: "./ids/{codename}.txt"},
+        description="Public id list, one per line.",
+    )
     folds: int = Field(40, ge=1, description="Number K of random splits.")
     selection: Literal["last", "best", "chosen"] = Field(
         "last", description="Which of a team's public submissions counts."

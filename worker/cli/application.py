@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 from scoring.errors import InfrastructureError, NeucoError
 from scoring.printable import printable_lines
 from worker.cli.board import board
+from worker.cli.bundle import bundle
 from worker.cli.challenge import challenge
 from worker.cli.demo import demo
 from worker.cli.doctor import doctor
@@ -48,6 +49,7 @@ for command in (
     template,
     demo,
     init,
+    bundle,
     doctor,
     rehearse,
     plan,

@@ -3,94 +3,155 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
+
+from scoring.errors import OrganizerError
 
 DEFAULT_PHASES = ("dev", "eval")
 DEFAULT_FOLDS = (40, 200)
 DEFAULT_DIM = 1024
 DEFAULT_TITLE = "My hidden-task challenge"
+LATER = "later"
+Answer = TypeVar("Answer")
 
 
 def init(
     directory: Annotated[Path, typer.Argument(help="Folder of the new challenge.", metavar="DIR")],
     *,
-    title: Annotated[str | None, typer.Option(help="Title on EvalAI and on the board.")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title on EvalAI and on the board.", metavar="TEXT")
+    ] = None,
     phase: Annotated[
-        list[str] | None, typer.Option(help="Codename of a phase, in order; give it once for each phase.")
+        list[str] | None,
+        typer.Option(help="Codename of a phase, in order; give it once for each phase.", metavar="NAME"),
     ] = None,
     folds: Annotated[
-        list[int] | None, typer.Option(help="Random splits; once for all phases, or once for each.", min=1)
+        list[str] | None,
+        typer.Option(help="Random splits; once for all phases, or once for each.", metavar="N"),
     ] = None,
-    dim: Annotated[int | None, typer.Option(help="Numbers in one embedding.", min=1)] = None,
+    dim: Annotated[str | None, typer.Option(help="Numbers in one embedding.", metavar="N")] = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            help="Git repository of the leaderboard, whose page the challenge links.", metavar="URL"
+        ),
+    ] = None,
     beacon: Annotated[
         str,
         typer.Option(
             help="The public value that decides the splits with the secret, so that nobody can choose them: drand, SOURCE@TIME for a"
-            " machine without a network, or none."
+            " machine without a network, or none.",
+            metavar="SOURCE",
         ),
     ] = "drand",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.")] = False,
-    bundle_only: Annotated[
-        bool,
-        typer.Option("--bundle-only", help="Only pack DIR/bundle again, after you changed texts or dates."),
-    ] = False,
+    bundle_only: Annotated[bool, typer.Option("--bundle-only", hidden=True)] = False,
 ) -> None:
     """Set up a new challenge: configuration, secret, example tasks and the bundle that creates it on EvalAI.
 
-    Asks for what is not given. Nothing that exists is overwritten.
+    Asks for what is not given and has no good default. Nothing that exists is overwritten.
 
     Example: neuco-worker init my-challenge --title "Embed2Scale 2027" --phase dev --phase eval --folds 40 --folds 200 --dim 1024 --yes
     """
     from worker.organizer import scaffold
-    from worker.organizer.bundle import LEADERBOARD
-    from worker.organizer.bundle_check import pages_to_fill_in
 
     if bundle_only:
-        packed = scaffold.pack_bundle(directory)
-        typer.echo(f"Packed {packed}.")
-        for page in pages_to_fill_in(packed):
-            typer.echo(
-                f"{page} does not say yet where the leaderboard is: set leaderboard.repository in {directory}/challenge.yaml"
-                f" and pack again, or write the address over {LEADERBOARD} in {directory}/bundle/{page}.",
-                err=True,
-            )
+        from worker.cli.bundle import bundle
+
+        typer.echo(
+            "`init --bundle-only` is called `bundle` now; the old name goes with the next version.", err=True
+        )
+        bundle(directory)
         return
     asking = not yes and sys.stdin.isatty()
-    title = title or (typer.prompt("Title", default=DEFAULT_TITLE) if asking else DEFAULT_TITLE)
-    if not phase and asking:
-        phase = typer.prompt("Phases, in order", default=" ".join(DEFAULT_PHASES)).split()
-    phases = tuple(phase or DEFAULT_PHASES)
-    if not folds:
-        usual = DEFAULT_FOLDS if phases == DEFAULT_PHASES else (DEFAULT_FOLDS[0],) * len(phases)
-        folds = [
-            typer.prompt(f"Random splits in {name}", default=number, type=int) if asking else number
-            for name, number in zip(phases, usual, strict=True)
-        ]
-    if dim is None:
-        dim = (
-            typer.prompt("Numbers in one embedding", default=DEFAULT_DIM, type=int) if asking else DEFAULT_DIM
-        )
+    scaffold.check_free(directory)
+    numbers = [] if folds is None else [_number(text, "--folds") for text in folds]
+    if title is None:
+        title = _asked("Title", DEFAULT_TITLE, _text, asking=asking)
+    size = (
+        _asked("Numbers in one embedding", str(DEFAULT_DIM), _size, asking=asking)
+        if dim is None
+        else _number(dim, "--dim")
+    )
+    phases = tuple(phase or ())
+    if not phases:
+        phases = _asked("Phases, in order", " ".join(DEFAULT_PHASES), _codenames, asking=asking)
+    if repository is None:
+        repository = _asked("Git repository of the leaderboard", LATER, _text, asking=asking)
+    usual = DEFAULT_FOLDS if phases == DEFAULT_PHASES else DEFAULT_FOLDS[:1]
     new = scaffold.NewChallenge(
-        title=title, phases=scaffold.with_folds(phases, folds), dim=dim, beacon=beacon
+        title=title,
+        phases=scaffold.with_folds(phases, numbers or usual),
+        dim=size,
+        repository=None if repository == LATER else repository,
+        beacon=beacon,
     )
     written = scaffold.create(directory, new, now=datetime.now(UTC))
-    typer.echo(_farewell(directory, written))
+    typer.echo(_farewell(directory, written, repository=repository))
 
 
-def _farewell(directory: Path, written: list[Path]) -> str:
+def _asked(question: str, default: str, read: Callable[[str], Answer], *, asking: bool) -> Answer:
+    """Return a person's answer, asked again until it can be read; the default where nobody is asked."""
+    while asking:
+        try:
+            return read(typer.prompt(question, default=default))
+        except OrganizerError as error:
+            typer.echo(f"  {error.sentence} {error.cure or ''}".rstrip(), err=True)
+    return read(default)
+
+
+def _text(answer: str) -> str:
+    return answer.strip()
+
+
+def _size(answer: str) -> int:
+    return _number(answer, "The size of an embedding")
+
+
+def _codenames(answer: str) -> tuple[str, ...]:
+    from worker.organizer.scaffold import with_folds
+
+    names = tuple(answer.replace(",", " ").split())
+    with_folds(names, DEFAULT_FOLDS[:1])
+    return names
+
+
+def _number(text: str, what: str) -> int:
+    """Read a whole number of at least 1.
+
+    Raises:
+        OrganizerError: If it is not one.
+    """
+    if text.strip().isdecimal() and int(text) > 0:
+        return int(text)
+    raise OrganizerError(
+        f"{what} is a whole number of at least 1, not {text!r}.",
+        cure=f"Write it in digits, such as {DEFAULT_DIM if 'fold' not in what else DEFAULT_FOLDS[0]}.",
+        code="init.number",
+    )
+
+
+def _farewell(directory: Path, written: list[Path], *, repository: str) -> str:
     files = "\n".join(f"  {path}" for path in written)
+    config = directory / "challenge.yaml"
+    missing = "2. Enter the leaderboard repository in" if repository == LATER else "2. Look through"
     return f"""Wrote
 {files}
 
 Next:
+  neuco-worker rehearse --config {config}   # the example tasks and your settings, against an EvalAI of our own
+  neuco-worker doctor --config {config}     # what is still to do before the launch
+
+Then:
   1. Put your label files into {directory}/tasks and your public ids into {directory}/ids, in place of the examples.
-  2. Enter the leaderboard repository in {directory}/challenge.yaml: the challenge's pages link it.
-  3. Edit {directory}/bundle (texts, dates), pack it with `neuco-worker init {directory} --bundle-only`, and upload bundle.zip to EvalAI.
-  4. Enter the challenge's number and queue in {directory}/challenge.yaml; EvalAI shows the queue on the challenge's Manage tab as soon
+  {missing} {config}; the challenge's pages link the leaderboard.
+  3. Edit {directory}/bundle (texts, dates), pack it with `neuco-worker bundle {directory}`, and upload bundle.zip to EvalAI.
+  4. Enter the challenge's number and queue in {config}; EvalAI shows the queue on the challenge's Manage tab as soon
      as the bundle is uploaded.
   5. As a host, press "Sort by latest" on EvalAI's leaderboard of each phase whose selection is `last`: EvalAI drops
      show_leaderboard_by_latest_submission when it imports a bundle, and would show each team's best submission instead.

@@ -43,6 +43,12 @@ def started(
     """
     configuration = load(path)
     client = make_client(configuration)
+    if not configuration.evalai.challenge:
+        raise OrganizerError(
+            "evalai.challenge is 0: the challenge has no number at EvalAI yet.",
+            cure="Upload bundle.zip to EvalAI; then enter the number in the challenge's address, and the queue of its Manage tab.",
+            code="config.no_number",
+        )
     logs.set_up(secrets=_secrets(configuration))
     with closing(Store(configuration.database_url, checkpoint=checkpoint, stopping=signals.stop)) as store:
         worker = Worker(

@@ -12,6 +12,7 @@ __all__ = [
     "committing",
     "comparing",
     "configuration_docs",
+    "configuration_text",
     "decisions",
     "demo",
     "disclosure",

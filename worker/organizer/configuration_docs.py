@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from worker.challenge.configuration import Configuration
-from worker.challenge.sections import Phase
+from worker.challenge.sections import NAMED_AFTER, Phase
 
 PLACE = Path(__file__).resolve().parents[2] / "config" / "README.md"
 INTRODUCTION = """\
@@ -27,7 +27,8 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m worker.organizer.configuration_docs` from the schema in worker/challenge/sections.py; change it there. -->
 
-One YAML file per challenge. [`challenge.yaml`](challenge.yaml) is a complete example with comments; `neuco-worker init` writes one for you.
+One YAML file per challenge. [`challenge.yaml`](challenge.yaml) is a complete example with comments; `neuco-worker init` writes a short one
+with what you have to decide.
 
 - Relative paths are relative to the file.
 - An unknown key is an error that names the nearest known one; all faults of a file are told at once.
@@ -108,6 +109,8 @@ def _escaped(cell: str) -> str:
 
 
 def _default(field: FieldInfo) -> str:
+    if isinstance(field.json_schema_extra, dict):
+        return f"`{str(field.json_schema_extra[NAMED_AFTER]).format(codename='<codename>')}`"
     if field.is_required():
         return "required"
     value = field.get_default()

@@ -10,20 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import yaml
-
 from scoring.errors import OrganizerError
-from scoring.inputs.documents import read_yaml
 from worker.challenge.configuration import Configuration, load
 from worker.fairness.draws import DRAND
 from worker.organizer.bundle import pack, write_sources
 from worker.organizer.bundle_check import bundle_faults
-from worker.organizer.resources import shipped
-from worker.organizer.web_address import web_address
+from worker.organizer.configuration_text import short_configuration
+from worker.organizer.web_address import EXAMPLE_REPOSITORY, web_address
 
-VALUE_COLUMN = 38  # where comments begin in config/challenge.yaml
+EXAMPLE_QUEUE = "name-of-the-queue"
+WRITTEN = ("challenge.yaml", "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
 CODENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_LINE = re.compile(r"(?P<indent> *)(?P<key>'[\w.-]+'|[\w.-]+):(?P<value>[^#]*?)(?P<comment>\s*#.*)?$")
 GITIGNORE = """# Never publish these: with them anyone knows the hidden tasks and every split.
 challenge.secret
 tasks/
@@ -40,12 +37,14 @@ class NewChallenge:
         title: Of the challenge.
         phases: Codename to folds, in order.
         dim: Numbers in one embedding.
+        repository: Where the leaderboard is pushed to; None as long as there is no repository.
         beacon: What decides the splits with the secret, as ``fairness.beacon``.
     """
 
     title: str
     phases: Mapping[str, int]
     dim: int
+    repository: str | None = None
     beacon: str = DRAND
 
 
@@ -86,18 +85,15 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     """
     from worker.organizer.demo import data
 
-    names = ("challenge.yaml", "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
-    existing = [directory / name for name in names if (directory / name).exists()]
-    if existing:
-        raise OrganizerError(
-            f"{existing[0]} exists; nothing was written.",
-            cure="Choose another folder; what is there is never overwritten.",
-            code="init.exists",
-        )
-    text = annotated_configuration(
+    check_free(directory)
+    text = short_configuration(
         {
             "challenge.title": new.title,
+            "evalai.challenge": 0,
+            "evalai.queue": EXAMPLE_QUEUE,
+            "phases": None,
             "submission.embedding_dim": new.dim,
+            "leaderboard.repository": new.repository or EXAMPLE_REPOSITORY,
             "fairness.beacon": new.beacon,
         },
         phase_keys(new.phases),
@@ -117,18 +113,34 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     for codename, phase in configuration.phases.items():
         example = last if codename == list(new.phases)[-1] else dev
         data.write_phase(example, tasks=configuration.path(phase.tasks), ids=configuration.path(phase.ids))
-    write_sources(directory / "bundle", configuration, now=now)
-    pack_bundle(directory, configuration)
-    return [directory / name for name in names]
+    pack_bundle(directory, configuration, now=now)
+    return [directory / name for name in WRITTEN]
 
 
-def pack_bundle(directory: Path, configuration: Configuration | None = None) -> Path:
-    """Zip ``bundle/`` to ``bundle.zip`` and check it against the configuration.
+def check_free(directory: Path) -> None:
+    """Check that nothing is in the way of a new challenge.
+
+    Raises:
+        OrganizerError: If anything that would be written exists.
+    """
+    existing = [directory / name for name in WRITTEN if (directory / name).exists()]
+    if existing:
+        raise OrganizerError(
+            f"{existing[0]} exists; nothing was written.",
+            cure="Choose another folder; what is there is never overwritten.",
+            code="init.exists",
+        )
+
+
+def pack_bundle(directory: Path, configuration: Configuration | None = None, *, now: datetime) -> Path:
+    """Zip ``bundle/``, which is written if it is not there, to ``bundle.zip`` and check it against the configuration.
 
     Raises:
         OrganizerError: If EvalAI would refuse it or it does not fit ``challenge.yaml``; ``bundle.zip`` is left as it was.
     """
     configuration = configuration or load(directory / "challenge.yaml")
+    if not (directory / "bundle").exists():
+        write_sources(directory / "bundle", configuration, now=now)
     target, fresh = directory / "bundle.zip", directory / ".bundle.zip"
     pack(directory / "bundle", fresh, leaderboard=web_address(configuration.leaderboard.repository))
     faults = bundle_faults(fresh, configuration)
@@ -136,65 +148,11 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None) -> 
         fresh.unlink()
         raise OrganizerError(
             f"The bundle would not work: {' '.join(faults)}",
-            cure=f"Mend it in {directory / 'bundle'} and pack it again with --bundle-only.",
+            cure=f"Fix it in {directory / 'bundle'} and pack it again: neuco-worker bundle {directory}",
             code="bundle.invalid",
         )
     fresh.replace(target)
     return target
-
-
-def annotated_configuration(values: Mapping[str, object], phases: Mapping[str, Mapping[str, object]]) -> str:
-    """Return the shipped example with other values and phases, its comments kept.
-
-    Args:
-        values: Dotted key (``evalai.challenge``) to value, for everything but phases.
-        phases: Codename to the phase's keys, in order; keys that are not named keep the example's values.
-    """
-    lines = shipped("config/challenge.yaml").read_text(encoding="utf-8").splitlines()
-    start, end = (
-        lines.index("phases:") + 1,
-        next(i for i, x in enumerate(lines) if x.startswith("submission:")),
-    )
-    annotated, lean = _phase_blocks(lines[start:end])
-    blocks: list[str] = []
-    for number, codename in enumerate(phases):
-        block = annotated if number == 0 else lean
-        head = f"  {_scalar(codename)}:"  # quoted if YAML would read a number or a truth value
-        comment = block[0].partition("#")[2]
-        blocks += [f"{head:<{VALUE_COLUMN}}#{comment}" if comment else head, *block[1:]]
-    text = "\n".join([*lines[:start], *blocks, "", *lines[end:]]) + "\n"
-    for codename, keys in phases.items():
-        for key, value in keys.items():
-            text = set_value(text, ("phases", codename, key), value)
-    for dotted, value in values.items():
-        text = set_value(text, tuple(dotted.split(".")), value)
-    return text
-
-
-def set_value(text: str, key: Sequence[str], value: object) -> str:
-    """Change one value of a YAML text and nothing else; its comment no longer calls it the default.
-
-    Raises:
-        KeyError: If the text has no such key.
-    """
-    lines = text.split("\n")
-    path: list[tuple[int, str]] = []
-    for number, line in enumerate(lines):
-        match = _LINE.match(line)
-        if match is None:
-            continue
-        indent = len(match["indent"])
-        path = [part for part in path if part[0] < indent] + [(indent, match["key"].strip("'"))]
-        if [name for _, name in path] != list(key):
-            continue
-        if read_yaml(match["value"]) == value:
-            return text
-        head = f"{match['indent']}{match['key']}: {_scalar(value)}"
-        comment = (match["comment"] or "").strip().removeprefix("#").strip()
-        comment = re.sub(r"^default(; |$)", "", comment)
-        lines[number] = f"{head:<{VALUE_COLUMN - 1}} # {comment}" if comment else head
-        return "\n".join(lines)
-    raise KeyError(".".join(key))
 
 
 def write_secret(path: Path, secret: bytes | None = None) -> None:
@@ -232,19 +190,3 @@ def phase_keys(folds: Mapping[str, int]) -> dict[str, dict[str, object]]:
         }
         for number, name in enumerate(names)
     }
-
-
-def _phase_blocks(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    blocks: list[list[str]] = []
-    for line in lines:
-        if not line.strip():
-            continue
-        if not line.startswith("    "):
-            blocks.append([])
-        blocks[-1].append(line)
-    return blocks[0], blocks[1]
-
-
-def _scalar(value: object) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
-    return text.removesuffix("...\n").strip()

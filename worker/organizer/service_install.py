@@ -11,11 +11,9 @@ import shutil
 import sys
 from pathlib import Path
 
-import yaml
-
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
-from worker.organizer.scaffold import set_value
+from worker.organizer.configuration_text import put_value
 
 CREDENTIALS = {
     "evalai.token": "evalai.token",
@@ -40,20 +38,20 @@ def install(source: Path, folder: Path, database: Path) -> None:
     path = folder / "challenge.yaml"
     old = load(source / "challenge.yaml")
     text = path.read_text(encoding="utf-8-sig")
-    text = _put(text, ("challenge", "secret"), "credential:challenge.secret")
+    text = put_value(text, ("challenge", "secret"), "credential:challenge.secret")
     for key, reference in old.references().items():
         name = CREDENTIALS[key]
         _copy_secret(old, reference, key, folder / "credentials" / name)
-        text = _put(text, tuple(key.split(".")), f"credential:{name}")
+        text = put_value(text, tuple(key.split(".")), f"credential:{name}")
     if old.leaderboard.known_hosts is not None:
         shutil.copy(
             old.secret_path(old.leaderboard.known_hosts, "leaderboard.known_hosts"), folder / "known_hosts"
         )
-        text = _put(text, ("leaderboard", "known_hosts"), "file:known_hosts")
+        text = put_value(text, ("leaderboard", "known_hosts"), "file:known_hosts")
     if old.repository_url != old.leaderboard.repository:
-        text = _put(text, ("leaderboard", "repository"), old.repository_url)
+        text = put_value(text, ("leaderboard", "repository"), old.repository_url)
     if old.database_file is not None:
-        text = _put(text, ("state",), f"sqlite:///{database}")
+        text = put_value(text, ("state",), f"sqlite:///{database}")
     path.write_text(text, encoding="utf-8")
     new = load(path)
     lost = [
@@ -82,25 +80,6 @@ def _copy_secret(old: Configuration, reference: str, key: str, target: Path) -> 
     except (OrganizerError, OSError):
         return
     target.write_text(secret, encoding="utf-8")
-
-
-def _put(text: str, key: tuple[str, ...], value: str) -> str:
-    """Set a value, also one that the file leaves to its default."""
-    try:
-        return set_value(text, key, value)
-    except KeyError:
-        pass
-    line = f"{key[-1]}: {yaml.safe_dump(value).splitlines()[0]}"
-    if len(key) == 1:
-        return f"{text.rstrip()}\n{line}\n"
-    head = f"{key[0]}:"
-    lines = text.split("\n")
-    for number, found in enumerate(lines):
-        if found.split("#")[0].rstrip() == head:
-            following = next((one for one in lines[number + 1 :] if one.strip()), "  ")
-            indent = following[: len(following) - len(following.lstrip())] or "  "
-            return "\n".join([*lines[: number + 1], indent + line, *lines[number + 1 :]])
-    return f"{text.rstrip()}\n{head}\n  {line}\n"
 
 
 def main(arguments: list[str]) -> int:

@@ -106,7 +106,7 @@ def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxS
     known: dict[str, Any] = {"host_team": "Host_1_Team"}
     if title := (configuration.get("challenge") or {}).get("title"):
         known["title"] = str(title)
-    if evalai.get("challenge") is not None:
+    if evalai.get("challenge"):  # 0 as long as it has no number
         known["challenge"] = int(evalai["challenge"])
     if evalai.get("queue"):
         known["queue"] = str(evalai["queue"])

@@ -14,7 +14,7 @@ import yaml
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration, load
-from worker.cli.init import init
+from worker.cli.bundle import bundle as bundle_command
 from worker.organizer import bundle, scaffold
 from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in
 from worker.organizer.web_address import EXAMPLE_REPOSITORY, web_address
@@ -127,13 +127,13 @@ def test_the_pages_link_the_leaderboard_once_it_is_known(
     challenge: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Until the repository is configured the page has a fill-in that packing names; then packing writes the link."""
-    init(challenge, bundle_only=True)
+    bundle_command(challenge)
     told = capfd.readouterr().err
     assert "evaluation_details.html does not say yet where the leaderboard is" in told
     assert pages_to_fill_in(challenge / "bundle.zip") == ["evaluation_details.html"]
     path = challenge / "challenge.yaml"
     path.write_text(path.read_text().replace(EXAMPLE_REPOSITORY, "git@github.com:us/board.git"))
-    init(challenge, bundle_only=True)
+    bundle_command(challenge)
     assert capfd.readouterr().err == ""
     page = contents(challenge / "bundle.zip")["evaluation_details.html"].decode()
     assert '<a href="https://github.com/us/board">https://github.com/us/board</a>' in page
@@ -233,7 +233,7 @@ def test_label_file_in_the_bundle_is_found(challenge: Path) -> None:
     label_file = next((challenge / "tasks" / "dev").glob("*.csv"))
     (challenge / "bundle" / "innocent.txt").write_bytes(label_file.read_bytes())
     with pytest.raises(OrganizerError, match=r"innocent\.txt is a label file"):
-        scaffold.pack_bundle(challenge)
+        scaffold.pack_bundle(challenge, now=NOW)
 
 
 @pytest.mark.parametrize("data", [b"", b"no zip"])

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import shutil
 import stat
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +26,7 @@ from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
 from worker.challenge.sections import Phase
 from worker.cli.init import init
-from worker.organizer import scaffold
+from worker.organizer import configuration_text, scaffold
 from worker.organizer.resources import shipped
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -145,7 +150,7 @@ def test_any_plan_becomes_its_configuration(title: str, phases: list[str], dim: 
     wanted: dict[str, dict[str, object]] = {
         name: {"folds": 7, "split": f"{name}_s", "eligible_if_scored_in": None} for name in phases
     }
-    text = scaffold.annotated_configuration(
+    text = configuration_text.annotated_configuration(
         {"challenge.title": title, "submission.embedding_dim": dim}, wanted
     )
     document = yaml.safe_load(text)
@@ -159,7 +164,9 @@ def test_any_plan_becomes_its_configuration(title: str, phases: list[str], dim: 
 
 def test_changed_value_is_not_called_default() -> None:
     """A comment that says default goes with the default."""
-    text = scaffold.annotated_configuration({"submission.embedding_dim": 64}, {"dev": {}, "eval": {}})
+    text = configuration_text.annotated_configuration(
+        {"submission.embedding_dim": 64}, {"dev": {}, "eval": {}}
+    )
     (line,) = re.findall(r"^ *embedding_dim.*$", text, re.MULTILINE)
     assert line == "  embedding_dim: 64                   # numbers in one embedding, public"
 
@@ -167,7 +174,86 @@ def test_changed_value_is_not_called_default() -> None:
 def test_unknown_key_cannot_be_set() -> None:
     """A key that the example does not have is a mistake of ours."""
     with pytest.raises(KeyError):
-        scaffold.set_value("a:\n  b: 1\n", ("a", "c"), 2)
+        configuration_text.set_value("a:\n  b: 1\n", ("a", "c"), 2)
+
+
+def test_init_writes_what_an_organizer_decides_and_nothing_else(tmp_path: Path) -> None:
+    """About fifteen lines, none of another challenge's values, and a path at which every key is explained."""
+    scaffold.create(tmp_path / "c", PLAN, now=NOW)
+    text = (tmp_path / "c" / "challenge.yaml").read_text(encoding="utf-8")
+    keys_said = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    assert len(keys_said) <= 20
+    assert "2465" not in text
+    assert "Embed2Scale" not in text
+    (explained,) = re.findall(r"Every key, with its meaning: (.+)$", text, re.MULTILINE)
+    assert keys(yaml.safe_load(Path(explained).read_text(encoding="utf-8"))) >= keys(yaml.safe_load(text))
+    assert yaml.safe_load(text)["evalai"]["challenge"] == 0
+
+
+def test_keys_that_are_called_after_the_phase() -> None:
+    """Where nothing is said, folders, list and split follow from the codename; what is said wins."""
+    document = {
+        "challenge": {"title": "T"},
+        "evalai": {"challenge": 1, "queue": "q"},
+        "phases": {"dev": None, "eval": {"split": "other"}},
+        "leaderboard": {"repository": "./board.git"},
+    }
+    phases = Configuration.model_validate(document).phases
+    assert phases["dev"].tasks == Path("./tasks/dev")
+    assert phases["dev"].ids == Path("./ids/dev.txt")
+    assert [phases["dev"].split, phases["eval"].split] == ["dev_split", "other"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"dim": "many"}, "--dim is a whole number of at least 1, not 'many'"),
+        ({"folds": ["0"]}, "--folds is a whole number of at least 1, not '0'"),
+        ({"phase": ["a/b"]}, "'a/b' cannot be a phase's codename"),
+    ],
+)
+def test_wrong_options_are_told_in_a_sentence(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    """The option, what it must be, and what it is; nothing is written."""
+    with pytest.raises(OrganizerError, match=re.escape(said)):
+        init(tmp_path / "c", yes=True, **wrong)
+    assert not (tmp_path / "c").exists()
+
+
+def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
+    """At a terminal, each wrong answer gets a sentence and the question once more; the next commands come last."""
+    child, terminal = pty.openpty()
+    script = (
+        f"from worker.cli import main; import sys; sys.argv[1:] = ['init', {str(tmp_path / 'c')!r}]; main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        os.write(child, b"Mine\nmany\n64\na/b\ndev\nlater\n")
+        told = process.communicate(timeout=300)[0]
+    os.close(child)
+    os.close(terminal)
+    assert process.returncode == 0, told
+    assert "is a whole number of at least 1, not 'many'" in told
+    assert "'a/b' cannot be a phase's codename" in told
+    configuration = load(tmp_path / "c" / "challenge.yaml")
+    assert configuration.challenge.title == "Mine"
+    assert (configuration.submission.embedding_dim, list(configuration.phases)) == (64, ["dev"])
+    assert "neuco-worker rehearse --config" in told.partition("Next:")[2]
+    assert "neuco-worker doctor --config" in told.partition("Next:")[2]
+
+
+def test_the_old_name_of_bundle_still_packs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It says the new one; a bundle whose open form is gone is written again."""
+    scaffold.create(tmp_path / "c", PLAN, now=NOW)
+    shutil.rmtree(tmp_path / "c" / "bundle")
+    (tmp_path / "c" / "bundle.zip").unlink()
+    init(tmp_path / "c", bundle_only=True)
+    assert "is called `bundle` now" in capfd.readouterr().err
+    assert (tmp_path / "c" / "bundle.zip").is_file()
 
 
 def test_the_next_steps_name_what_evalai_does_not_do_by_itself(

@@ -13,6 +13,7 @@ from typing import Any
 from scoring.errors import InfrastructureError
 from worker.organizer import scaffold
 from worker.organizer.board_by_hand import freeze, publish_now
+from worker.organizer.configuration_text import annotated_configuration
 from worker.organizer.demo import data
 from worker.organizer.demo.entries import HOSTS, PHASES, DemoEntry, teams
 from worker.organizer.demo.folder import FOLDS, ChallengeFolder, git, prepare
@@ -135,7 +136,7 @@ def _configure(challenge: ChallengeFolder, evalai: Sandbox, *, folds: Mapping[st
         "fairness.publish_files": "top:1",
     }
     phases = scaffold.phase_keys({codename: folds[codename] for codename in FOLDS})
-    challenge.configuration.write_text(scaffold.annotated_configuration(values, phases), encoding="utf-8")
+    challenge.configuration.write_text(annotated_configuration(values, phases), encoding="utf-8")
 
 
 def _challenge(

@@ -16,6 +16,7 @@ from worker.organizer.bundle import LEADERBOARD
 from worker.organizer.bundle_check import pages_to_fill_in
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
+from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.web_address import web_address
 from worker.state import is_host_team
 
@@ -23,7 +24,6 @@ FEW_FOLDS = 10
 DISTINCT_BYTES = 16  # of 32; random ones have about 30, and never as few as this
 SECRET = ("configuration.file", "secret.file")
 GIT_S = 20.0
-EXAMPLE_QUEUE = "name-of-the-queue"
 _GIVES_AWAY = {
     "intervals": "intervals tell how far fold scores scatter, and with several teams something of how many tasks there are",
     "stable_views": "stable views (agreement, ranks under other rules) tell how much the tasks disagree",
@@ -37,10 +37,18 @@ def _file(exam: Examination) -> Iterator[Finding]:
     yield note(f"“{exam.configuration.challenge.title}” with the phases {phases}.")
 
 
-@CHECKS.add("configuration.placeholders", "The queue is not the example's")
+@CHECKS.add("configuration.placeholders", "The challenge's number and queue are entered")
 def _placeholders(exam: Examination) -> Iterator[Finding]:
+    if not exam.configuration.evalai.challenge:
+        yield fail(
+            "evalai.challenge is 0: the challenge has no number at EvalAI yet.",
+            "Upload bundle.zip to EvalAI, and enter the number in the challenge's address.",
+        )
     if exam.configuration.evalai.queue == EXAMPLE_QUEUE:
-        yield fail("evalai.queue still has the example's value.", "Enter your own.")
+        yield fail(
+            "evalai.queue still has the example's value.",
+            "Copy it from the challenge's Manage tab on EvalAI; it is there as soon as the bundle is uploaded.",
+        )
 
 
 @CHECKS.add("configuration.phases", "Every phase has tasks and ids of its own")
@@ -95,7 +103,7 @@ def _bundle(exam: Examination) -> Iterator[Finding]:
     if not archive.is_file():
         yield note("There is no bundle.zip next to the configuration.")
         return
-    pack = f"neuco-worker init {exam.base} --bundle-only"
+    pack = f"neuco-worker bundle {exam.base}"
     try:
         pages = pages_to_fill_in(archive)
     except (OSError, BadZipFile):

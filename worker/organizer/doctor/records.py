@@ -64,5 +64,5 @@ def _terms(exam: Examination) -> Iterator[Finding]:
                 f"bundle.zip: the terms do not say what fairness.publish_files: {rule} publishes of phase {told};"
                 f" they say {f'what {stated} does' if stated else 'nothing of it that we could read'}.",
                 f"Write into bundle/{TERMS}: “the embeddings of {published(rule)}, are published”; pack it again:"
-                f" neuco-worker init {exam.base} --bundle-only. Terms that are on EvalAI already are edited there.",
+                f" neuco-worker bundle {exam.base}. Terms that are on EvalAI already are edited there.",
             )

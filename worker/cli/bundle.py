@@ -1,0 +1,32 @@
+"""``neuco-worker bundle``: the zip that creates the challenge at EvalAI."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def bundle(
+    directory: Annotated[Path, typer.Argument(help="Folder of the challenge.", metavar="DIR")] = Path(),
+) -> None:
+    """Make bundle.zip, which creates the challenge at EvalAI, from DIR/bundle and check it against challenge.yaml.
+
+    Run it after you changed texts, dates or challenge.yaml. If DIR/bundle is not there, it is written first.
+
+    Example: neuco-worker bundle my-challenge
+    """
+    from worker.organizer import scaffold
+    from worker.organizer.bundle import LEADERBOARD
+    from worker.organizer.bundle_check import pages_to_fill_in
+
+    packed = scaffold.pack_bundle(directory, now=datetime.now(UTC))
+    print(f"Packed {packed}.")
+    for page in pages_to_fill_in(packed):
+        typer.echo(
+            f"{page} does not say yet where the leaderboard is: set leaderboard.repository in {directory / 'challenge.yaml'}"
+            f" and pack again, or write the address over {LEADERBOARD} in {directory / 'bundle' / page}.",
+            err=True,
+        )

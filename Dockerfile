@@ -32,7 +32,7 @@ ENV PATH=/opt/neuco/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/var/cache/neuc
 RUN install -d -o neuco -g neuco /var/cache/neuco /challenge
 USER 10001
 # Kernels compiled here are there at the first start; on another type of processor they are compiled again, so their place is a volume.
-RUN neuco-worker warm
+RUN neuco-worker compile
 WORKDIR /challenge
 VOLUME ["/challenge", "/var/cache/neuco"]
 # `status` needs no metrics.listen, and ends with 0 whatever it shows. Below the reserve nothing is fetched, but all else goes on.

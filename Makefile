@@ -37,7 +37,7 @@ demo: install  ## Watch a whole challenge on this machine: submissions, scores, 
 
 test: $(VENV)/.installed-test lint  ## Check everything: linters, types, security, and the test suite (about twenty minutes).
 	@tests/setup.sh
-	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/neuco-worker warm
+	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/neuco-worker compile
 	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.installed-test  ## Only the linters, types and security.
@@ -84,7 +84,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
 	@$(call install_torch,$(PIP))
 	@$(PIP) install --quiet --constraint constraints.txt hatchling hatch-fancy-pypi-readme editables
 	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
-	@$(BIN)/neuco-worker warm
+	@$(BIN)/neuco-worker compile
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed

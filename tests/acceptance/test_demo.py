@@ -360,7 +360,7 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     last = demo.output.splitlines()[-1]
     assert re.fullmatch(r"Consistent, and recomputed for 6 of \d\d entries\.", last), last
     (verify,) = (words.split() for words in re.findall(r"^  (\S+ challenge .*)$", demo.output, re.MULTILINE))
-    assert verify[:4] == [WORKER, "challenge", "verify", "--receipt"]
+    assert verify[:3] == [WORKER, "verify", "--receipt"]
     assert Path(verify[4]).is_file()
     named_page = re.search(r"^Web page: +(.*)$", demo.output, re.MULTILINE)
     assert named_page is not None

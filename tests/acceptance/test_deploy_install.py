@@ -29,7 +29,7 @@ ELSEWHERE = {
     "docker": "there is no container engine here; test_deploy_formats.py checks its files",
     "NEUCO_CHALLENGE=": "as docker",
     "sudo chown": "for the container's user",
-    "sudo neuco-challenge earth board rename": "no team of that name takes part",
+    "sudo neuco-challenge earth challenge rename-team": "no team of that name takes part",
 }
 """What cannot be run here, and why."""
 JUDGES = {"promtool", "systemd-analyze"}

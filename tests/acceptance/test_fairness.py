@@ -73,7 +73,7 @@ def test_tries_are_told_as_far_as_they_are_known(p_first: float, words: str) -> 
 
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:
     """The command needs nothing but the public files, and says what a plain folder cannot show."""
-    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "challenge", "verify"]
+    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify"]
     environment = {**clean_environment(), "HOME": str(tmp_path)}
     shown = subprocess.run(
         [*command, str(fair.public)],

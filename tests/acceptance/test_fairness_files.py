@@ -115,7 +115,6 @@ def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> Non
     def said(*words: str) -> list[int]:
         command = [
             str(Path(sys.executable).with_name("neuco-worker")),
-            "challenge",
             "verify",
             *words,
             "--json",

@@ -119,7 +119,7 @@ def test_receipt_and_file_of_different_entries_are_told_apart(fair: Fair, tmp_pa
 
 def verify(fair: Fair, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command as anybody does."""
-    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "challenge", "verify"]
+    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify"]
     environment = {
         **clean_environment(),
         "HOME": str(folder),
@@ -177,7 +177,7 @@ def test_command_refuses_folders_and_what_is_no_receipt(fair: Fair, tmp_path: Pa
 def test_a_terminal_sees_how_far_it_is(fair: Fair, tmp_path: Path) -> None:
     """What is checked, and how many folds of a file were computed, on stderr; stdout holds the result alone."""
     (tmp_path / "a.csv").write_bytes(embeddings(4))
-    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "challenge", "verify"]
+    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify"]
     ours, theirs = os.openpty()
     environment = {**clean_environment(TERM="xterm"), "NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"]}
     arguments = (str(fair.public), "--submission", str(tmp_path / "a.csv"))

@@ -19,7 +19,7 @@ from tests.worker.harness.harness import DIM, IDS, Harness, embeddings
 from worker.cli import app
 
 ANYWHERE = (
-    "warm",
+    "compile",
     f"init new --yes --dim {DIM}",
     "bundle new",
     f"validate good.csv --ids ids.txt --dim {DIM}",
@@ -47,13 +47,13 @@ AFTER = (
     "board freeze --phase dev",
     "board freeze --phase eval",
     "board awards --phase dev",
-    "board rename --team A --as Anonymous --reason asked",
+    "challenge rename-team --team A --as Anonymous --reason asked",
     "challenge reveal --yes",
 )
-SAVED = ("challenge restore saved.tar.gz elsewhere", "challenge verify board.git --with pytorch")
+SAVED = ("challenge restore saved.tar.gz elsewhere", "verify board.git --with pytorch")
 RESEARCHERS = tuple(" ".join(words[1:]) for words in KIN if words[0] == "neuco-worker")
 LASTING = ("sandbox --port 0 --json", "run")
-OTHERS = {"challenge restored": "for a database server, which needs an extra"}
+OTHERS = {"challenge mark-restored": "for a database server, which needs an extra"}
 """Commands that are not run here, and why."""
 
 BROKEN = ("ModuleNotFoundError", "ImportError", "unexpected", "Traceback")

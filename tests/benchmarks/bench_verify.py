@@ -1,4 +1,4 @@
-"""Measure memory and time of ``challenge verify`` on a repository with a long history.
+"""Measure memory and time of ``verify`` on a repository with a long history.
 
 Run with ``python -m tests.benchmarks.bench_verify``; ``--versions 300`` is quicker, ``--versions 2000 --tasks 9 --folds 200`` has large
 scores. The promise is less than 300 MB for 1,500 versions.
@@ -29,7 +29,7 @@ print(json.dumps([json.loads(out), taken.ru_maxrss, taken.ru_utime + taken.ru_st
 def verified(repository: Path) -> tuple[dict[str, Any], float, float]:
     """Verify a repository in a process of its own; return its report, peak memory in MB and seconds of processor time."""
     worker = os.fspath(Path(sys.executable).with_name("neuco-worker"))
-    command = [worker, "challenge", "verify", str(repository), "--json"]
+    command = [worker, "verify", str(repository), "--json"]
     done = subprocess.run([sys.executable, "-c", _MEASURE, *command], capture_output=True, check=True)
     report, kilobytes, seconds = json.loads(done.stdout)
     return report, kilobytes * 1024 / 1e6, seconds

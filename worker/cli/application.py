@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -13,6 +14,8 @@ from scoring.printable import printable_lines
 from worker.cli.board import board
 from worker.cli.bundle import bundle
 from worker.cli.challenge import challenge
+from worker.cli.commands import Commands, Group
+from worker.cli.compile import compile_code
 from worker.cli.demo import demo
 from worker.cli.doctor import doctor
 from worker.cli.exchange import export_results, import_results
@@ -27,45 +30,95 @@ from worker.cli.score import score
 from worker.cli.status import status
 from worker.cli.summarize import summarize
 from worker.cli.task import task
-from worker.cli.warm import warm
 from worker.participant.template import template
 from worker.participant.validate import validate
 
-OF_UNITS = ("run", "once", "warm")
+OF_UNITS = ("run", "once", "compile")
 """The commands of systemd's units; under systemd every line of theirs is a JSON object."""
 
-app = typer.Typer(
-    name="neuco-worker",
-    help="Run hidden-task embedding challenges: score submissions from EvalAI, publish a dynamic-rank leaderboard.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+SECTIONS: dict[str, dict[str, Any]] = {
+    "For organizers: set up a challenge": {
+        "init": init,
+        "bundle": bundle,
+        "task": task,
+        "doctor": doctor,
+        "rehearse": rehearse,
+        "plan": plan,
+    },
+    "For organizers: run it": {
+        "run": run,
+        "once": once,
+        "status": status,
+        "board": board,
+        "challenge": challenge,
+    },
+    "For participants, and everybody who wants to check": {
+        "validate": validate,
+        "template": template,
+        "verify": verify,
+    },
+    "For researchers": {
+        "score": score,
+        "summarize": summarize,
+        "rank": rank,
+        "import": import_results,
+        "export": export_results,
+    },
+    "To try it, and to install it": {"demo": demo, "sandbox": sandbox, "compile": compile_code},
+}
+"""Every command and group of commands, by whom it is for and in the order of work."""
 
-for command in (
-    warm,
-    validate,
-    template,
-    demo,
-    init,
-    bundle,
-    doctor,
-    rehearse,
-    plan,
-    run,
-    once,
-    status,
-    rank,
-    score,
-    summarize,
-    sandbox,
-):
-    app.command()(command)
-for step in (commit, reveal, verify):
+RENAMED = {
+    ("warm",): ("compile",),
+    ("board", "rename"): ("challenge", "rename-team"),
+    ("challenge", "restored"): ("challenge", "mark-restored"),
+    ("challenge", "verify"): ("verify",),
+}
+"""Names of an earlier version, which still work in this one."""
+
+
+class Program(Group):
+    """The commands of the program, in their sections."""
+
+    sections = tuple((heading, tuple(commands)) for heading, commands in SECTIONS.items())
+
+
+app = Commands(
+    name="neuco-worker",
+    cls=Program,
+    pretty_exceptions_enable=False,
+)
+for commands in SECTIONS.values():
+    for name, command in commands.items():
+        if isinstance(command, Commands):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+for step in (commit, reveal):
     challenge.command()(step)
-for group in (board, challenge, task, import_results, export_results):
-    app.add_typer(group)
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"neuco-worker {version('neuco-worker')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is."),
+    ] = False,
+) -> None:
+    """Run hidden-task embedding challenges: score submissions from EvalAI, publish a dynamic-rank leaderboard.
+
+    `neuco-worker COMMAND --help` says what a command does, with an example. Where a command takes --config, it is ./challenge.yaml or what
+    NEUCO_CHALLENGE names if you do not give it.
+    """
 
 
 def main() -> None:
@@ -78,6 +131,7 @@ def guarded(arguments: list[str]) -> int:
 
     With ``NEUCO_WORKER_TRACEBACK`` set, an unexpected error shows one: for those who develop it.
     """
+    arguments = _present_names(arguments)
     try:
         return int(app(arguments, standalone_mode=False) or 0)
     except typer.Exit as ending:
@@ -108,9 +162,20 @@ def guarded(arguments: list[str]) -> int:
         return _ended(unexpected, arguments)
 
 
+def _present_names(arguments: list[str]) -> list[str]:
+    """Put the present name of a command in the place of an earlier one, and say so; systemd's journal is not told."""
+    for old, new in RENAMED.items():
+        if tuple(arguments[: len(old)]) == old:
+            if "JOURNAL_STREAM" not in os.environ:
+                told = f"`{' '.join(old)}` is called `{' '.join(new)}` now; the old name goes with the next version."
+                print(f"neuco-worker: {told}", file=sys.stderr)
+            return [*new, *arguments[len(old) :]]
+    return arguments
+
+
 def _ended(error: NeucoError, arguments: list[str]) -> int:
     """Say what ended a command, to a person or to the journal, and return the exit status."""
-    if arguments[0] in OF_UNITS:
+    if arguments[:1] and arguments[0] in OF_UNITS:
         from worker.daemon.logs import for_systemd, last_words
 
         if for_systemd():

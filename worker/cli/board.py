@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from worker.cli.commands import Commands
 from worker.cli.options import ConfigOption, JsonOption
 from worker.cli.progress import progress_bar
 
-board = typer.Typer(name="board", help="Publish, rebuild, report and close the boards.", no_args_is_help=True)
+board = Commands(name="board", help="Publish, rebuild, report and close the boards.")
 
 PhaseOption = Annotated[str, typer.Option("--phase", help="EvalAI phase codename.", show_default=False)]
 
@@ -120,33 +121,6 @@ def freeze(
     with open_session(config) as session:
         (board_by_hand.thaw if undo else board_by_hand.freeze)(session, phase, reason)
     print(f"The board of {phase} {'moves again' if undo else 'is closed'}; the daemon publishes that.")
-
-
-@board.command()
-def rename(
-    *,
-    config: ConfigOption,
-    team: Annotated[
-        str, typer.Option(help="The team: its name, or EvalAI's number of it.", show_default=False)
-    ],
-    pseudonym: Annotated[
-        str, typer.Option("--as", help="What it is called from now on.", show_default=False)
-    ],
-    reason: Annotated[str, typer.Option(help="Why, in public; do not name the team.", show_default=False)],
-) -> None:
-    """Remove a team's name on request: boards, pages and reveals show a pseudonym, whatever EvalAI says later.
-
-    It cannot be taken back. What was pushed before stays in the history of the repository, and in the older lines of history.jsonl.
-
-    Example: neuco-worker board rename --team "Jane Doe" --as "Team 12" --reason "asked for by its members" --config challenge.yaml
-    """
-    from worker.organizer.renaming import rename as rename_team
-    from worker.organizer.session import open_session
-
-    with open_session(config) as session:
-        number = rename_team(session, team, pseudonym.strip(), reason.strip())
-    print(f"Team {number} is called {pseudonym.strip()} from now on; a running daemon publishes that.")
-    print("Commits from before and the older lines of history.jsonl keep the name.")
 
 
 @board.command()

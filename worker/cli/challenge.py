@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from worker.cli.commands import Commands
 from worker.cli.options import ConfigOption
 
 if TYPE_CHECKING:
     from worker.organizer.session import OrganizerSession
 
-challenge = typer.Typer(
+challenge = Commands(
     name="challenge",
     help="Run and correct a challenge; every step goes into the audit trail.",
-    no_args_is_help=True,
 )
 
 Reason = Annotated[
@@ -153,6 +153,33 @@ def disqualify(
     print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{hint}{closed}")
 
 
+@challenge.command()
+def rename_team(
+    *,
+    config: ConfigOption,
+    team: Annotated[
+        str, typer.Option(help="The team: its name, or EvalAI's number of it.", show_default=False)
+    ],
+    pseudonym: Annotated[
+        str, typer.Option("--as", help="What it is called from now on.", show_default=False)
+    ],
+    reason: Annotated[str, typer.Option(help="Why, in public; do not name the team.", show_default=False)],
+) -> None:
+    """Remove a team's name on request: boards, pages and reveals show a pseudonym, whatever EvalAI says later.
+
+    It cannot be taken back. What was pushed before stays in the history of the repository, and in the older lines of history.jsonl.
+
+    Example: neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "asked for by its members" --config challenge.yaml
+    """
+    from worker.organizer.renaming import rename
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        number = rename(session, team, pseudonym.strip(), reason.strip())
+    print(f"Team {number} is called {pseudonym.strip()} from now on; a running daemon publishes that.")
+    print("Commits from before and the older lines of history.jsonl keep the name.")
+
+
 def _closed(session: OrganizerSession, phase: str | None) -> str:
     """Say so if a phase's board is frozen, and will not follow."""
     from worker.organizer.decisions import is_frozen
@@ -265,17 +292,17 @@ def restore(
 
 
 @challenge.command()
-def restored(*, config: ConfigOption) -> None:
+def mark_restored(*, config: ConfigOption) -> None:
     """Say that the state on a database server was put back from a dump, before a worker is started on it.
 
     What was answered since the dump is then named in an alert, and the public log of receipts is gone on from. `restore` does this itself.
 
-    Example: neuco-worker challenge restored --config challenge.yaml
+    Example: neuco-worker challenge mark-restored --config challenge.yaml
     """
-    from worker.organizer.archiving import mark_restored
+    from worker.organizer.archiving import mark_restored as mark
     from worker.organizer.session import open_session
 
     with open_session(config) as session, session.store.write() as tx:
-        mark_restored(tx, session.now.isoformat())
+        mark(tx, session.now.isoformat())
         tx.log("restored", actor=session.actor, now=session.now)
     print("Noted. Start the workers; an alert names what was answered since the dump.")

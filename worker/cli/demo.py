@@ -141,7 +141,7 @@ def _verify(result: DemoResult, console: Console) -> None:
     *_, board = [*result.boards.values()] or [{"entries": ()}]
     ranked = [entry for entry in board["entries"] if entry["rank"] is not None]
     command = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
-    words, receipt = [command, "challenge", "verify", str(result.challenge.repository)], None
+    words, receipt = [command, "verify", str(result.challenge.repository)], None
     whose = "Whoever wants to check it runs"
     if ranked:
         receipt = [result.receipts[ranked[-1]["submission"]]]

@@ -11,12 +11,13 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable_lines
+from worker.cli.commands import Commands
 
 if TYPE_CHECKING:
     from leaderboard.exchange import Result, Row
 
-import_results = typer.Typer(name="import", help="Take results of other benchmarks.", no_args_is_help=True)
-export_results = typer.Typer(
+import_results = Commands(name="import", help="Take results of other benchmarks.")
+export_results = Commands(
     name="export", help="Give results in other benchmarks' forms.", no_args_is_help=True
 )
 

@@ -1,4 +1,4 @@
-"""``neuco-worker challenge commit``, ``reveal`` and ``verify``: what lets anybody check a challenge."""
+"""``neuco-worker challenge commit`` and ``reveal``, and ``neuco-worker verify``: what lets anybody check a challenge."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def commit(
     if new_key and not reason:
         raise OrganizerError(
             "A new key needs a reason that everybody may read.",
-            cure='Add --reason "TEXT"; `challenge verify` prints it to everybody.',
+            cure='Add --reason "TEXT"; `verify` prints it to everybody.',
             code="commit.reason",
         )
     with open_session(config) as session:
@@ -135,7 +135,7 @@ def reveal(
     if already := [name for name in names if name not in fresh]:
         print(f"Already revealed, and nothing has changed since: {', '.join(already)}.")
     done = "Revealed and pushed" if fresh else "It stands in the repository"
-    print(f"{done}: {published.commit}. Anybody can run: neuco-worker challenge verify REPOSITORY")
+    print(f"{done}: {published.commit}. Anybody can run: neuco-worker verify REPOSITORY")
 
 
 def verify(
@@ -176,7 +176,7 @@ def verify(
     Says first what it checked, then for the challenge and each phase what was recomputed, is consistent, believed, not revealed or
     contradicted. All submissions that the organizers published are computed again. Exits with 1 only if something is contradicted.
 
-    Example: neuco-worker challenge verify https://github.com/organizer/challenge-leaderboard
+    Example: neuco-worker verify https://github.com/organizer/challenge-leaderboard
     """
     from worker.fairness.verify import make_report, older_verdicts, verdicts
     from worker.fairness.verify.public import contents_in

@@ -10,13 +10,14 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable, printable_lines
+from worker.cli.commands import Commands
 from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from scoring.neuco_bench.expectations import PackageCheck
     from scoring.tasks import TaskPackage
 
-task = typer.Typer(name="task", help="Make, check and list task packages.", no_args_is_help=True)
+task = Commands(name="task", help="Make, check and list task packages.")
 
 TYPES = ("regr", "cls", "multiclass", "multilabel")
 METRICS = {"regr": "r2", "cls": "f1", "multiclass": "macro_f1", "multilabel": "macro_f1"}

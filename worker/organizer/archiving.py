@@ -62,7 +62,7 @@ def write_backup(session: OrganizerSession, config: Path, archive: Path, *, repl
     if database is None:
         raise OrganizerError(
             "The state is on a database server.",
-            cure="Back it up with pg_dump (files lie under ./state); after pg_restore run `neuco-worker challenge restored`.",
+            cure="Back it up with pg_dump (files lie under ./state); after pg_restore run `neuco-worker challenge mark-restored`.",
             code="backup.server",
         )
     temporary = archive.with_name(archive.name + ".part")

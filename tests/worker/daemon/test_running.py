@@ -449,7 +449,7 @@ def test_last_words_in_the_journal_are_one_object_of_json(
 def test_warm_speaks_json_to_the_journal() -> None:
     """The unit runs it before the daemon; its line is an object too."""
     told = subprocess.run(
-        [sys.executable, "-m", "worker.cli", "warm"],
+        [sys.executable, "-m", "worker.cli", "compile"],
         env=clean_environment(JOURNAL_STREAM="8:1"),
         cwd=ROOT,
         text=True,

@@ -92,7 +92,7 @@ def test_a_new_key_signs_everything_that_follows(
         (tmp_path / f"{number}.txt").write_text(json.dumps(one))
         options += ["--receipt", str(tmp_path / f"{number}.txt")]
     capsys.readouterr()
-    assert guarded(["challenge", "verify", str(harness.board), *options, "--json"]) == 0
+    assert guarded(["verify", str(harness.board), *options, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["verdicts"]
     (sentence,) = [one["sentence"] for one in found if one["check"] == "signatures"]
     at = json.loads(shown(harness, commitments.PATH))[-1]["made_at"][:16]

@@ -1,4 +1,4 @@
-"""`board rename`: a team's name is published no more, and everything else about it can still be checked."""
+"""`challenge rename-team`: a team's name is published no more, and everything else about it can still be checked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def harness(tmp_path: Path, cells: Path, fork_server: ForkServer) -> Iterator[Ha
 
 def rename(harness: Harness, team: str = NAME, pseudonym: str = PSEUDONYM) -> None:
     """Do what the organizer does."""
-    done = harness.command("board", "rename", "--team", team, "--as", pseudonym, "--reason", REASON)
+    done = harness.command("challenge", "rename-team", "--team", team, "--as", pseudonym, "--reason", REASON)
     assert done.returncode == 0, done.stderr
     assert f"is called {pseudonym} from now on" in done.stdout
 
@@ -296,7 +296,7 @@ def refused(harness: Harness, capsys: pytest.CaptureFixture[str], options: dict[
     with closing(harness.store()) as store:
         with store.read() as tx:
             before = tx.events(), tx.boards("dev"), pseudonyms(tx)
-        assert guarded(["board", "rename", *words, "--config", str(harness.path)]) == 2
+        assert guarded(["challenge", "rename-team", *words, "--config", str(harness.path)]) == 2
         with store.read() as tx:
             assert (tx.events(), tx.boards("dev"), pseudonyms(tx)) == before
     assert cure in capsys.readouterr().err

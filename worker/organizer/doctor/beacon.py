@@ -20,7 +20,7 @@ def _chosen(exam: Examination) -> Iterator[Finding]:
     if fairness.beacon == NONE:
         yield warn(
             "fairness.beacon is none: whoever made the secret could have tried many and kept the one whose splits suit somebody, and"
-            " `challenge verify` will say so.",
+            " `verify` will say so.",
             "Set fairness.beacon: drand, or SOURCE@TIME on a machine without a network, before the first phase begins.",
         )
     elif fairness.beacon == DRAND:

@@ -1,4 +1,4 @@
-"""``neuco-worker warm``: compile the scoring code before the first submission needs it."""
+"""``neuco-worker compile``: compile the scoring code before the first submission needs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from worker.cli.options import JsonOption
 
 
-def warm(
+def compile_code(
     *,
     json_output: JsonOption = False,
 ) -> None:
@@ -16,7 +16,7 @@ def warm(
     Run it once after an installation, as the user who will run the worker. The code is kept in NUMBA_CACHE_DIR if that is set, else in
     systemd's cache or state directory, else in the user's cache directory.
 
-    Example: NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker warm
+    Example: NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker compile
     """
     import structlog
 

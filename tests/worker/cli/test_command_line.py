@@ -1,0 +1,204 @@
+"""What every command has in common: help, names, versions, completion, and where the configuration is found."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from tests.worker.harness.harness import ROOT, Harness, clean_environment
+from worker.cli import app, guarded
+from worker.cli.application import RENAMED, SECTIONS
+
+PAGES = [path.relative_to(ROOT) for path in ROOT.rglob("*.md") if not {".venv", ".cache"} & set(path.parts)]
+
+
+def paths(group: typer.core.TyperGroup, *above: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command."""
+    for name, command in group.commands.items():
+        yield (*above, name)
+        if isinstance(command, typer.core.TyperGroup):
+            yield from paths(command, *above, name)
+
+
+def program() -> typer.core.TyperGroup:
+    """Return the group of all commands."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    return group
+
+
+COMMANDS = sorted(paths(program()))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_of_every_command(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """`-h` shows what `--help` does: an example for each command, a text for each option, and no type of Python."""
+    assert guarded([*words, "-h"]) == 0
+    page = capsys.readouterr().out
+    assert guarded([*words, "--help"]) == 0
+    assert capsys.readouterr().out == page
+    group = "COMMAND [ARGS]" in page
+    assert (
+        group
+        or f"Example: neuco-worker {' '.join(words)}" in " ".join(page.split())
+        or "Example: NUMBA" in page
+    )
+    assert not re.search(r"<(list\[|int|float|str|bool|path|file|directory)\b", page), page
+    command = program()
+    for word in words:
+        assert isinstance(command, typer.core.TyperGroup)
+        command = command.commands[word]
+    assert not [one.name for one in command.params if not (one.hidden or one.help)]
+
+
+def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:
+    """Sections in the order of work, each command in one of them, setting up before running."""
+    assert guarded(["--help"]) == 0
+    page = capsys.readouterr().out
+    places = [page.index(f"{heading}:") for heading in SECTIONS]
+    assert places == sorted(places)
+    listed = re.findall(r"^  ([a-z]+)  ", page[places[0] :], re.MULTILINE)
+    assert listed == [name for names in SECTIONS.values() for name in names]
+    assert set(listed) == set(program().commands)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line with the number of the installed package."""
+    assert guarded(["--version"]) == 0
+    assert re.fullmatch(r"neuco-worker \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["statsu"], "Did you mean `status`?"),
+        (["publish"], "Did you mean `board publish`?"),
+        (["board", "raport"], "Did you mean `report`?"),
+        (["challenge", "disqalify", "3"], "Did you mean `disqualify`?"),
+        (["status", "--confg", "x"], "--config"),
+    ],
+)
+def test_mistyped_names(words: list[str], hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that is not known is answered with the nearest one, wherever it is, and exit status 2."""
+    assert guarded(words) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_nothing_near_is_suggested_for_nonsense(capsys: pytest.CaptureFixture[str]) -> None:
+    """A guess that cannot be meant is not made."""
+    assert guarded(["xyzzy"]) == 2
+    told = capsys.readouterr().err
+    assert "There is no command 'xyzzy'." in told
+    assert "Did you mean" not in told
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items(), ids=lambda words: " ".join(words))
+def test_earlier_names(
+    old: tuple[str, ...],
+    new: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They do what they did and tell the present name on stderr, where no journal reads; help and pages use the present one alone."""
+    monkeypatch.delenv("JOURNAL_STREAM", raising=False)
+    assert old not in COMMANDS
+    assert guarded([*old, "--help"]) == 0
+    told = capsys.readouterr()
+    assert f"is called `{' '.join(new)}` now" in told.err
+    assert guarded([*new, "--help"]) == 0
+    assert capsys.readouterr().out == told.out
+    monkeypatch.setenv("JOURNAL_STREAM", "8:1")
+    assert guarded([*old, "--help"]) == 0
+    assert capsys.readouterr().err == ""
+    for page in PAGES:
+        if page.name != "CHANGELOG.md":
+            assert f"neuco-worker {' '.join(old)}" not in (ROOT / page).read_text(encoding="utf-8"), page
+
+
+def shown(*words: str, **environment: str) -> str:
+    """Return what a terminal shows of a command."""
+    ours, theirs = pty.openpty()
+    kept = {key: value for key, value in clean_environment().items() if key not in ("NO_COLOR", "TERM")}
+    command = [sys.executable, "-m", "worker.cli", *words]
+    with subprocess.Popen(
+        command, stdout=theirs, env=kept | {"TERM": "xterm"} | environment, cwd=ROOT
+    ) as process:
+        os.close(theirs)
+        told = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # the terminal's other end is closed
+                break
+            if not piece:
+                break
+            told += piece
+        process.wait(timeout=60)
+    os.close(ours)
+    return told.decode()
+
+
+def test_colour_is_for_terminals_that_want_it() -> None:
+    """Headings and names have colour at a terminal; with NO_COLOR, at a dumb one and in a pipe there is none."""
+    assert "\x1b[36mstatus\x1b[0m" in shown("--help")
+    assert "\x1b" not in shown("--help", NO_COLOR="1")
+    assert "\x1b" not in shown("--help", TERM="dumb")
+    piped = subprocess.run(
+        [sys.executable, "-m", "worker.cli", "--help"],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+        cwd=ROOT,
+        check=True,
+    ).stdout
+    assert "\x1b" not in piped
+
+
+def completed(line: str, folder: Path) -> list[str]:
+    """Return what a shell offers at the end of a line."""
+    name = "_NEUCO_WORKER_COMPLETE"
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1), name: "complete_bash"}
+    program = Path(sys.executable).with_name("neuco-worker")
+    done = subprocess.run(
+        [program], capture_output=True, text=True, env=clean_environment(**words), cwd=folder, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
+    """Also where no challenge is: completing a line looks for no file."""
+    assert completed("neuco-worker sta", tmp_path) == ["status"]
+    assert "--config" in completed("neuco-worker status --", tmp_path)
+    assert completed("neuco-worker board pub", tmp_path) == ["publish"]
+
+
+def test_the_configuration_is_found(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file in this folder, or else the one that NEUCO_CHALLENGE names; what is given comes first."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.delenv("NEUCO_CHALLENGE", raising=False)
+    monkeypatch.chdir(harness.folder)
+    assert guarded(["status"]) == 0
+    assert "Tiny" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert guarded(["status"]) == 2
+    told = capsys.readouterr().err
+    assert "There is no ./challenge.yaml here, and NEUCO_CHALLENGE is not set." in told
+    assert "neuco-worker init DIR" in told
+    monkeypatch.setenv("NEUCO_CHALLENGE", "nowhere.yaml")
+    assert guarded(["status"]) == 2
+    assert "NEUCO_CHALLENGE names nowhere.yaml, which is not a file." in capsys.readouterr().err
+    monkeypatch.setenv("NEUCO_CHALLENGE", str(harness.path))
+    assert guarded(["status"]) == 0
+    assert guarded(["status", "--config", "other.yaml"]) == 2
+    assert "There is no configuration file at other.yaml." in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Results in other forms: tables, NeuCo-Bench's runs, GEO-Bench and NeuroBench."""
+"""Results in other forms: tables, NeuCo-Bench's runs, GEO-Bench and NeuroBench; histories of any board."""
 
 from leaderboard.exchange.geobench import Result, comment, read_submission
 from leaderboard.exchange.geobench_export import Row, rows_of_phase, rows_of_runs, write_export
@@ -13,6 +13,11 @@ from leaderboard.exchange.geobench_ranking import (
 )
 from leaderboard.exchange.neurobench import neurobench_documents
 from leaderboard.exchange.runs import PhaseRuns, leaderboard_csv, rank_runs
+from leaderboard.exchange.shown_history import (
+    history_csv,
+    history_document,
+    read_history,
+)
 from leaderboard.exchange.table import Table, rank_table, read_table, table_document
 
 __all__ = [
@@ -22,6 +27,8 @@ __all__ = [
     "Table",
     "board_files",
     "comment",
+    "history_csv",
+    "history_document",
     "leaderboard_csv",
     "make_normalizer",
     "neurobench_documents",
@@ -29,6 +36,7 @@ __all__ = [
     "rank_table",
     "ranking_document",
     "ranking_markdown",
+    "read_history",
     "read_normalizer",
     "read_submission",
     "read_table",

@@ -32,6 +32,9 @@ BEFORE = ("doctor", "rehearse --folds 2", "challenge commit")
 AFTER = (
     "once",
     "status",
+    "submissions",
+    "board show",
+    "board preview --no-open",
     "board publish",
     "board replay --phase dev",
     "board report --phase dev --out report",
@@ -53,7 +56,11 @@ AFTER = (
 SAVED = ("challenge restore saved.tar.gz elsewhere", "verify board.git --with pytorch")
 RESEARCHERS = tuple(" ".join(words[1:]) for words in KIN if words[0] == "neuco-worker")
 LASTING = ("sandbox --port 0 --json", "run")
-OTHERS = {"challenge mark-restored": "for a database server, which needs an extra"}
+OTHERS = {
+    "challenge mark-restored": "for a database server, which needs an extra",
+    "challenge retry": "for a submission that waits",
+    "alerts test": "for a webhook",
+}
 """Commands that are not run here, and why."""
 
 BROKEN = ("ModuleNotFoundError", "ImportError", "unexpected", "Traceback")

@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 
 from scoring.errors import InfrastructureError, NeucoError
 from scoring.printable import printable_lines
+from worker.cli.alerts import alerts
 from worker.cli.board import board
 from worker.cli.bundle import bundle
 from worker.cli.challenge import challenge
@@ -28,6 +29,7 @@ from worker.cli.run import once, run
 from worker.cli.sandbox import sandbox
 from worker.cli.score import score
 from worker.cli.status import status
+from worker.cli.submissions import submissions
 from worker.cli.summarize import summarize
 from worker.cli.task import task
 from worker.participant.template import template
@@ -49,8 +51,10 @@ SECTIONS: dict[str, dict[str, Any]] = {
         "run": run,
         "once": once,
         "status": status,
+        "submissions": submissions,
         "board": board,
         "challenge": challenge,
+        "alerts": alerts,
     },
     "For participants, and everybody who wants to check": {
         "validate": validate,

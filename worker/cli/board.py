@@ -1,7 +1,12 @@
-"""``neuco-worker board …``: publish, rebuild, report and close the boards."""
+"""``neuco-worker board …``: show, publish, rebuild, report and close the boards."""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+import tempfile
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +14,89 @@ import typer
 
 from scoring.errors import OrganizerError
 from worker.cli.commands import Commands
-from worker.cli.options import ConfigOption, JsonOption
+from worker.cli.options import ConfigOption, JsonOption, OptionalConfig, default_config
 from worker.cli.progress import progress_bar
 
-board = Commands(name="board", help="Publish, rebuild, report and close the boards.")
+board = Commands(name="board", help="Show, publish, rebuild, report and close the boards.")
 
 PhaseOption = Annotated[str, typer.Option("--phase", help="EvalAI phase codename.", show_default=False)]
+
+
+@board.command()
+def show(
+    *,
+    config: ConfigOption,
+    phase: Annotated[
+        str | None, typer.Option(help="Only this phase, by its codename.", metavar="NAME")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Show the boards as they were last made, with what participants see.
+
+    Example: neuco-worker board show --phase dev --config challenge.yaml
+    """
+    from worker.organizer import listing
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        shown = listing.last_boards(session, phase)
+    if json_output:
+        print(json.dumps({"boards": shown}, indent=2))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from worker.cli.terminal import Console
+
+    console = Console(highlight=False)
+    for one in shown:
+        closed = ", closed" if one["frozen_at"] else ""
+        if one["made_at"] is None:
+            console.print(f"Phase {one['phase']} has no board yet{closed}.", markup=False)
+            continue
+        title = f"Phase {one['phase']}{closed}, board {one['sequence']} of {one['made_at'][:16]} UTC"
+        table = Table(title=Text(title), title_justify="left")
+        for name in ("Rank", "Team", "Mean Q", "By mean Q", "Number"):
+            table.add_column(name, justify="left" if name == "Team" else "right")
+        for row in one["entries"]:
+            ranks = ["–" if row[key] is None else str(row[key]) for key in ("rank", "rank_by_mean")]
+            table.add_row(ranks[0], Text(row["team"]), row["q_mean"], ranks[1], str(row["submission"]))
+        console.print(table)
+
+
+@board.command()
+def preview(
+    *,
+    config: ConfigOption,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to write to; by default a new one among the temporary files.", metavar="DIR"
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser, where there is one.")
+    ] = True,
+) -> None:
+    """Write what a push would publish now into a folder, and open the page; nothing is pushed.
+
+    Example: neuco-worker board preview --no-open --config challenge.yaml
+    """
+    from worker.organizer import board_by_hand
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        files = board_by_hand.preview(session)
+    folder = Path(tempfile.mkdtemp(prefix="neuco-worker-preview-")) if out is None else out
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    page = (folder / "index.html").resolve()
+    print(f"{page}: nothing was pushed; `neuco-worker board publish` does that.")
+    has_screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if open_page and sys.stdout.isatty() and has_screen:
+        webbrowser.open(page.as_uri())
 
 
 @board.command()
@@ -33,17 +115,41 @@ def publish(*, config: ConfigOption) -> None:
 
 @board.command()
 def replay(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A history to follow instead of the database: history.jsonl of any challenge, or a CSV table.",
+            exists=True,
+            dir_okay=False,
+            metavar="[FILE]",
+            show_default=False,
+        ),
+    ] = None,
     *,
-    config: ConfigOption,
-    phase: PhaseOption,
+    config: OptionalConfig = None,
+    phase: Annotated[
+        str | None,
+        typer.Option(help="EvalAI phase codename; of a FILE all phases if it is not given.", metavar="NAME"),
+    ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Rebuild a phase's whole history from the database, one public submission after the other; prints CSV.
 
-    For the organizer alone: it shows hidden tasks and their weights.
+    For the organizer alone: it shows hidden tasks and their weights. Of a FILE it says what anybody can see: who moved, whether by a value
+    of their own or because others changed, and how often two teams swapped whose own values had not changed.
 
     Example: neuco-worker board replay --phase dev --config challenge.yaml > history.csv
+
+    Example: neuco-worker board replay leaderboard/history.jsonl --json
     """
+    if file is not None:
+        _follow(file, phase, json_output=json_output)
+        return
+    if phase is None:
+        raise OrganizerError(
+            "A replay from the database is of one phase.", cure="Give --phase NAME.", code="phase.unknown"
+        )
+    config = config or default_config()
     from leaderboard.report import moves_csv, replay, replay_json
     from worker.organizer.session import open_session
     from worker.publishing.snapshots import snapshot
@@ -57,6 +163,37 @@ def replay(
             }
         boards = replay(state, scored_at=scored_at)
     print(replay_json(boards) if json_output else moves_csv(boards), end="")
+
+
+def _follow(file: Path, phase: str | None, *, json_output: bool) -> None:
+    """Print the history that a file tells."""
+    from leaderboard.exchange import history_csv, history_document, read_history
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OrganizerError(
+            f"{file} cannot be read ({type(error).__name__}).",
+            cure="It must be UTF-8 text.",
+            code="runs.history",
+        ) from None
+    boards = [one for one in read_history(text) if phase in (None, one.phase)]
+    if not boards:
+        raise OrganizerError(
+            f"{file} has no board{'' if phase is None else f' of phase {phase!r}'}.",
+            cure="Leave --phase out to see all phases.",
+            code="runs.history",
+        )
+    if json_output:
+        print(json.dumps(history_document(boards), indent=1, ensure_ascii=False))
+        return
+    print(history_csv(boards), end="")
+    counts = history_document(boards)["tally"]
+    print(
+        f"{counts['boards']} boards; {counts['own'] + counts['passive']} moves, {counts['passive']} of them by others' doing;"
+        f" {counts['swaps']} swaps of two teams whose own values had not changed.",
+        file=sys.stderr,
+    )
 
 
 @board.command()

@@ -180,6 +180,30 @@ def rename_team(
     print("Commits from before and the older lines of history.jsonl keep the name.")
 
 
+@challenge.command()
+def retry(pk: Pk, *, config: ConfigOption) -> None:
+    """Try a submission again now that waits for its next try, or is held.
+
+    For after you fixed what kept it waiting; a running worker takes it up within a minute. It does not score anything a second time: what
+    was answered is re-run at EvalAI, by a host.
+
+    Example: neuco-worker challenge retry 123 --config challenge.yaml
+    """
+    from worker.organizer import decisions
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        row = decisions.retry(session, pk)
+    if row.disputed:
+        print(
+            f"Submission {pk} is held: {row.hold_reason} EvalAI is asked again; if that is settled, it goes on."
+        )
+    elif row.tries:
+        print(f"Submission {pk} ({row.state}) is tried again at once, after {row.tries} failed tries.")
+    else:
+        print(f"Submission {pk} ({row.state}) waits for nothing but its turn.")
+
+
 def _closed(session: OrganizerSession, phase: str | None) -> str:
     """Say so if a phase's board is frozen, and will not follow."""
     from worker.organizer.decisions import is_frozen

@@ -51,4 +51,14 @@ ConfigOption = Annotated[
         metavar="FILE",
     ),
 ]
+OptionalConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        help="Configuration file of the challenge.",
+        show_default=f"./{HERE}, or what {NAMED_BY} names",
+        metavar="FILE",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
     from worker.challenge.configuration import Configuration
     from worker.challenge.differences import Difference
     from worker.fairness.draws import Draw
@@ -20,26 +26,107 @@ if TYPE_CHECKING:
     from worker.state.status import Status
 
 SOON = timedelta(days=30)
+WATCH_EVERY_S = 2.0
+COMPARE_EVERY_S = 60.0
 
 
 def status(
     *,
     config: ConfigOption,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show it again every 2 seconds, until Ctrl-C.")
+    ] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Show the queue, states, last poll, last push and token expiry; what needs attention comes first.
+    """Show what needs attention, then the queue, states, last poll, last push and token expiry.
 
     It only reads the state, so it needs no token; without one it cannot say when the token ends.
 
-    Example: neuco-worker status --config challenge.yaml --json
+    Example: neuco-worker status --watch --config challenge.yaml
     """
     from worker.challenge.configuration import load
+    from worker.cli.terminal import Console
+
+    if watch and json_output:
+        raise OrganizerError(
+            "--watch and --json do not go together: --json prints one document.",
+            cure="Leave one of them out.",
+            code="config.options",
+        )
+    configuration = load(config)
+    if watch:
+        _watch(configuration)
+    elif json_output:
+        print(json.dumps(_read(configuration).to_json(), indent=2, sort_keys=True))
+    else:
+        Console(soft_wrap=True, highlight=False).print(
+            _page(configuration.challenge.title, _read(configuration))
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What is known at one moment.
+
+    Attributes:
+        state: What the database says.
+        unknown: Why it is not known when the token ends.
+        problem: What keeps the state from being recorded, if anything.
+        differing: What files and settings say otherwise than the phases on record.
+        awaited: Public values that phases wait for.
+        now: When it was read.
+    """
+
+    state: Status
+    unknown: str | None
+    problem: InfrastructureError | None
+    differing: Sequence[Difference]
+    awaited: Sequence[Draw]
+    now: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready document."""
+        told = None if self.problem is None else {"code": self.problem.code, "text": self.problem.message}
+        return self.state.to_json() | {
+            "token_expiry_unknown": self.unknown,
+            "problem": told,
+            "differences": [asdict(found) for found in self.differing],
+            "awaited": [
+                {"phase": draw.phase, "source": draw.source, "round": draw.round, "at": draw.at.isoformat()}
+                for draw in self.awaited
+            ],
+        }
+
+
+def _watch(configuration: Configuration) -> None:
+    """Show the state again and again; files are compared with the record once in a while, because that reads them whole."""
+    from rich.live import Live
+
+    from worker.cli.terminal import Console
+
+    console = Console(soft_wrap=True, highlight=False)
+    view = _read(configuration)
+    compared_s = time.monotonic()
+    title = configuration.challenge.title
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        Live(_page(title, view), console=console, auto_refresh=False, screen=console.is_terminal) as live,
+    ):
+        while True:
+            live.update(_page(title, view), refresh=True)
+            time.sleep(WATCH_EVERY_S)
+            known = view.differing if time.monotonic() - compared_s < COMPARE_EVERY_S else None
+            compared_s = compared_s if known is not None else time.monotonic()
+            view = _read(configuration, differing=known)
+
+
+def _read(configuration: Configuration, *, differing: Sequence[Difference] | None = None) -> View:
+    """Read everything that is shown; what differs from the record is not looked for again if it is given."""
     from worker.runtime.files import FileStore
     from worker.runtime.storage import below_reserve, fault
     from worker.state import Store, leader_lock
     from worker.state.status import read_status
 
-    configuration = load(config)
     token_expires, unknown = _token_expiry(configuration)
     now = datetime.now(UTC)
     try:
@@ -56,7 +143,8 @@ def status(
             token_expires=token_expires,
             free_bytes=FileStore(configuration.state_dir).free_bytes(),
         )
-        differing = _differing(configuration, store)
+        if differing is None:
+            differing = _differing(configuration, store)
         awaited = _awaited(store)
     finally:
         store.close()
@@ -64,27 +152,7 @@ def status(
     if not any(alert.code == "disk.reserve" for alert in state.alerts):
         reserve = configuration.submission.disk_reserve_gigabytes
         problem = problem or below_reserve(state.free_bytes, reserve)
-    if json_output:
-        told = None if problem is None else {"code": problem.code, "text": problem.message}
-        document = state.to_json() | {
-            "token_expiry_unknown": unknown,
-            "problem": told,
-            "differences": [asdict(found) for found in differing],
-            "awaited": [
-                {"phase": draw.phase, "source": draw.source, "round": draw.round, "at": draw.at.isoformat()}
-                for draw in awaited
-            ],
-        }
-        print(json.dumps(document, indent=2, sort_keys=True))
-        return
-    _show(
-        configuration.challenge.title,
-        state,
-        unknown,
-        _needs(state, problem, differing, now),
-        awaited=awaited,
-        now=now,
-    )
+    return View(state=state, unknown=unknown, problem=problem, differing=differing, awaited=awaited, now=now)
 
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
@@ -138,27 +206,20 @@ def _needs(
     return needs
 
 
-def _show(
-    title: str,
-    state: Status,
-    unknown: str | None,
-    needs: Sequence[str],
-    *,
-    awaited: Sequence[Draw],
-    now: datetime,
-) -> None:
+def _page(title: str, view: View) -> Group:
+    """Return what is shown, the most urgent first."""
+    from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
-    from worker.cli.terminal import Console
-
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(f"[bold]{title}[/bold]", markup=True)
+    state, now = view.state, view.now
+    lines: list[RenderableType] = [Text(title, style="bold"), Text()]
+    needs = _needs(state, view.problem, view.differing, now)
     if needs:
-        console.print("\nNeeds attention", style="bold red")
-        for need in needs:
-            console.print(f"  • {need}", markup=False)
+        lines.append(Text("Needs attention", style="bold red"))
+        lines += [Text(f"  • {need}") for need in needs]
     else:
-        console.print("\nNothing needs attention.", style="green")
+        lines.append(Text("Nothing needs attention.", style="green"))
     table = Table(show_header=False, box=None, padding=(0, 2))
     counts = ", ".join(f"{count} {name}" for name, count in sorted(state.states.items())) or "none yet"
     oldest = (
@@ -169,7 +230,7 @@ def _show(
     table.add_row("Leader", _leader(state.leader, now))
     table.add_row("Submissions", counts)
     table.add_row("Waiting", f"{state.waiting}{oldest}")
-    for draw in awaited:
+    for draw in view.awaited:
         number = "" if draw.round is None else f", round {draw.round}"
         left = f"in {_span(draw.at - now)}" if draw.at > now else "any moment now"
         table.add_row(f"Phase {draw.phase} waits", f"for {draw.source}{number}, {left}; files are fetched")
@@ -179,13 +240,12 @@ def _show(
     table.add_row("Last comparison with EvalAI", _ago(state.last_reconcile, now))
     table.add_row("Last push", _ago(state.last_push, now))
     table.add_row(
-        "Token ends", f"{state.token_expires:%Y-%m-%d}" if state.token_expires else f"unknown: {unknown}"
+        "Token ends", f"{state.token_expires:%Y-%m-%d}" if state.token_expires else f"unknown: {view.unknown}"
     )
     table.add_row("Free disk", f"{state.free_bytes / 1e9:.1f} GB")
     if state.calls_per_submission is not None:
         table.add_row("EvalAI calls per submission", f"{state.calls_per_submission:.1f}")
-    console.print()
-    console.print(table)
+    return Group(*lines, Text(), table)
 
 
 def _leader(leader: Leader | None, now: datetime) -> str:

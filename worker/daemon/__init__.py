@@ -4,4 +4,4 @@ from worker.daemon.once import once
 from worker.daemon.run import run
 from worker.daemon.worker import Waiting, Worker, make_client
 
-__all__ = ["Waiting", "Worker", "logs", "make_client", "once", "run"]
+__all__ = ["Waiting", "Worker", "alerts", "logs", "make_client", "once", "run"]

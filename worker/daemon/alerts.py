@@ -21,6 +21,7 @@ from worker.state import Alert, Transaction
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
 GIVEN_UP_S = 20.0  # in all
+ANSWER_SHOWN = 100  # characters of the webhook's answer
 PATIENCE = timedelta(minutes=1)  # with a state that fails for another reason than its disk: a lock passes
 
 
@@ -181,8 +182,8 @@ def defer(context: Context, retry: Retry, error: NeucoError, now: datetime) -> N
     context.log.warning(error.sentence, event_key=error.code)
 
 
-def send(configuration: Configuration, text: str, code: str) -> None:
-    """Post one alert as Slack-compatible JSON, which says of which challenge it is.
+def send(configuration: Configuration, text: str, code: str) -> str:
+    """Post one alert as Slack-compatible JSON, which says of which challenge it is; return what the webhook answered.
 
     Raises:
         OrganizerError: If the webhook's address cannot be read.
@@ -203,3 +204,4 @@ def send(configuration: Configuration, text: str, code: str) -> None:
         ) from None
     if not 200 <= answer.status_code < 300:
         raise InfrastructureError(f"The alert webhook answered {answer.status_code}.", code="alerts.refused")
+    return f"{answer.status_code} {answer.text[:ANSWER_SHOWN]}".strip()

@@ -17,6 +17,7 @@ __all__ = [
     "demo",
     "disclosure",
     "doctor",
+    "listing",
     "planning",
     "rehearsal",
     "renaming",

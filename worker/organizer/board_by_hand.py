@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from datetime import datetime
 
 from leaderboard.git import Publisher
+from leaderboard.rendering import render
 from scoring.errors import InfrastructureError
 from worker.challenge.setups import put_on_record
 from worker.fairness import receipts
@@ -69,6 +70,11 @@ def _publish_leading(session: OrganizerSession) -> Completed:
                     return tx.completed_publish()
     finally:
         session.store.resign()
+
+
+def preview(session: OrganizerSession) -> Mapping[str, bytes]:
+    """Return the files that a push would bring now, by their paths; no board is made and nothing is pushed."""
+    return render(_make_boards(session, session.configuration.phases).site, readme=None)
 
 
 def freeze(session: OrganizerSession, phase: str, reason: str = "") -> None:

@@ -9,7 +9,7 @@ from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.matrix import missing_tasks
 from worker.fairness.register import register
 from worker.organizer.session import OrganizerSession, known_submission
-from worker.state import COUNTED, SubmissionRow, Transaction
+from worker.state import ACTIVE, COUNTED, State, SubmissionRow, Transaction
 
 
 def choose(session: OrganizerSession, pk: int, reason: str) -> str:
@@ -78,6 +78,36 @@ def _exclude(
     tx.log(action, actor=session.actor, now=session.now, submission=pk, reason=reason)
     register(tx, session.clock(), reason=reason)
     return row
+
+
+def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
+    """Let a submission that waits for another try go at once, and return it as it was.
+
+    What it waits for decides: after a fault of network, machine or configuration the running worker tries it again; where EvalAI said
+    two things of it, EvalAI is asked again, and the hold ends if that is settled. Safe while a worker runs: nothing of its state changes.
+
+    Raises:
+        OrganizerError: If it is not known, or nothing is owed to its author.
+    """
+    with session.store.write() as tx:
+        row = known_submission(tx, pk)
+        if row.state is State.SCORING:
+            raise OrganizerError(
+                f"Submission {pk} is being scored now.",
+                cure="Wait for its end; `neuco-worker status` shows whether it is tried again.",
+                code="submission.running",
+            )
+        if row.state not in ACTIVE:
+            raise OrganizerError(
+                f"Submission {pk} is {row.state}: nothing is owed to its author.",
+                cure="To have it scored again, re-run it at EvalAI as a host; changed tasks are taken up by `challenge rescore`.",
+                code="submission.nothing_owed",
+            )
+        tx.release(pk)
+        if row.disputed:
+            tx.note(pk, read_at=None)
+        tx.log("retried", actor=session.actor, now=session.now, submission=pk)
+        return row
 
 
 def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None, action: str) -> None:

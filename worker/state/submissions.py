@@ -149,12 +149,18 @@ class Submissions(Tables):
 
     def release_all(self) -> None:
         """Let everything that waited for a retry go at once (a restart retries at once); the answer grid stays."""
+        self._release(sa.true(), sa.true())
+
+    def release(self, pk: int) -> None:
+        """Let one submission, and what is owed to EvalAI for it, go at once if it waited for a retry; the answer grid stays."""
+        self._release(schema.submissions.c.pk == pk, schema.outbox.c.submission == pk)
+
+    def _release(self, of_rows: sa.ColumnElement[bool], of_owed: sa.ColumnElement[bool]) -> None:
         table = schema.submissions
-        self._connection.execute(table.update().where(table.c.tries > 0).values(not_before=None))
+        self._connection.execute(table.update().where(of_rows, table.c.tries > 0).values(not_before=None))
         box = schema.outbox
-        self._connection.execute(
-            box.update().where(box.c.done_at.is_(None), box.c.tries > 0).values(not_before=box.c.created_at)
-        )
+        waits = (box.c.done_at.is_(None), box.c.tries > 0)
+        self._connection.execute(box.update().where(of_owed, *waits).values(not_before=box.c.created_at))
 
     def counts(self) -> dict[str, int]:
         """Return how many submissions are in each state."""

@@ -8,9 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import version
-from typing import Any
 
 import pytest
 import structlog
@@ -18,44 +16,12 @@ import structlog
 from scoring.errors import InfrastructureError
 from tests.worker.harness.gate import push_under_way
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from tests.worker.harness.webhook import Hook
 from worker.daemon.logs import REDACTED, Redactor
 from worker.organizer.board_by_hand import freeze, thaw
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.state import State
-
-
-class Hook:
-    """A webhook on loopback that keeps what it hears."""
-
-    def __init__(self) -> None:
-        heard: list[dict[str, Any]] = []
-        self.heard, self.status = heard, 200
-        agents: list[str | None] = []
-        self.agents = agents
-        hook = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                agents.append(self.headers["User-Agent"])
-                heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(hook.status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:
-                return
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/services/T0/B0/secretsecret"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 @pytest.fixture

@@ -1,0 +1,236 @@
+"""What an organizer looks at and asks for while a challenge runs: submissions, boards, a retry, a test alert."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worker.harness.harness import ROOT, Harness, StepWorker, clean_environment, embeddings, git
+from tests.worker.harness.webhook import Hook
+from worker.cli import guarded
+from worker.sandbox import Fault, FaultPlan
+from worker.state import State
+
+HISTORY_2025 = ROOT / "tests" / "leaderboard" / "data" / "embed2scale_leaderboard_history.csv"
+
+
+def said(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
+    """Run a command of the challenge and return its stdout, or what it says on stderr if it fails."""
+    capsys.readouterr()
+    assert guarded([*words, "--config", str(harness.path)]) == status
+    told = capsys.readouterr()
+    return told.err if status else told.out
+
+
+def listed(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    """Return what `submissions --json` lists."""
+    found: list[dict[str, Any]] = json.loads(said(harness, capsys, "submissions", "--json", *words))[
+        "submissions"
+    ]
+    return found
+
+
+def test_submissions_and_boards(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Numbers, teams, states, values and holds; what counts is what the board shows; each filter keeps what it says."""
+    first = harness.submit("A", embeddings(1))
+    last = harness.submit("A", embeddings(2))
+    broken = harness.submit("B", b"id,0\n")
+    worker.drive()
+    held = harness.submit("B", embeddings(3))
+    harness.evalai.edit(held, phase="eval")
+    worker.drive(lambda: held in worker.states() and worker.row(held).hold is not None)
+
+    rows = {row["number"]: row for row in listed(harness, capsys)}
+    assert list(rows) == sorted(rows) == [first, last, broken, held]
+    assert [rows[pk]["state"] for pk in (first, last, broken)] == ["published", "published", "failed"]
+    assert [rows[pk]["counts"] for pk in rows] == [False, True, False, False]
+    assert rows[last]["q_mean"] == pytest.approx(harness.stdout(last)["q_mean"], abs=5e-4)
+    assert rows[held]["hold"] == "facts.phase_differs"
+    for words, expected in (
+        (("--team", "a"), [first, last]),
+        (("--team", str(rows[broken]["team_number"])), [broken, held]),
+        (("--state", "held"), [held]),
+        (("--state", "failed"), [broken]),
+        (("--phase", "eval"), [held]),
+    ):
+        assert [row["number"] for row in listed(harness, capsys, *words)] == expected, words
+    table = said(harness, capsys, "submissions", "--state", "published")
+    assert f"{harness.stdout(last)['q_mean']:.3f} *" in table
+    assert str(first) in table
+    assert "did you mean failed?" in said(harness, capsys, "submissions", "--state", "faild", status=2)
+    assert "There is no phase 'x'" in said(harness, capsys, "submissions", "--phase", "x", status=2)
+
+    (board,) = json.loads(said(harness, capsys, "board", "show", "--phase", "dev", "--json"))["boards"]
+    assert [(row["team"], row["submission"]) for row in board["entries"]] == [("A", last)]
+    assert [float(row["q_mean"]) for row in board["entries"]] == [
+        row["q_mean"] for row in harness.boards("dev")
+    ]
+    told = said(harness, capsys, "board", "show")
+    assert str(last) in told
+    assert "Phase eval has no board yet." in told
+
+
+def test_a_preview_is_what_would_be_pushed_and_pushes_nothing(
+    harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page with the row that no push has brought yet; the repository stays as it is."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    commits = harness.commits()
+    with worker.store.write() as tx:
+        (row,) = tx.submissions([State.PUBLISHED])
+        tx.note(row.pk, team="A new name")
+    told = said(harness, capsys, "board", "preview", "--no-open", "--out", str(tmp_path / "page"))
+    assert str(tmp_path / "page" / "index.html") in told
+    assert "A new name" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    document = json.loads((tmp_path / "page" / "leaderboard" / "dev.json").read_text(encoding="utf-8"))
+    assert [entry["team"] for entry in document["entries"]] == ["A new name"]
+    assert harness.commits() == commits
+    assert harness.teams() == ["A"]
+
+
+def test_a_retry_ends_the_wait_of_one_submission(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What waits for its next try goes at once, beside a running worker; another one goes on waiting, and what was answered is refused."""
+    done = harness.submit("A", embeddings(1))
+    worker.drive()
+    waiting, other = harness.submit("A", embeddings(2)), harness.submit("B", embeddings(3))
+    worker.drive(lambda: {waiting, other} <= set(worker.states()))
+    harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE, Fault.TRUNCATED)))
+    worker.drive(lambda: min(worker.row(pk).tries for pk in (waiting, other)) >= 3)
+    harness.evalai.set_faults(FaultPlan())
+    tries = worker.row(waiting).tries
+    assert worker.row(waiting).waits(worker.clock.now()) or worker.row(other).waits(worker.clock.now())
+    left = worker.row(other).not_before
+    told = said(harness, capsys, "challenge", "retry", str(waiting))
+    assert f"is tried again at once, after {tries} failed tries" in told
+    assert (worker.row(waiting).not_before, worker.row(other).not_before) == (None, left)
+    worker.drive()
+    assert harness.status(waiting) == harness.status(other) == "finished"
+    refused = said(harness, capsys, "challenge", "retry", str(done), status=2)
+    assert f"Submission {done} is published: nothing is owed to its author." in refused
+    assert "re-run it at EvalAI" in refused
+    assert "There is no submission 424242 here." in said(
+        harness, capsys, "challenge", "retry", "424242", status=2
+    )
+
+
+def test_a_retry_of_a_disputed_submission_asks_evalai_again(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hold ends only if what EvalAI says fits together."""
+    worker.drive()
+    pk = harness.submit("A", embeddings(1))
+    harness.evalai.edit(pk, phase="eval")
+    worker.drive(lambda: pk in worker.states() and worker.row(pk).hold is not None)
+    assert "EvalAI is asked again" in said(harness, capsys, "challenge", "retry", str(pk))
+    worker.drive(lambda: worker.row(pk).read_at is not None)
+    assert worker.row(pk).hold == "facts.phase_differs"
+    harness.evalai.edit(pk, phase="dev")
+    said(harness, capsys, "challenge", "retry", str(pk))
+    worker.drive()
+    assert harness.status(pk) == "finished"
+
+
+def test_a_test_alert(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is sent as the worker sends its own, and the answer is told; a webhook that is missing or refuses is told with a cure."""
+    assert "alerts.webhook is not set" in said(harness, capsys, "alerts", "test", status=2)
+    hook = Hook()
+    try:
+        (harness.folder / "hook").write_text(hook.url)
+        harness.configure({"alerts": {"webhook": "file:hook"}})
+        told = said(harness, capsys, "alerts", "test")
+        assert "The webhook answered 200 ok after" in told
+        assert [one["text"] for one in hook.heard] == [told.splitlines()[1].strip()]
+        hook.status = 404
+        assert "answered 404" in said(harness, capsys, "alerts", "test", status=1)
+    finally:
+        hook.close()
+
+
+def test_a_watched_status_is_shown_again_and_ends_with_ctrl_c(harness: Harness) -> None:
+    """At a terminal the page comes again by itself; Ctrl-C ends it as it should end."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "worker.cli", "status", "--watch", "--config", str(harness.path)]
+    environment = clean_environment(TERM="xterm", COLUMNS="100", LINES="40")
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment, cwd=ROOT) as process:
+        os.close(theirs)
+        told = ""
+        while told.count("Nothing needs attention.") < 3:
+            piece = os.read(ours, 65536).decode()
+            assert piece, told
+            told += piece
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+    os.close(ours)
+    assert "Traceback" not in told
+
+
+def test_watching_and_json_do_not_go_together(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
+    """One document, or the same page again."""
+    assert "--watch and --json do not go together" in said(
+        harness, capsys, "status", "--watch", "--json", status=2
+    )
+
+
+def test_a_replay_of_the_history_of_2025(capsys: pytest.CaptureFixture[str]) -> None:
+    """The published tables of Embed2Scale: most moves came by others' doing."""
+    assert guarded(["board", "replay", str(HISTORY_2025)]) == 0
+    told = capsys.readouterr()
+    assert "154 boards; 174 moves, 138 of them by others' doing; 13 swaps" in told.err
+    lines = list(csv.DictReader(io.StringIO(told.out)))
+    assert len(lines) == len(HISTORY_2025.read_text(encoding="utf-8").splitlines()) - 1
+    assert guarded(["board", "replay", str(HISTORY_2025), "--phase", "nowhere"]) == 2
+
+
+def test_a_replay_of_a_published_history(
+    harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lines that a challenge publishes give its boards again, and the table that comes out of it can be followed too."""
+    for team, seed in (("A", 1), ("B", 2), ("A", 3)):
+        harness.submit(team, embeddings(seed))
+        worker.drive()
+    history = tmp_path / "history.jsonl"
+    history.write_text(git(harness.board, "show", "main:leaderboard/history.jsonl"), encoding="utf-8")
+    capsys.readouterr()
+    assert guarded(["board", "replay", str(history), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["tally"]["boards"] == 3
+    last = [(row["rank"], row["team"], row["q_mean"]) for row in document["boards"][-1]["rows"]]
+    assert last == [(row["rank"], row["team"], row["q_mean"]) for row in harness.boards()]
+    assert guarded(["board", "replay", str(history)]) == 0
+    table = tmp_path / "history.csv"
+    table.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert guarded(["board", "replay", str(table), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == document
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"phase": "dev"}\n', "Line 1 is not a line of a published history."),
+        ("rank,team,q_mean\n1,A,2\n", "The table has no column called made_at or"),
+        ("made_at,rank,team,q_mean\n2026-01-01,first,A,2\n", "Line 2 has no rank or no q_mean"),
+        ("made_at,rank,team,q_mean\n", "has no board."),
+    ],
+)
+def test_a_history_that_is_none(
+    text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line or the column that is wrong is named."""
+    (tmp_path / "history").write_text(text, encoding="utf-8")
+    assert guarded(["board", "replay", str(tmp_path / "history")]) == 2
+    assert sentence in capsys.readouterr().err

@@ -1,0 +1,72 @@
+"""``neuco-worker submissions``: every submission with its number, state, value and hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from worker.cli.options import ConfigOption, JsonOption
+
+
+def submissions(
+    *,
+    config: ConfigOption,
+    phase: Annotated[
+        str | None, typer.Option(help="Only those of this phase, by its codename.", metavar="NAME")
+    ] = None,
+    team: Annotated[
+        str | None,
+        typer.Option(help="Only those of this team: its name or a part of it, or EvalAI's number of it."),
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option(help="Only those in this state, such as fetched; or `held`.")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """List submissions: number, team, phase, state, value, and what they wait for.
+
+    Numbers are EvalAI's; `challenge disqualify`, `choose` and `retry` take them. A star marks what counts on the board as it was last made.
+
+    Example: neuco-worker submissions --phase dev --state held --config challenge.yaml
+    """
+    from worker.organizer import listing
+    from worker.organizer.session import open_session
+
+    with open_session(config) as session:
+        rows = listing.submissions(session, phase=phase, team=team, state=state)
+        decimals = session.configuration.leaderboard.decimals
+    if json_output:
+        print(json.dumps({"submissions": [row.to_json() for row in rows]}, indent=2))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from worker.cli.terminal import Console
+
+    console = Console(highlight=False)
+    if not rows:
+        console.print("No submission is like that.", markup=False)
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("Number", "Phase", "Team", "Method", "Submitted (UTC)", "State", "Mean Q", "Notes"):
+        table.add_column(
+            name,
+            justify="right" if name in {"Number", "Mean Q"} else "left",
+            overflow="fold" if name in {"Team", "Method", "Notes"} else "ellipsis",
+            no_wrap=name not in {"Team", "Method", "Notes"},
+        )
+    for row in rows:
+        table.add_row(
+            str(row.number),
+            Text(row.phase or "–"),
+            Text(row.team or "–"),
+            Text(row.method or ""),
+            "–" if row.submitted_at is None else f"{row.submitted_at:%Y-%m-%d %H:%M}",
+            row.state,
+            "" if row.q_mean is None else f"{row.q_mean:.{decimals}f}{' *' if row.counts else '  '}",
+            Text("; ".join(row.notes)),
+        )
+    console.print(table)
+    console.print(f"{len(rows)} submission{'s' * (len(rows) != 1)}", style="dim", markup=False)

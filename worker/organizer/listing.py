@@ -1,0 +1,217 @@
+"""The submissions of a challenge as its organizer wants to see them: number, team, state, value, and what they wait for."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from leaderboard.ranking import from_json
+from leaderboard.rendering import public_rows
+from scoring.errors import OrganizerError
+from worker.organizer.session import OrganizerSession
+from worker.publishing.snapshots import rules_and_epsilon
+from worker.state import State, SubmissionRow, Transaction
+
+HELD = "held"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedSubmission:
+    """One submission.
+
+    Attributes:
+        number: EvalAI's.
+        phase: Codename, None until it is known.
+        team: Name of the team as EvalAI shows it; hostile text, as is the method.
+        team_number: EvalAI's number of the team.
+        method: Name of the method.
+        submitted_at: When it was sent, aware UTC.
+        state: Where it stands with us.
+        at_evalai: The status that EvalAI showed last.
+        public: Whether EvalAI shows it to everybody now.
+        q_mean: Its value, None before it is scored.
+        counts: Whether the board as it was last made shows it.
+        own: Whether the organizers sent it themselves.
+        baseline: Whether EvalAI marks it as a baseline.
+        hold: Code of what a person must settle.
+        hold_reason: That in a sentence.
+        next_try_at: When it is tried again, if a try has failed.
+        tries: Failed tries since the last success.
+        disqualified: The reason, if it was taken off the board.
+        rerun_as: The number under which it was sent again at EvalAI.
+    """
+
+    number: int
+    phase: str | None
+    team: str | None
+    team_number: int | None
+    method: str | None
+    submitted_at: datetime | None
+    state: str
+    at_evalai: str | None
+    public: bool | None
+    q_mean: float | None
+    counts: bool
+    own: bool
+    baseline: bool
+    hold: str | None
+    hold_reason: str | None
+    next_try_at: datetime | None
+    tries: int
+    disqualified: str | None
+    rerun_as: int | None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is particular about it, the most urgent first."""
+        notes = []
+        if self.hold is not None:
+            notes.append(f"held: {self.hold_reason or self.hold} ({self.hold})")
+        if self.next_try_at is not None:
+            notes.append(f"{self.tries} failed, next try {self.next_try_at:%H:%M:%S} UTC")
+        if self.disqualified is not None:
+            notes.append(f"disqualified: {self.disqualified}")
+        if self.rerun_as is not None:
+            notes.append(f"sent again as {self.rerun_as}")
+        if self.baseline:
+            notes.append("baseline")
+        elif self.own:
+            notes.append("the organizers' own")
+        if self.public is False:
+            notes.append("private")
+        return tuple(notes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready document."""
+        times = ("submitted_at", "next_try_at")
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {name: None if values[name] is None else values[name].isoformat() for name in times}
+
+
+def submissions(
+    session: OrganizerSession,
+    *,
+    phase: str | None = None,
+    team: str | None = None,
+    state: str | None = None,
+) -> list[ListedSubmission]:
+    """Return the submissions that fit, oldest first.
+
+    Args:
+        session: The challenge.
+        phase: Codename.
+        team: A part of the team's name in any case, or EvalAI's number of it.
+        state: One of the states, or ``held``.
+
+    Raises:
+        OrganizerError: If there is no such phase or state.
+    """
+    if phase is not None:
+        session.check_phase(phase)
+    states = _states(state)
+    with session.store.read() as tx:
+        shown = _on_boards(tx, session)
+        rows = tx.submissions(states, phase=phase)
+        return [
+            _listed(row, shown)
+            for row in rows
+            if (state != HELD or row.hold is not None) and (team is None or _is_of(row, team))
+        ]
+
+
+def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dict[str, Any]]:
+    """Return the boards as they were last made, JSON-ready: what participants see, and the submission behind each row.
+
+    Raises:
+        OrganizerError: If there is no such phase.
+    """
+    if phase is not None:
+        session.check_phase(phase)
+    names = list(session.configuration.phases) if phase is None else [phase]
+    with session.store.read() as tx:
+        return [_last_board(tx, session, name) for name in names]
+
+
+def _last_board(tx: Transaction, session: OrganizerSession, name: str) -> dict[str, Any]:
+    record = tx.phase_record(name)
+    frozen_at = None if record is None else record.frozen_at
+    shown: dict[str, Any] = {
+        "phase": name,
+        "sequence": 0,
+        "made_at": None,
+        "frozen_at": None if frozen_at is None else frozen_at.isoformat(),
+        "entries": [],
+    }
+    for text in tx.boards(name, after=tx.last_board(name) - 1):
+        board = from_json(text)
+        rules, epsilon = rules_and_epsilon(tx, session.configuration, name)
+        shown |= {
+            "sequence": board.sequence,
+            "made_at": board.made_at.isoformat(),
+            "entries": [
+                {
+                    "rank": row.rank,
+                    "team": row.team,
+                    "q_mean": row.q_text,
+                    "rank_by_mean": row.rank_by_mean,
+                    "submission": row.submission,
+                    "baseline": row.baseline,
+                }
+                for row in public_rows(board, board.rules_then(rules.for_board(epsilon=epsilon, chosen={})))
+            ],
+        }
+    return shown
+
+
+def _states(state: str | None) -> list[State] | None:
+    if state is None or state == HELD:
+        return None
+    known = [*(str(one) for one in State), HELD]
+    if state in known:
+        return [State(state)]
+    near = difflib.get_close_matches(state, known, n=1)
+    raise OrganizerError(
+        f"There is no state {state!r}{f'; did you mean {near[0]}?' if near else '.'}",
+        cure=f"The states are: {', '.join(known)}.",
+        code="submission.state",
+    )
+
+
+def _on_boards(tx: Transaction, session: OrganizerSession) -> frozenset[int]:
+    """Return the submissions that the last board of each phase shows."""
+    last = [
+        text
+        for name in session.configuration.phases
+        for text in tx.boards(name, after=tx.last_board(name) - 1)
+    ]
+    return frozenset(standing.submission for text in last for standing in from_json(text).standings)
+
+
+def _is_of(row: SubmissionRow, team: str) -> bool:
+    return team.casefold() in (row.team or "").casefold() or team == str(row.team_key)
+
+
+def _listed(row: SubmissionRow, shown: frozenset[int]) -> ListedSubmission:
+    return ListedSubmission(
+        number=row.pk,
+        phase=row.phase,
+        team=row.team,
+        team_number=row.team_key,
+        method=row.method,
+        submitted_at=row.submitted_at,
+        state=str(row.state),
+        at_evalai=row.remote_status,
+        public=row.public_now,
+        q_mean=row.q_mean,
+        counts=row.pk in shown,
+        own=row.own,
+        baseline=row.baseline,
+        hold=row.hold,
+        hold_reason=row.hold_reason,
+        next_try_at=row.not_before if row.tries else None,
+        tries=row.tries,
+        disqualified=row.excluded,
+        rerun_as=row.superseded_by,
+    )

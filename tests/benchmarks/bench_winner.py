@@ -1,4 +1,4 @@
-"""How often other secret splits put another team first, and what `challenge verify` estimates from the folds of one draw.
+"""How often other secret splits put another team first, and what `verify` estimates from the folds of one draw.
 
 The teams of a small challenge (digits that ship with the software) send the pixels with random noise, each a little more than the one
 before. The same files are scored with the real scorer under many secrets. Measured is how often two draws have different winners;

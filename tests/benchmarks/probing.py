@@ -1,174 +1,103 @@
-"""How far an attacker climbs who learns from the shown score alone: 10 submissions a day for three weeks.
+"""How far an attacker climbs who learns from what is shown of mean Q alone: 10 submissions a day for three weeks.
 
-A simulation with the real scorer on a small challenge. The embeddings of an honest method explain part of the hidden labels; the attacker
-adds noise of their own choice to one of its columns, reads mean Q, rounded as it is shown, and goes on from there. Two known attacks and
-one that learns nothing:
+A simulation with the real scorer on small challenges. The embeddings of an honest method explain part of the hidden labels; the attacker
+adds noise of their own choice to some of its columns, and learns from the answers. They know the rule by which values are shown: rounded,
+or by the Ladder (Blum and Hardt, 2015), which rounds to its step as well. Two known attacks, and two that know the rule and use it:
 
-- boosting (after Blum and Hardt, The Ladder, 2015): 200 random noises, each compared with the plain file; their sum, with the sign of what
-  each did to the score, is sent in ten strengths, and the best one stays.
+- boosting (Blum and Hardt): each random noise is compared with what was shown before; the sum of all, with the sign of what each did to
+  the value, is sent in nine strengths, and the best one stays.
+- boosting at the threshold: some columns are spoilt, so that a file lies just under the next value that would be shown, and a small gain
+  tips the answer. Private submissions, which have a ladder of their own, tell what spoilt files are worth. The attacker keeps the files
+  at the threshold: a little better after a no, a little worse after a yes.
 - climbing: the noise is changed a little at random; what raises the shown value stays (a tie does not).
-- blind: as boosting, with signs from a coin.
+- climbing in large steps, on several columns, so that a lucky one is worth a step of the Ladder.
+- three accounts have three times the submissions, and ladders of their own, for public and for private submissions.
+- lottery: nothing is shown before the end, and the best one of many files counts (``selection: best``).
 
-What is printed is the gain of unrounded mean Q over the plain file, mean and standard deviation over several challenges, and how many of
-the comparisons showed a difference at all.
+What is printed is the gain of unrounded mean Q over the honest file, mean and standard deviation over several challenges, and how many of
+the comparisons showed a difference at all (at the threshold: how many tipped).
 
-Run with ``python -m tests.benchmarks.probing [--rows 600] [--challenges 5]``.
+Run with ``python -m tests.benchmarks.probing [--rows 1000] [--folds 40] [--challenges 4]``.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scoring.engines import make_engine
-from scoring.evaluate import score_embeddings
-from scoring.inputs.embeddings import Embeddings
-from scoring.protocol import Protocol, Recipe, ids_hash
-from scoring.randomness import phase_key, secret_commitment
-from scoring.tasks import Task, TaskType
+from tests.benchmarks.probing_attacks import ATTACKS, lottery
+from tests.benchmarks.probing_challenge import DIM, SUBMISSIONS, TASKS, Challenge, Rule, Team, Values
 
-SUBMISSIONS = 210
-COMPARISONS = 200
-STRENGTH, STEP = 0.3, 0.05  # of the noise, where a column's standard deviation is 1
-DIM, TASKS, FOLDS = 16, 4, 10
-DECIMALS = (3, 1, 0)
+FINAL = 3  # submissions of one team in a final phase
+PROCESSES = 2
+SEEDS = 100  # the first of those of attackers
 
-Shown = Callable[[NDArray[np.float64]], float]
-Attack = Callable[[Shown, int, np.random.Generator], tuple[NDArray[np.float64], float]]
+RULES = (
+    Rule(name="3 decimals"),
+    Rule(name="1 decimal", decimals=1),
+    Rule(name="0 decimals", decimals=0),
+    Rule(name="Ladder 0.1", step=0.1),
+    Rule(name="Ladder 0.5", step=0.5),
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Challenge:
-    """Hidden tasks and an honest method's embeddings.
-
-    Attributes:
-        honest: n x N values of the embeddings.
-    """
-
-    honest: NDArray[np.float64]
-    tasks: tuple[Task, ...]
-    protocol: Protocol
-    key: bytes
-    ids: tuple[str, ...]
-
-    @classmethod
-    def make(cls, rows: int, seed: int) -> Challenge:
-        """Make a challenge whose labels are half explained by the embeddings."""
-        rng = np.random.default_rng(seed)
-        ids = tuple(f"s{row:05d}" for row in range(rows))
-        honest = rng.standard_normal((rows, DIM))
-        key = phase_key(seed.to_bytes(32, "big"), "dev")
-        tasks = tuple(
-            Task(
-                name=f"t{number}",
-                type=TaskType.REGRESSION,
-                ids=ids,
-                labels=honest @ rng.standard_normal(DIM) + 4 * rng.standard_normal(rows),
-                version=str(number),
-                row_set=ids_hash(ids),
-            )
-            for number in range(TASKS)
-        )
-        protocol = Protocol(
-            phase="dev",
-            folds=FOLDS,
-            embedding_dim=DIM,
-            ids_hash=ids_hash(ids),
-            secret_commitment=secret_commitment(key),
-            recipe=Recipe(learning_rate=0.01, epochs=10),
-        )
-        return cls(honest=honest, tasks=tasks, protocol=protocol, key=key, ids=ids)
-
-    def mean_q(self, noise: NDArray[np.float64]) -> float:
-        """Score the honest embeddings with noise on their first column."""
-        matrix = self.honest.copy()
-        matrix[:, 0] += noise
-        embeddings = Embeddings.from_rows(self.ids, matrix.astype(np.float32))
-        engine = make_engine("local", threads="auto")
-        return score_embeddings(embeddings, self.tasks, self.protocol, self.key, engine=engine).q_mean
+def attacked(name: str, rule: Rule, rows: int, folds: int, seed: int) -> tuple[float, float]:
+    """Let an attack run against a challenge with a rule; return its gain and what it was told."""
+    challenge = Challenge.make(rows, folds, seed)
+    attack, accounts = ATTACKS[name]
+    teams = [Team(challenge, rule) for _ in range(accounts)]
+    values, told = attack(challenge.honest, teams, np.random.default_rng(SEEDS + seed))
+    return challenge.mean_q(values) - challenge.mean_q(challenge.honest), told
 
 
-def boosting(
-    shown: Shown, rows: int, rng: np.random.Generator, *, blind: bool = False
-) -> tuple[NDArray[np.float64], float]:
-    """Return the noise that stays, and the share of comparisons that showed a difference."""
-    plain = shown(np.zeros(rows))
-    total, told = np.zeros(rows), 0
-    for _ in range(COMPARISONS):
-        noise = rng.choice((-1.0, 1.0), rows)
-        gain = shown(STRENGTH * noise) - plain
-        told += gain != 0
-        total += noise * (rng.choice((-1.0, 1.0)) if blind else np.sign(gain))
-    total /= max(1.0, float(total.std()))
-    tries = [(plain, 0.0), *((shown(strength * total), strength) for strength in np.linspace(0.1, 1.0, 9))]
-    return max(tries)[1] * total, told / COMPARISONS
+def won(tickets: int, rows: int, folds: int, seed: int) -> float:
+    """Return the gain of a lottery."""
+    challenge = Challenge.make(rows, folds, seed)
+    best = lottery(challenge, np.random.default_rng(SEEDS + seed), tickets)
+    return best - challenge.mean_q(challenge.honest)
 
 
-def climbing(shown: Shown, rows: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], float]:
-    """Return the noise that stays, and the share of comparisons that showed a difference."""
-    noise, told = np.zeros(rows), 0
-    best = shown(noise)
-    for _ in range(SUBMISSIONS - 1):
-        step = noise + STEP * rng.standard_normal(rows)
-        value = shown(step)
-        told += value != best
-        if value > best:
-            noise, best = step, value
-    return noise, told / (SUBMISSIONS - 1)
-
-
-ATTACKS: dict[str, Attack] = {
-    "boosting": boosting,
-    "climbing": climbing,
-    "blind": partial(boosting, blind=True),
-}
-
-
-def attacked(attack: Attack, challenge: Challenge, decimals: int, seed: int) -> tuple[float, float]:
-    """Let an attack run against a challenge that shows so many decimals; return its gain and what it was told."""
-    sent = 0
-
-    def shown(noise: NDArray[np.float64]) -> float:
-        nonlocal sent
-        sent += 1
-        return round(challenge.mean_q(noise), decimals)
-
-    rows = len(challenge.ids)
-    noise, told = attack(shown, rows, np.random.default_rng(seed))
-    if sent > SUBMISSIONS:
-        raise RuntimeError(f"{sent} submissions are more than EvalAI lets through")
-    return challenge.mean_q(noise) - challenge.mean_q(np.zeros(rows)), told
+def honest(rows: int, folds: int, seed: int) -> float:
+    """Return what the honest file of a challenge is worth."""
+    challenge = Challenge.make(rows, folds, seed)
+    return challenge.mean_q(challenge.honest)
 
 
 def main() -> None:
     """Simulate and print."""
     parser = argparse.ArgumentParser(description="Simulate attacks on a shown score.")
     parser.add_argument("--rows", type=int, default=1000)
-    parser.add_argument("--challenges", type=int, default=8)
+    parser.add_argument("--folds", type=int, default=40)
+    parser.add_argument("--challenges", type=int, default=4)
+    parser.add_argument("--attacks", nargs="*", choices=list(ATTACKS), default=list(ATTACKS))
     options = parser.parse_args()
-    challenges = [Challenge.make(options.rows, seed) for seed in range(options.challenges)]
-    start = np.mean([challenge.mean_q(np.zeros(options.rows)) for challenge in challenges])
-    sys.stdout.write(
-        f"{SUBMISSIONS} submissions, {options.rows} rows, {TASKS} tasks, {FOLDS} folds, {options.challenges} challenges; "
-        f"mean Q of the honest method {start:.2f}\n| attack | decimals | gain in mean Q | sd | comparisons that told something |\n"
-        "|---|---|---|---|---|\n"
-    )
-    for name, attack in ATTACKS.items():
-        for decimals in DECIMALS:
-            results = [
-                attacked(attack, challenge, decimals, 100 + seed) for seed, challenge in enumerate(challenges)
-            ]
-            gains, told = np.array(results).T
-            sys.stdout.write(
-                f"| {name} | {decimals} | {gains.mean():+.3f} | {gains.std():.3f} | {100 * told.mean():.0f} % |\n"
-            )
+    seeds = range(options.challenges)
+    size = options.rows, options.folds
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+        start = np.mean(list(pool.map(partial(honest, *size), seeds)))
+        sys.stdout.write(
+            f"{SUBMISSIONS} submissions, {options.rows} rows, {DIM} columns, {TASKS} tasks, {options.folds} folds,"
+            f" {options.challenges} challenges; mean Q of the honest method {start:.2f}\n"
+            f"| attack | {' | '.join(rule.name for rule in RULES)} |\n|---{'|---' * len(RULES)}|\n"
+        )
+        for name in options.attacks:
+            results = [pool.map(partial(attacked, name, rule, *size), seeds) for rule in RULES]
+            cells = [_cell(np.array(list(result))) for result in results]
+            sys.stdout.write(f"| {name} | {' | '.join(cells)} |\n")
             sys.stdout.flush()
+        for tickets in (SUBMISSIONS, FINAL):
+            gains = np.array(list(pool.map(partial(won, tickets, *size), seeds)))
+            sys.stdout.write(f"lottery of {tickets}: {gains.mean():+.2f} ± {gains.std():.2f}\n")
+
+
+def _cell(results: Values) -> str:
+    gains, told = results.T
+    return f"{gains.mean():+.2f} ± {gains.std():.2f} ({100 * told.mean():.0f} %)"
 
 
 if __name__ == "__main__":

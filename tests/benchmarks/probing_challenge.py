@@ -1,0 +1,123 @@
+"""A small challenge that is attacked through what it shows, and the accounts of the attacker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.engines import make_engine
+from scoring.evaluate import score_embeddings
+from scoring.inputs.embeddings import Embeddings
+from scoring.protocol import Protocol, Recipe, ids_hash
+from scoring.quality import shown
+from scoring.randomness import phase_key, secret_commitment
+from scoring.tasks import Task, TaskType
+
+SUBMISSIONS = 210  # of one team
+DIM, TASKS = 16, 4
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What a team is shown of its submissions.
+
+    Attributes:
+        decimals: Of the value.
+        step: Of the Ladder; None without it.
+    """
+
+    name: str
+    decimals: int = 3
+    step: float | None = None
+
+
+class Answer(NamedTuple):
+    """What a submission is told: the value, and whether it is the submission's own."""
+
+    value: float
+    counts: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Challenge:
+    """Hidden tasks and an honest method's embeddings.
+
+    Attributes:
+        honest: n x N values of the embeddings.
+    """
+
+    honest: Values
+    tasks: tuple[Task, ...]
+    protocol: Protocol
+    key: bytes
+    ids: tuple[str, ...]
+
+    @classmethod
+    def make(cls, rows: int, folds: int, seed: int) -> Challenge:
+        """Make a challenge whose labels are half explained by the embeddings."""
+        rng = np.random.default_rng(seed)
+        ids = tuple(f"s{row:05d}" for row in range(rows))
+        honest = rng.standard_normal((rows, DIM))
+        key = phase_key(seed.to_bytes(32, "big"), "dev")
+        tasks = tuple(
+            Task(
+                name=f"t{number}",
+                type=TaskType.REGRESSION,
+                ids=ids,
+                labels=honest @ rng.standard_normal(DIM) + 4 * rng.standard_normal(rows),
+                version=str(number),
+                row_set=ids_hash(ids),
+            )
+            for number in range(TASKS)
+        )
+        protocol = Protocol(
+            phase="dev",
+            folds=folds,
+            embedding_dim=DIM,
+            ids_hash=ids_hash(ids),
+            secret_commitment=secret_commitment(key),
+            recipe=Recipe(learning_rate=0.01, epochs=10),
+        )
+        return cls(honest=honest, tasks=tasks, protocol=protocol, key=key, ids=ids)
+
+    def mean_q(self, values: Values) -> float:
+        """Score embeddings of all ids."""
+        embeddings = Embeddings.from_rows(self.ids, values.astype(np.float32))
+        engine = make_engine("local", threads=1)
+        return score_embeddings(embeddings, self.tasks, self.protocol, self.key, engine=engine).q_mean
+
+
+class Team:
+    """One account: so many submissions, and a ladder each for public and for private ones.
+
+    Attributes:
+        rule: By which it is answered; attackers know it.
+        left: How many submissions EvalAI still lets through.
+    """
+
+    def __init__(self, challenge: Challenge, rule: Rule) -> None:
+        """Begin without submissions."""
+        self.rule = rule
+        self.left = SUBMISSIONS
+        self._challenge = challenge
+        self._standing: dict[bool, float] = {}
+
+    def send(self, values: Values, *, private: bool = False) -> Answer:
+        """Have a file scored, and return what is shown of it."""
+        if not self.left:
+            raise RuntimeError(f"{SUBMISSIONS} submissions are all that EvalAI lets through")
+        self.left -= 1
+        value = self._challenge.mean_q(values)
+        step = self.rule.step
+        if step is None:
+            return Answer(shown(value, self.rule.decimals), counts=True)
+        standing = self._standing.get(private)
+        counts = standing is None or value > standing + step
+        if counts:
+            self._standing[private] = round(value / step) * step
+        return Answer(shown(self._standing[private], self.rule.decimals), counts=counts)

@@ -279,6 +279,6 @@ def test_a_clone_is_installed_with_the_libraries_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     installed = tmp_path / "root/opt/neuco-worker"
     told = subprocess.run([installed / "bin/neuco-worker", "--help"], capture_output=True, text=True)
-    assert "Commands:" in told.stdout
+    assert "For organizers: run it:" in told.stdout
     (libraries,) = installed.glob("lib/python3.*/site-packages")
     assert (libraries / "worker" / "deploy" / "install.sh").is_file()

@@ -60,6 +60,7 @@ OTHERS = {
     "challenge mark-restored": "for a database server, which needs an extra",
     "challenge retry": "for a submission that waits",
     "alerts test": "for a webhook",
+    "sandbox submit": "for a sandbox that listens",
 }
 """Commands that are not run here, and why."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -38,12 +38,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, with plain words for their values."""
-        for heading, kind in (("Arguments", "argument"), ("Options", "option")):
-            parameters = [one for one in self.get_params(ctx) if one.param_type_name == kind]
-            records = [record for one in parameters if (record := one.get_help_record(ctx)) is not None]
-            if records:
-                with formatter.section(heading):
-                    formatter.write_dl([(_plain(name, kind), text) for name, text in records])
+        write_parameters(self.get_params(ctx), ctx, formatter)
 
 
 class Group(TyperGroup):
@@ -54,6 +49,11 @@ class Group(TyperGroup):
     def get_help(self, ctx: Any) -> str:
         """Return the help page, in colour where a terminal shows it."""
         return coloured(super().get_help(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write options, with plain words for their values, and the commands."""
+        write_parameters(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with their first sentence, in sections if there are any."""
@@ -113,6 +113,16 @@ def _summary(command: Any) -> str:
     """Return the first sentence of a command's help."""
     first = " ".join((command.help or "").split("\n\n")[0].split())
     return re.split(r"(?<=[.:;])\s", first)[0].rstrip(".:;")
+
+
+def write_parameters(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:
+    """Write arguments and options of a command, with plain words for their values."""
+    for heading, kind in (("Arguments", "argument"), ("Options", "option")):
+        of_kind = [one for one in parameters if one.param_type_name == kind]
+        records = [record for one in of_kind if (record := one.get_help_record(ctx)) is not None]
+        if records:
+            with formatter.section(heading):
+                formatter.write_dl([(_plain(name, kind), text) for name, text in records])
 
 
 def _plain(name: str, kind: str) -> str:

@@ -1,10 +1,11 @@
-"""``neuco-worker sandbox``: an EvalAI-compatible server on loopback."""
+"""``neuco-worker sandbox``: an EvalAI-compatible server on loopback, and files that are submitted to it."""
 
 from __future__ import annotations
 
 import json
 import signal
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
@@ -14,14 +15,26 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
+from scoring.printable import printable, printable_lines
+from worker.cli.commands import Commands
 
 if TYPE_CHECKING:
     from worker.sandbox import SandboxSettings
 
 DEFAULT_TEAMS = ("Team Alice", "Team Bob")
+LOOK_EVERY_S = 1.0
 
 
-def sandbox(
+sandbox = Commands(
+    name="sandbox",
+    invoke_without_command=True,
+    no_args_is_help=False,
+)
+
+
+@sandbox.callback()
+def serve(
+    context: typer.Context,
     *,
     port: Annotated[int, typer.Option(help="Port of the API; 0 takes any free one.")] = 8000,
     media_port: Annotated[
@@ -40,13 +53,16 @@ def sandbox(
         bool, typer.Option("--json", help="Print the facts as one JSON document.")
     ] = False,
 ) -> None:
-    """Serve an EvalAI-compatible server on loopback until SIGINT or SIGTERM; its state is in memory.
+    """Serve an EvalAI-compatible server on loopback until Ctrl-C; its state is in memory.
 
-    Prints addresses, primary keys, queue and tokens that a worker and participants need.
+    Prints what a worker's configuration needs, and the tokens of host and teams.
 
-    Example: neuco-worker sandbox --port 8000 --visibility 5 --team "Team Alice"
+    Example: neuco-worker sandbox --config challenge.yaml --team "Team Alice"
     """
     from worker.sandbox import Sandbox
+
+    if context.invoked_subcommand is not None:
+        return
 
     settings = _settings(
         config,
@@ -70,6 +86,48 @@ def sandbox(
         stop.wait()
 
 
+@sandbox.command()
+def submit(
+    file: Annotated[
+        Path, typer.Argument(help="The submission.", exists=True, dir_okay=False, metavar="FILE")
+    ],
+    *,
+    phase: Annotated[str, typer.Option(help="Codename of the phase.", metavar="NAME")] = "dev",
+    team: Annotated[
+        str | None, typer.Option(help="Team that submits; by default the first one.", metavar="NAME")
+    ] = None,
+    method: Annotated[str, typer.Option(help="Name of the method, such as `pooled means`.")] = "",
+    public: Annotated[
+        bool, typer.Option("--public/--private", help="Whether EvalAI shows the submission to everybody.")
+    ] = True,
+    server: Annotated[
+        str, typer.Option(help="Address of the sandbox.", metavar="URL")
+    ] = "http://127.0.0.1:8000",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until it is answered, and print what its author reads.")
+    ] = False,
+) -> None:
+    """Submit a file to a sandbox that runs in another terminal, as a participant would.
+
+    With --wait it ends with 1 if the submission fails.
+
+    Example: neuco-worker sandbox submit embeddings.csv --phase dev --team "Team Alice" --wait
+    """
+    from worker.sandbox import PracticeTeam
+
+    entrant = PracticeTeam(server, team)
+    number = entrant.submit(file, phase=phase, method=method, public=public)
+    print(f"Submission {number} of {printable(entrant.name)} to phase {phase} waits for a worker.")
+    if not wait:
+        return
+    while (ended := entrant.outcome(number)) is None:
+        time.sleep(LOOK_EVERY_S)
+    status, text = ended
+    print(f"{status}: {printable_lines(text)}")
+    if status != "finished":
+        raise typer.Exit(1)
+
+
 def _settings(config: Path | None, **chosen: Any) -> SandboxSettings:
     from worker.sandbox import SandboxSettings, from_challenge
 
@@ -88,7 +146,7 @@ def _settings(config: Path | None, **chosen: Any) -> SandboxSettings:
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
         raise OrganizerError(
             f"The configuration {config} is not YAML.",
-            cure="Mend the file; `neuco-worker doctor` shows the line.",
+            cure="Fix the file; `neuco-worker doctor` shows the line.",
             code="config.syntax",
         ) from problem
     try:
@@ -112,4 +170,24 @@ def _describe(facts: Mapping[str, Any]) -> str:
         metrics = ", ".join(phase["metrics"])
         lines.append(f"phase           {phase['pk']}  {codename}  split {phase['split']}  metrics {metrics}")
     lines += [f"token           {name}: {tokens['bearer']}" for name, tokens in facts["tokens"].items()]
-    return "\n".join([*lines, "Stop with Ctrl-C."])
+    return "\n".join([*lines, "", *_configuration(facts), "", "Stop with Ctrl-C."])
+
+
+def _configuration(facts: Mapping[str, Any]) -> list[str]:
+    """Return what to write into a configuration, and the commands that follow."""
+    return [
+        "For a worker, in the place of the section evalai of its challenge.yaml:",
+        "",
+        "evalai:",
+        f"  server: {facts['url']}",
+        f"  challenge: {facts['challenge']}",
+        f"  queue: {json.dumps(facts['queue'])}",
+        "  token: env:EVALAI_TOKEN",
+        "  poll_every: 2",
+        f"  media_hosts: [{json.dumps(facts['media_url'].removeprefix('http://'))}]",
+        "",
+        "Then, in other terminals:",
+        "",
+        f"  EVALAI_TOKEN={facts['tokens']['host']['bearer']} neuco-worker run --config challenge.yaml",
+        f"  neuco-worker sandbox submit FILE --phase {next(iter(facts['phases']))} --server {facts['url']} --wait",
+    ]

@@ -27,6 +27,7 @@ from __future__ import annotations
 from worker.sandbox.clock import Clock, ManualClock, system_clock
 from worker.sandbox.faults import Fault, FaultPlan
 from worker.sandbox.journal import Journal, JournalEntry
+from worker.sandbox.practice import PracticeTeam
 from worker.sandbox.queue import QueueFaults
 from worker.sandbox.replies import Refusal
 from worker.sandbox.sandbox import Sandbox
@@ -40,6 +41,7 @@ __all__ = [
     "JournalEntry",
     "ManualClock",
     "PhaseSettings",
+    "PracticeTeam",
     "QueueFaults",
     "Refusal",
     "Sandbox",

@@ -19,7 +19,7 @@ import requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.errors import InfrastructureError, OrganizerError
+from scoring.errors import InfrastructureError
 from worker.sandbox import (
     Fault,
     FaultPlan,
@@ -609,8 +609,8 @@ def test_command_serves_until_told_to_stop(tmp_path: Path) -> None:
     config.write_text(
         "challenge: {title: Mine}\nevalai: {challenge: 31, queue: my-queue}\nphases: {dev: {}}\n"
     )
-    script = "import typer; from worker.cli.sandbox import sandbox; typer.run(sandbox)"
-    arguments = ["--port", "0", "--config", str(config), "--team", "Ü", "--json"]
+    script = "from worker.cli import main; main()"
+    arguments = ["sandbox", "--port", "0", "--config", str(config), "--team", "Ü", "--json"]
     child = subprocess.Popen(
         [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, env=os.environ
     )
@@ -631,10 +631,9 @@ def test_command_serves_until_told_to_stop(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [None, "a: [", "- 1\n", "evalai: {challenge: many}\n"])
 def test_command_refuses_a_bad_configuration(tmp_path: Path, text: str | None) -> None:
     """A missing, broken or foreign configuration file is the organizer's error."""
-    from worker.cli.sandbox import sandbox
+    from worker.cli import guarded
 
     config = tmp_path / "challenge.yaml"
     if text is not None:
         config.write_text(text)
-    with pytest.raises(OrganizerError):
-        sandbox(port=0, config=config)
+    assert guarded(["sandbox", "--port", "0", "--config", str(config)]) == 2

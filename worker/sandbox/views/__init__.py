@@ -8,6 +8,7 @@ from worker.sandbox.views import (
     evaluation,
     leaderboard,
     listing,
+    practice,
     queue,
     submission,
     upload,
@@ -15,11 +16,15 @@ from worker.sandbox.views import (
 
 BLUEPRINTS = tuple(
     module.views
-    for module in (account, challenge, evaluation, leaderboard, listing, queue, submission, upload)
+    for module in (account, challenge, evaluation, leaderboard, listing, practice, queue, submission, upload)
 )
-ANONYMOUS = frozenset({"leaderboard.public", "challenge.one_phase", "challenge.phase_splits"})
+ANONYMOUS = frozenset(
+    {"leaderboard.public", "challenge.one_phase", "challenge.phase_splits", "practice.teams"}
+)
 """Endpoints that need no token; a bad one is refused all the same."""
-UNTHROTTLED = frozenset({"leaderboard.all_entries", "challenge.one_phase", "challenge.phase_splits"})
+UNTHROTTLED = frozenset(
+    {"leaderboard.all_entries", "challenge.one_phase", "challenge.phase_splits", "practice.teams"}
+)
 """Endpoints that do not count against the minute."""
 
 __all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED", "leaderboard"]

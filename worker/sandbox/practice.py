@@ -1,0 +1,84 @@
+"""Submitting a file to a sandbox that listens, as one of its teams would."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from scoring.errors import InfrastructureError, OrganizerError
+
+TIMEOUT_S = 60.0
+ENDED = frozenset({"finished", "failed", "cancelled"})
+
+
+class PracticeTeam:
+    """A team of a sandbox.
+
+    Args:
+        server: The sandbox's address.
+        name: The team's; None takes the first team of participants.
+
+    Raises:
+        InfrastructureError: If no sandbox answers there.
+        OrganizerError: If it has no such team.
+    """
+
+    def __init__(self, server: str, name: str | None = None) -> None:
+        self._server = server.rstrip("/")
+        facts = self._answer("GET", "/sandbox/")
+        self._challenge, self._phases = facts["challenge"], facts["phases"]
+        teams = facts["teams"]
+        known = [team for team in teams if not team.startswith("Host_")] or list(teams)
+        self.name = _one_of(name or next(iter(known), ""), teams, "team")
+        self._headers = {"Authorization": f"Token {teams[self.name]}"}
+
+    def submit(self, file: Path, *, phase: str, method: str, public: bool) -> int:
+        """Submit a file and return the submission's number.
+
+        Raises:
+            OrganizerError: If there is no such phase, or the sandbox refuses the submission.
+        """
+        number = self._phases[_one_of(phase, self._phases, "phase")]
+        place = f"/api/jobs/challenge/{self._challenge}/challenge_phase/{number}/submission/"
+        told = {"status": "submitting", "method_name": method, "is_public": json.dumps(public)}
+        with file.open("rb") as content:
+            answer = self._answer("POST", place, data=told, files={"input_file": (file.name, content)})
+        return int(answer["id"])
+
+    def outcome(self, number: int) -> tuple[str, str] | None:
+        """Return the status and the text that EvalAI shows of a submission, None as long as it has not ended."""
+        shown = self._answer("GET", f"/api/jobs/submission/{number}")
+        if shown["status"] not in ENDED:
+            return None
+        texts = [shown[name] for name in ("stdout_file", "stderr_file") if shown.get(name)]
+        read = (requests.get(address, timeout=TIMEOUT_S).text.strip() for address in texts)
+        return str(shown["status"]), "\n".join(text for text in read if text)
+
+    def _answer(self, method: str, path: str, **what: Any) -> Any:
+        headers = getattr(self, "_headers", {})
+        try:
+            answer = requests.request(method, self._server + path, headers=headers, timeout=TIMEOUT_S, **what)
+            document = answer.json()
+        except (requests.RequestException, ValueError) as error:
+            raise InfrastructureError(
+                f"No sandbox answers at {self._server} ({type(error).__name__}).",
+                cure="Start one with `neuco-worker sandbox`, or name its address with --server.",
+                code="sandbox.unreachable",
+            ) from None
+        if not answer.ok:
+            raise OrganizerError(
+                f"The sandbox refused it ({answer.status_code}): {json.dumps(document)}",
+                code="sandbox.refused",
+            )
+        return document
+
+
+def _one_of(name: str, known: Any, what: str) -> str:
+    if name in known:
+        return name
+    raise OrganizerError(
+        f"The sandbox has no {what} {name!r}.", cure=f"It has: {', '.join(known)}.", code="sandbox.unknown"
+    )

@@ -11,6 +11,7 @@ from leaderboard.snapshot import (
     Selection,
     Site,
     Standing,
+    WaitingTeam,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "Selection",
     "Site",
     "Standing",
+    "WaitingTeam",
 ]

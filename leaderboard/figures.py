@@ -86,6 +86,7 @@ class KeptRules:
     baselines_weigh: bool
     decimals: int
     ghost_task: float
+    ladder_step: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,11 @@ def to_document(private: Private) -> dict[str, object]:
             "rows": [vars(row) for row in private.figures.rows],
             "leave_one_out": [vars(left) for left in private.figures.leave_one_out],
         }
-    return document if private.rules is None else document | {"rules": vars(private.rules)}
+    if private.rules is None:
+        return document
+    return document | {
+        "rules": {name: value for name, value in vars(private.rules).items() if value is not None}
+    }
 
 
 def from_document(document: Mapping[str, Any]) -> Private:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from leaderboard.figures import Private
+from scoring.quality import shown
 
 RowKey = tuple[int, str]
 """Team key and, for baselines only, the method: the identity of a row through the history."""
@@ -25,6 +26,7 @@ class Selection(StrEnum):
     LAST = "last"  # greatest (submitted_at, pk)
     BEST = "best"  # highest unrounded mean Q, the earlier on a tie
     CHOSEN = "chosen"  # named by the organizer with a reason
+    LADDER = "ladder"  # the last one that beat the team's standing value by a step (Blum and Hardt, 2015)
 
 
 class MoveKind(StrEnum):
@@ -49,6 +51,7 @@ class Entry:
         public: Whether it counts as public under the phase's visibility rule.
         baseline: EvalAI's flag, or a method that the configuration names, sent by the organizers themselves.
         eligible: False shows it out of competition.
+        climbed: False if it did not beat its team's standing value, where the Ladder selects.
         scores: Task identifier to its K fold scores (NaN = failed fold). Every task of the phase, or the row is not complete.
         content_hash: Of the embeddings, for the private report.
         seconds: What scoring it cost, for the private report.
@@ -63,6 +66,7 @@ class Entry:
     baseline: bool
     scores: Mapping[str, Sequence[float]]
     eligible: bool = True
+    climbed: bool = True
     content_hash: str = ""
     seconds: float = 0.0
 
@@ -90,6 +94,12 @@ class Rules:
     chosen: Mapping[int, int] = field(default_factory=dict)  # team_key -> submission pk
     visibility: str = "at_submission"
     eligible_if_scored_in: str | None = None
+    ladder_step: float | None = None  # values are shown as multiples of it
+    shown: str = "at_once"  # or "at_end": not before the phase is closed
+
+    def value(self, q_mean: float) -> float:
+        """Return mean Q as it is shown."""
+        return shown(q_mean, self.decimals, self.ladder_step)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,13 +198,35 @@ class Board:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WaitingTeam:
+    """A team with a score in a phase that keeps its values back.
+
+    Attributes:
+        key: The row's identity, which tells equal names apart.
+        team: Name to show; hostile text.
+        submissions: Its scored public submissions.
+        last_submitted_at: The latest of them, aware UTC.
+    """
+
+    key: RowKey
+    team: str
+    submissions: int
+    last_submitted_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class PhaseSite:
-    """What the site shows of one phase: its rules, its boards so far, and, once revealed, its whole snapshot."""
+    """What the site shows of one phase: its rules, its boards so far, and, once revealed, its whole snapshot.
+
+    Attributes:
+        waiting: The teams that wait for their values; None if values are shown.
+    """
 
     codename: str
     title: str
     rules: Rules
     history: tuple[Board, ...]
+    waiting: tuple[WaitingTeam, ...] | None = None
     snapshot: PhaseSnapshot | None = None  # only if something beyond the boards may be shown
     revealed: bool = False
     frozen_at: datetime | None = None

@@ -56,12 +56,14 @@ def mean_quality(scores: Sequence[float]) -> float:
     return math.fsum(scores) / len(scores)
 
 
-def shown(q_mean: float, decimals: int) -> float:
-    """Return mean Q as a participant is told it.
+def shown(q_mean: float, decimals: int, step: float | None = None) -> float:
+    """Return mean Q as a participant is told it: rounded, to a multiple of the step if there is one.
 
     Raises:
         ValueError: If it is not finite: that is never an answer.
     """
     if not math.isfinite(q_mean):
         raise ValueError("mean Q is not finite")
-    return round(q_mean, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
+    return (
+        round(q_mean if step is None else round(q_mean / step) * step, decimals) + 0.0
+    )  # + 0.0 turns -0.0 into 0.0

@@ -4,7 +4,7 @@ from leaderboard.ranking import board
 from leaderboard.ranking.assessment import Assessment, assess, figures, fold_table
 from leaderboard.ranking.board import append_board, fingerprint, from_json, next_board, to_json
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
-from leaderboard.ranking.selection import complete, counted, counts, mean_quality, row_key
+from leaderboard.ranking.selection import complete, counted, counts, mean_quality, row_key, waiting_teams
 from leaderboard.ranking.stability import middle_half
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, standard_errors
 
@@ -32,4 +32,5 @@ __all__ = [
     "standard_errors",
     "task_weights",
     "to_json",
+    "waiting_teams",
 ]

@@ -22,7 +22,7 @@ from leaderboard.figures import KeptRules, Private, from_document, to_document
 from leaderboard.ranking.assessment import Assessment, assess, figures
 from leaderboard.ranking.selection import Contender, counted
 from leaderboard.ranking.uncertainty import REPLICATES
-from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Standing
+from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rules, Standing
 
 SCHEMA = 1
 _FIELDS = tuple(field.name for field in fields(Standing))
@@ -54,8 +54,8 @@ def next_board(
         return None
     assessment = assess(phase, replicates=replicates)
     standings = () if assessment is None else _standings(assessment, before)
-    unchanged = () if before is None else _content(before.standings, phase.rules.decimals)
-    if _content(standings, phase.rules.decimals) == unchanged:
+    unchanged = () if before is None else _content(before.standings, phase.rules)
+    if _content(standings, phase.rules) == unchanged:
         return None
     known = set() if before is None else {standing.submission for standing in before.standings}
     return Board(
@@ -70,6 +70,7 @@ def next_board(
                 baselines_weigh=phase.rules.baselines_weigh,
                 decimals=phase.rules.decimals,
                 ghost_task=phase.rules.ghost_task,
+                ladder_step=phase.rules.ladder_step,
             ),
             figures=None if assessment is None else figures(assessment),
         ),
@@ -131,7 +132,7 @@ def movement(
     return before.rank - rank, MoveKind.OWN if own else MoveKind.PASSIVE
 
 
-def _content(standings: Sequence[Standing], decimals: int) -> tuple[object, ...]:
+def _content(standings: Sequence[Standing], rules: Rules) -> tuple[object, ...]:
     """Return what a reader can see of the rows, without movement."""
     return tuple(
         (
@@ -140,7 +141,7 @@ def _content(standings: Sequence[Standing], decimals: int) -> tuple[object, ...]
             standing.rank_by_mean,
             standing.team,
             standing.submission,
-            round(standing.q_mean, decimals),
+            rules.value(standing.q_mean),
             standing.baseline,
             standing.eligible,
             standing.group,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import scoring.quality
-from leaderboard.snapshot import Entry, PhaseSnapshot, RowKey, Rules, Selection
+from leaderboard.snapshot import Entry, PhaseSnapshot, RowKey, Rules, Selection, WaitingTeam
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +86,13 @@ def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
             candidates[row_key(entry)].append(entry)
     rows = []
     for (_, method), entries in candidates.items():
-        entry = _select(entries, phase)
+        counting = _select(entries, phase)
+        if counting is None:
+            continue
         rows.append(
             Contender(
-                entry=entry,
-                name=method or entry.team,
+                entry=counting,
+                name=method or counting.team,
                 submissions=len(entries),
                 last_submitted_at=max(candidate.submitted_at for candidate in entries),
             )
@@ -98,10 +100,27 @@ def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
     return tuple(sorted(rows, key=lambda row: row.entry.submission))
 
 
-def _select(entries: Sequence[Entry], phase: PhaseSnapshot) -> Entry:
-    by_time = sorted(entries, key=lambda entry: (entry.submitted_at, entry.submission))
+def waiting_teams(phase: PhaseSnapshot) -> tuple[WaitingTeam, ...]:
+    """Return who has a score, by name: nothing of it may follow from the scores."""
+    rows = (
+        WaitingTeam(
+            key=row.key, team=row.name, submissions=row.submissions, last_submitted_at=row.last_submitted_at
+        )
+        for row in counted(phase)
+    )
+    return tuple(sorted(rows, key=lambda row: (row.team.casefold(), row.key)))
+
+
+def _select(entries: Sequence[Entry], phase: PhaseSnapshot) -> Entry | None:
+    """Return the entry that counts; None only where the Ladder selects, and no entry that is left climbed it."""
     rules = phase.rules
-    if rules.selection is Selection.BEST:
+    by_time = sorted(
+        (entry for entry in entries if entry.climbed),
+        key=lambda entry: (entry.submitted_at, entry.submission),
+    )
+    if not by_time:
+        return None
+    if rules.selection in (Selection.BEST, Selection.LADDER):
         # max() keeps the first of equals: the earlier submission on a tie.
         return max(by_time, key=lambda entry: mean_quality(entry, tuple(phase.row_sets), rules.epsilon))
     if rules.selection is Selection.CHOSEN:

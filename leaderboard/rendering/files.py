@@ -14,7 +14,7 @@ from leaderboard.rendering.readme import update_readme
 from leaderboard.rendering.rows import Row, minute, stamp
 from leaderboard.rendering.shown import ShownPhase, shown_phases
 from leaderboard.rendering.unlocked import unlocked_json
-from leaderboard.snapshot import Site
+from leaderboard.snapshot import Site, WaitingTeam
 
 # Of the CSV: the entries of the JSON, two under other names.
 CSV_COLUMNS = (
@@ -72,9 +72,12 @@ def _json(site: Site, phase: ShownPhase) -> bytes:
             "baselines_weigh": rules.baselines_weigh,
             "decimals": rules.decimals,
             "eligible_if_scored_in": rules.eligible_if_scored_in,
+            **({} if rules.ladder_step is None else {"ladder_step": rules.ladder_step}),
         },
         "entries": [_entry(row) for row in phase.rows],
     }
+    if phase.waiting is not None:
+        document["waiting"] = [_waiting(team) for team in phase.waiting]
     document |= unlocked_json(phase.unlocked)
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
 
@@ -98,6 +101,14 @@ def _entry(row: Row) -> dict[str, object]:
     }
 
 
+def _waiting(team: WaitingTeam) -> dict[str, object]:
+    return {
+        "team": team.team,
+        "submissions": team.submissions,
+        "last_submission": stamp(team.last_submitted_at),
+    }
+
+
 def _csv(rows: tuple[Row, ...]) -> bytes:
     entries = (_entry(row) | {"team": csv_cell(row.team), "q_mean": row.q_text} for row in rows)
     return csv_text(
@@ -110,9 +121,11 @@ def _badge(phases: Sequence[ShownPhase]) -> bytes:
     """Return what shields.io's endpoint badge reads: who leads the last phase that has begun."""
     message, colour = "no entries yet", "lightgrey"
     for phase in phases:
+        title = display_name(phase.site.title)
+        if phase.waiting:
+            message, colour = f"{title}: {len(phase.waiting)} teams, ranks at the end", "blue"
         if phase.board is None:
             continue
-        title = display_name(phase.site.title)
         competing = [row for row in phase.rows if row.rank is not None]
         colour = "inactive" if phase.site.frozen_at else "blue"
         message = f"{title}: {len(phase.rows)} entries, {minute(phase.board.made_at)[:10]}"

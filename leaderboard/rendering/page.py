@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from leaderboard.rendering.assets import asset, templates
 from leaderboard.rendering.charts import Evolution, Submissions, submissions
 from leaderboard.rendering.names import display_name
-from leaderboard.rendering.rows import Row, minute, movement, public_rows, stamp
+from leaderboard.rendering.rows import Row, minute, movement, public_rows, stamp, waiting_sentence
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.rendering.unlocked import Interval, Unlocked
 from leaderboard.snapshot import Board, MoveKind, Site
@@ -62,6 +62,8 @@ class Section:
     made_at: str
     frozen_at: str
     lines: tuple[Line, ...]
+    waiting: tuple[tuple[str, int, str], ...]  # team, submissions, last one: those whose values are kept back
+    waits: str
     changes: tuple[Change, ...]
     evolution: Evolution | None
     submissions: Submissions | None
@@ -75,7 +77,7 @@ class Section:
 def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
     """Return the page; equal sites give equal bytes."""
     sections = [_section(phase) for phase in phases]
-    begun = [section.stem for section in sections if section.lines]
+    begun = [section.stem for section in sections if section.lines or section.waiting]
     script = asset("page.js")
     page = templates().get_template("page.html.j2")
     return page.render(
@@ -99,6 +101,10 @@ def _section(phase: ShownPhase) -> Section:
         made_at=minute(board.made_at) if board else "",
         frozen_at=minute(site.frozen_at) if site.frozen_at else "",
         lines=_lines(phase.rows),
+        waiting=tuple(
+            (team.team, team.submissions, minute(team.last_submitted_at)) for team in phase.waiting or ()
+        ),
+        waits=waiting_sentence(len(phase.waiting or ())),
         changes=tuple(
             _change(past, phase.rows if past is board else public_rows(past, site.rules))
             for past in reversed(told)

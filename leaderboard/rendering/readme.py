@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 
 from leaderboard.rendering.names import markdown
-from leaderboard.rendering.rows import Row, minute, movement
+from leaderboard.rendering.rows import Row, minute, movement, waiting_sentence
 from leaderboard.rendering.shown import ShownPhase
+from leaderboard.snapshot import WaitingTeam
 
 BEGIN = "<!-- neuco-worker:begin -->"
 END = "<!-- neuco-worker:end -->"
@@ -27,6 +28,8 @@ HEADER = (
     "Notes",
 )
 ALIGNMENT = ("---:", ":---", ":---", "---:", "---:", "---:", "---:", ":---", ":---")
+WAITING_HEADER = ("Team", "Submissions", "Last submission")
+WAITING_ALIGNMENT = (":---", "---:", ":---")
 
 _MARKER = re.compile(rb"^[ \t]*<!-- neuco-worker:(begin|end) -->[ \t]*\r?$", re.MULTILINE)
 
@@ -79,6 +82,14 @@ def _phase(phase: ShownPhase) -> list[str]:
     closed = (
         f"This phase is closed since {minute(site.frozen_at)}; its board is final." if site.frozen_at else ""
     )
+    if phase.waiting:
+        return [
+            heading,
+            "",
+            " ".join(filter(None, (waiting_sentence(len(phase.waiting)), closed))),
+            "",
+            *_waiting(phase.waiting),
+        ]
     if board is None:
         return [
             heading,
@@ -98,6 +109,11 @@ def _phase(phase: ShownPhase) -> list[str]:
         "</picture>",
     ]
     return lines
+
+
+def _waiting(teams: Sequence[WaitingTeam]) -> list[str]:
+    rows = ((markdown(team.team), str(team.submissions), minute(team.last_submitted_at)) for team in teams)
+    return [_line(WAITING_HEADER), _line(WAITING_ALIGNMENT), *map(_line, rows)]
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def public_rows(board: Board, rules: Rules) -> tuple[Row, ...]:
     causes = [names[standing.key] for standing in board.standings if standing.submission in triggers]
     rows = []
     for position, standing in enumerate(board.standings, 1):
-        text = rounded(standing.q_mean, rules.decimals)
+        text = rounded(rules.value(standing.q_mean), rules.decimals)
         rows.append(
             Row(
                 position=position,
@@ -119,6 +119,12 @@ def minute(moment: datetime) -> str:
 def stamp(moment: datetime) -> str:
     """Return a moment for machines: RFC 3339, UTC, to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def waiting_sentence(teams: int) -> str:
+    """Say that values are kept back."""
+    have = "1 team has" if teams == 1 else f"{teams} teams have"
+    return f"{have} a scored submission, here by name; values and ranks are shown when the organizers close this phase."
 
 
 def movement(row: Row) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leaderboard.rendering.charts import Evolution, evolution
+from leaderboard.rendering.names import distinct_names
 from leaderboard.rendering.rows import Row, public_rows
 from leaderboard.rendering.unlocked import Unlocked, unlocked
-from leaderboard.snapshot import Board, PhaseSite, Selection, Site
+from leaderboard.snapshot import Board, PhaseSite, Selection, Site, WaitingTeam
 
 # Files of the folder that belong to no phase.
 RESERVED_STEMS = frozenset({"badge", "history", "schema", "index"})
@@ -25,6 +26,7 @@ class ShownPhase:
         rules: Five sentences that say how boards are made.
         evolution: The bump chart; None without a board.
         unlocked: What may be shown beyond the board.
+        waiting: The teams that wait for their values, by name; None where values are shown.
     """
 
     site: PhaseSite
@@ -34,6 +36,7 @@ class ShownPhase:
     rules: tuple[str, ...]
     evolution: Evolution | None
     unlocked: Unlocked
+    waiting: tuple[WaitingTeam, ...] | None = None
 
 
 def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
@@ -53,7 +56,13 @@ def _shown(phase: PhaseSite, stem: str, publish: frozenset[str]) -> ShownPhase:
         rules=rule_lines(phase),
         evolution=evolution(phase.history, rows) if board else None,
         unlocked=unlocked(phase, board, rows, publish) if board else Unlocked(),
+        waiting=None if phase.waiting is None or board else _named(phase.waiting),
     )
+
+
+def _named(teams: tuple[WaitingTeam, ...]) -> tuple[WaitingTeam, ...]:
+    names = distinct_names((team.key, team.team) for team in teams)
+    return tuple(replace(team, team=names[team.key]) for team in teams)
 
 
 def file_stems(site: Site) -> dict[str, str]:
@@ -78,6 +87,8 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
         Selection.LAST: "A team's last scored public submission counts",
         Selection.BEST: "A team's scored public submission with the highest mean Q counts",
         Selection.CHOSEN: "For each team the scored public submission named by the organizers counts",
+        Selection.LADDER: "A team's scored public submission counts only if its mean Q beats the team's standing value by more than "
+        f"{rules.ladder_step or 0:g}, and values are shown as multiples of that (the Ladder)",
     }[rules.selection]
     visible = {
         "at_submission": "whether it is public is what its author chose when submitting",
@@ -98,6 +109,8 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
         else "Until the organizers reveal the hidden tasks, only what this table shows is published; "
         "the tasks, their weights and the scores on them follow at the end."
     )
+    if phase.waiting is not None and not phase.history:
+        shown = f"Values and ranks are shown when the organizers close this phase. {shown}"
     return (
         "The dynamic rank decides (column Rank), not mean Q; the standing by mean Q (column By mean Q) stands beside it.",
         (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from leaderboard.figures import Figures, RowFigures
 from leaderboard.ranking import assess, figures
 from leaderboard.rendering.rows import Row, rounded
-from leaderboard.snapshot import Board, PhaseSite
+from leaderboard.snapshot import Board, PhaseSite, Rules
 
 INTERVALS, STABLE_VIEWS = "intervals", "stable_views"  # what ``leaderboard.publish`` may name
 VIEW_TITLES = {"mean_rank": "Mean rank", "borda": "Borda count", "iqm": "Interquartile mean of Q"}
@@ -87,12 +87,11 @@ def unlocked(phase: PhaseSite, board: Board, rows: tuple[Row, ...], publish: fro
     if figured is None or any(row.key not in known for row in rows):
         return Unlocked(rows=rows)  # a board from before these figures were kept
     ordered = [known[row.key] for row in rows]
-    decimals = phase.rules.decimals
     views = STABLE_VIEWS in wanted
     return Unlocked(
         rows=rows,
         replicates=figured.replicates,
-        intervals=tuple(_interval(row, known[row.key], decimals) for row in rows)
+        intervals=tuple(_interval(row, known[row.key], phase.rules) for row in rows)
         if INTERVALS in wanted
         else (),
         views=tuple(_view(name, figured, rows, ordered, phase.revealed) for name in VIEW_TITLES)
@@ -112,11 +111,15 @@ def _figures(phase: PhaseSite, board: Board) -> Figures | None:
     return None if assessment is None else figures(assessment)
 
 
-def _interval(row: Row, known: RowFigures, decimals: int) -> Interval:
+def _text(q_mean: float, rules: Rules) -> str:
+    return rounded(rules.value(q_mean), rules.decimals)
+
+
+def _interval(row: Row, known: RowFigures, rules: Rules) -> Interval:
     q = known.q_interval
     return Interval(
         row=row,
-        q=None if q is None else (rounded(q[0], decimals), rounded(q[1], decimals)),
+        q=None if q is None else (_text(q[0], rules), _text(q[1], rules)),
         rank=known.rank_interval,
         p_first=known.p_first,
         p_top3=known.p_top3,

@@ -77,6 +77,11 @@ class Configuration(Section):
                 raise ValueError(
                     f"phases.{name}.eligible_if_scored_in names {other!r}, which is not another phase"
                 )
+            finest = 10.0**-self.leaderboard.decimals
+            if phase.selection == "ladder" and phase.ladder_step < finest:
+                raise ValueError(
+                    f"phases.{name}.ladder_step is {phase.ladder_step:g}, and leaderboard.decimals shows nothing finer than {finest:g}"
+                )
         return self
 
     def path(self, relative: Path) -> Path:

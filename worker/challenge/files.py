@@ -87,6 +87,8 @@ def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
         ghost_task=leaderboard.ghost_task,
         decimals=leaderboard.decimals,
         hidden_teams=tuple(sorted(set(leaderboard.hidden_teams))),
+        ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
+        shown=settings.shown,
     )
 
 

@@ -39,6 +39,17 @@ class PhaseRules:
     ghost_task: float
     decimals: int
     hidden_teams: tuple[str, ...]
+    ladder_step: float | None = None
+    shown: str = "at_once"
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The rules by name, without later ones that the phase does not use.
+
+        So records and events from before there were those stay the same.
+        """
+        unused = {"ladder_step": None, "shown": "at_once"}
+        return {name: value for name, value in asdict(self).items() if (name, value) not in unused.items()}
 
     def changed(self, other: PhaseRules) -> tuple[str, ...]:
         """Return the names of the rules that are not the same in another set of rules."""
@@ -63,6 +74,8 @@ class PhaseRules:
             chosen=chosen,
             visibility=self.visibility,
             eligible_if_scored_in=self.eligible_if_scored_in,
+            ladder_step=self.ladder_step,
+            shown=self.shown,
         )
 
 
@@ -124,7 +137,7 @@ class PhaseRecord:
                 ],
                 "protocol": asdict(self.protocol),
                 "engine": self.engine,
-                "rules": asdict(self.rules),
+                "rules": self.rules.stated,
             }
         )
 

@@ -103,8 +103,21 @@ class Phase(Section):
         description="Public id list, one per line.",
     )
     folds: int = Field(40, ge=1, description="Number K of random splits.")
-    selection: Literal["last", "best", "chosen"] = Field(
-        "last", description="Which of a team's public submissions counts."
+    selection: Literal["last", "best", "chosen", "ladder"] = Field(
+        "last",
+        description="Which of a team's public submissions counts: the `last`, the `best`, the one that the organizers have `chosen`; or "
+        "`ladder`: one that does not beat the team's standing value by `ladder_step` does not count, and is shown that value again.",
+    )
+    ladder_step: float = Field(
+        0.1,
+        gt=0,
+        description="By how much a submission has to beat its team's standing value, with `selection: ladder`; values are shown as "
+        "multiples of it.",
+    )
+    shown: Literal["at_once", "at_end"] = Field(
+        "at_once",
+        description="When values and ranks are shown: with each answer, or when the phase is closed (`board freeze`). Until then answers "
+        "say that the file was scored, and the board lists the teams.",
     )
     visibility: Literal["at_submission", "current"] = Field(
         "at_submission", description="Whether the visibility at first sight counts, or the present one."
@@ -112,6 +125,18 @@ class Phase(Section):
     eligible_if_scored_in: str | None = Field(
         None, description="Phase in which a team must have a score; others are shown out of competition."
     )
+
+    @model_validator(mode="after")
+    def _ladder_holds(self) -> Phase:
+        if self.selection == "ladder" and self.visibility == "current":
+            raise ValueError(
+                "selection: ladder needs visibility: at_submission; otherwise a team could take a value down to climb again"
+            )
+        if self.selection == "ladder" and self.shown == "at_end":
+            raise ValueError(
+                "selection: ladder is of no use with shown: at_end, which shows no values to climb by"
+            )
+        return self
 
 
 class Submission(Section):

@@ -244,11 +244,19 @@ def freeze(
     config: ConfigOption,
     phase: PhaseOption,
     undo: Annotated[bool, typer.Option("--undo", help="Let the board move again.")] = False,
+    now: Annotated[
+        bool,
+        typer.Option(
+            "--now", help="Do not wait for the answers of what was sent before, where values come at the end."
+        ),
+    ] = False,
     reason: Annotated[
         str, typer.Option("--reason", help="Why; the reveal publishes it.", show_default=False)
     ] = "",
 ) -> None:
     """Close a phase: what was answered until now stands on its board, and no later submission, visibility, name or flag moves it.
+
+    A phase with `shown: at_end` waits until everything that was sent before is answered; then its values and ranks are shown.
 
     Example: neuco-worker board freeze --phase dev --reason "the phase has ended" --config challenge.yaml
     """
@@ -256,6 +264,8 @@ def freeze(
     from worker.organizer.session import open_session
 
     with open_session(config) as session:
+        if not undo and not now:
+            board_by_hand.wait_for_answers(session, phase, tell=print)
         (board_by_hand.thaw if undo else board_by_hand.freeze)(session, phase, reason)
     print(f"The board of {phase} {'moves again' if undo else 'is closed'}; the daemon publishes that.")
 

@@ -212,7 +212,7 @@ def verify(
 
 def _brought(
     public: PublicRepository,
-    told: Sequence[tuple[Path, dict[str, Any], float]],
+    told: Sequence[tuple[Path, dict[str, Any], float | None]],
     files: Sequence[Path],
     engine: str,
 ) -> Iterator[Verdict]:
@@ -283,11 +283,12 @@ def _show(report: Report) -> None:
     print(f"\n{report.sentence}")
 
 
-def _told(path: Path) -> tuple[dict[str, Any], float]:
+def _told(path: Path) -> tuple[dict[str, Any], float | None]:
     """Read the receipt and mean Q of a stdout that EvalAI showed."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        return dict(document["receipt"]), float(document["q_mean"])
+        q_mean = document.get("q_mean")  # there is none while values are kept back
+        return dict(document["receipt"]), None if q_mean is None else float(q_mean)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OrganizerError(
             f"{path} does not hold a receipt.",

@@ -219,10 +219,10 @@ class Client:
         phase_pk: int,
         *,
         stdout: str,
-        result: Mapping[str, float],
+        result: Mapping[str, float] | None,
         split: str,
     ) -> None:
-        """Post the result of a submission: one entry of finite numbers, shown to the participant.
+        """Post the result of a submission: one entry of finite numbers, shown to the participant; or none, while values are withheld.
 
         PUT /api/jobs/challenge/<c>/update_submission/. Repeating it is harmless. Once ``learn_labels`` was called, the result
         must have exactly the labels of its split.
@@ -230,15 +230,17 @@ class Client:
         Raises:
             OrganizerError: The result is one that EvalAI would take and break on (``evalai.result_invalid``).
         """
-        accuracies = checked_result(result, self._labels.get((phase_pk, split)))
-        entry = {"split": split, "show_to_participant": True, "accuracies": accuracies}
+        entries = []
+        if result is not None:
+            accuracies = checked_result(result, self._labels.get((phase_pk, split)))
+            entries.append({"split": split, "show_to_participant": True, "accuracies": accuracies})
         body = {
             "challenge_phase": int(phase_pk),
             "submission": int(pk),
             "submission_status": "finished",
             "stdout": clean(stdout),
             "stderr": "",
-            "result": json.dumps([entry], allow_nan=False),
+            "result": json.dumps(entries, allow_nan=False),
             "metadata": "",
         }
         self._update("PUT", f"post the result of submission {pk}", body)

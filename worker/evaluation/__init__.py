@@ -1,3 +1,13 @@
 """Stage 3, from files to score cells. It imports nothing by itself: its child must not load what the daemon needs."""
 
-__all__ = ["act", "answers", "evaluate_child", "filling", "keeping", "matrix", "stage"]
+__all__ = [
+    "act",
+    "answers",
+    "corrections",
+    "evaluate_child",
+    "filling",
+    "keeping",
+    "matrix",
+    "stage",
+    "told",
+]

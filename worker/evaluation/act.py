@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from scoring.errors import NeucoError, ParticipantError
-from scoring.quality import shown
 from scoring.scorecard import Scorecard
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
@@ -19,6 +18,8 @@ from worker.evaluation import answers
 from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
 from worker.evaluation.outcomes import READING, STARTING, Ending, blame, requeue
+from worker.evaluation.told import told
+from worker.fairness.register import register
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Limits, Progress
 from worker.runtime.files import FileStore
@@ -121,12 +122,15 @@ class ScoreSubmission(ChildAct[Result]):
         row = tx.get(self.pk)
         if q_mean is None or row is None:
             raise RuntimeError("the child ended but cells are missing")
+        if setup.rules.ladder_step is not None:
+            register(tx, now)  # the ladder stands on what is registered
+        tells = told(tx, setup.record, {self.pk: q_mean})[self.pk]
         answer = answers.finished(
-            q_mean,
-            decimals=setup.rules.decimals,
+            tells,
+            step=setup.rules.ladder_step,
             notes=tuple(result["notes"]),
             zarr_suffix_removed=result["zarr_suffix_removed"],
-            receipt=give_receipt(tx, row, setup, shown(q_mean, setup.rules.decimals), now=now),
+            receipt=give_receipt(tx, row, setup.record, tells, now=now),
         )
         self._owe(tx, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
         self._close(tx, Outcome.DONE, "", now)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
-from scoring.quality import shown
+from worker.fairness.ladder import Told
 from worker.state import LONGEST_WAIT, OutboxKind, Transaction
 
 
@@ -26,13 +26,20 @@ class Answer:
         status: ``"finished"`` or ``"failed"``.
         stdout: JSON document of a finished one, else empty.
         stderr: Faults of a failed one, else empty.
-        value: Rounded mean Q of a finished one.
+        value: Mean Q that a finished one shows; None while values are withheld.
+        counts: Whether a finished one beat its team's standing value, where the Ladder selects.
     """
 
     status: str
     stdout: str = ""
     stderr: str = ""
     value: float | None = None
+    counts: bool | None = None
+
+    @property
+    def tells(self) -> tuple[float | None, bool | None]:
+        """What it says of the score."""
+        return self.value, self.counts
 
     def to_json(self) -> str:
         """Write it for the database."""
@@ -45,9 +52,9 @@ class Answer:
 
 
 def finished(
-    q_mean: float,
+    told: Told,
     *,
-    decimals: int,
+    step: float | None,
     notes: tuple[str, ...],
     zarr_suffix_removed: bool,
     receipt: Mapping[str, Any] | None = None,
@@ -55,26 +62,36 @@ def finished(
     """Answer a scored submission.
 
     Args:
-        q_mean: Unrounded mean Q.
-        decimals: To round to.
+        told: What follows from the phase's rules.
+        step: Of the Ladder, if it selects.
         notes: About the participant's own file.
         zarr_suffix_removed: Whether ids had such a suffix.
         receipt: What lets the participant prove later what was scored, see :mod:`worker.fairness.receipts`.
-
-    Raises:
-        ValueError: If mean Q is not finite: that is never an answer.
     """
-    value = shown(q_mean, decimals)
     document: dict[str, object] = {
         "status": "completed",
-        "q_mean": value,
+        **_score(told, step),
         "more_than_allowed_probes_failed": False,
         "zarr_suffix_removed": zarr_suffix_removed,
         "notes": list(notes),
     }
     if receipt is not None:
         document["receipt"] = dict(receipt)
-    return Answer(status="finished", stdout=json.dumps(document), value=value)
+    return Answer(status="finished", stdout=json.dumps(document), value=told.value, counts=told.counts)
+
+
+def _score(told: Told, step: float | None) -> dict[str, object]:
+    """Say what is told of the score; without the Ladder, and with values shown at once, that is mean Q alone."""
+    if told.value is None:
+        return {"explanation": "Scored. The value is shown when the organizers close the phase."}
+    if told.counts is None or step is None:
+        return {"q_mean": told.value}
+    does_not = (
+        f"This submission does not count: it does not beat your team's standing value by more than {step:g}."
+        " The value shown is the standing one."
+    )
+    explanation = "This submission counts for your team." if told.counts else does_not
+    return {"q_mean": told.value, "counts": told.counts, "explanation": explanation}
 
 
 def failed(error: ParticipantError) -> Answer:

@@ -8,8 +8,10 @@ from typing import Any
 
 from scoring.quality import mean_quality
 from scoring.scorecard import Scorecard
+from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup
 from worker.fairness import receipts
+from worker.fairness.ladder import Told
 from worker.fairness.register import register_score
 from worker.state import SubmissionRow, Transaction
 
@@ -48,23 +50,23 @@ def row_mean_q(
 
 
 def give_receipt(
-    tx: Transaction, row: SubmissionRow, setup: PhaseSetup, q_mean: float, *, now: datetime
+    tx: Transaction, row: SubmissionRow, record: PhaseRecord, told: Told, *, now: datetime
 ) -> dict[str, Any]:
     """Register what was scored, and return what the participant is told of it.
 
     Args:
         tx: The transaction that stores the answer.
         row: The submission; its content is known.
-        setup: The phase that it was scored on.
-        q_mean: The value that is shown.
+        record: Of the phase that it was scored on.
+        told: What its participant is told of it.
         now: The time.
     """
     nonce, commitment = register_score(
         tx,
         row,
-        protocol=setup.protocol.hash,
-        cells=tx.row(row.content_hash or "", setup.protocol.hash, setup.tasks),
-        q_mean=q_mean,
+        protocol=record.protocol.hash,
+        cells=tx.row(row.content_hash or "", record.protocol.hash, record.versions),
+        told=told,
         now=now,
     )
-    return receipts.issue(tx, submission=row.pk, q_mean=q_mean, nonce=nonce, commitment=commitment)
+    return receipts.issue(tx, submission=row.pk, told=told, nonce=nonce, commitment=commitment)

@@ -8,6 +8,7 @@ __all__ = [
     "draws",
     "events",
     "id_lists",
+    "ladder",
     "membership",
     "parts",
     "pseudonyms",

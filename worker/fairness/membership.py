@@ -79,6 +79,7 @@ def entry(
     scores: Mapping[str, Sequence[float]],
     *,
     eligible: bool,
+    climbed: bool = True,
     seconds: float = 0.0,
 ) -> Entry | None:
     """Return the entry that a submission makes; None if it stands on no board, whatever it was scored.
@@ -88,6 +89,7 @@ def entry(
         rules: The phase's.
         scores: Task to fold scores, of every task of the phase.
         eligible: Whether its team competes.
+        climbed: Whether it beat its team's standing value, where the Ladder selects; a baseline has no ladder.
         seconds: What scoring it cost, for the private report.
     """
     if not stands(facts) or facts["submitted_at"] is None or facts["team_key"] is None:
@@ -106,6 +108,7 @@ def entry(
         baseline=baseline,
         scores=dict(scores),
         eligible=eligible,
+        climbed=climbed or baseline,
         content_hash=facts["content"] or "",
         seconds=seconds,
     )

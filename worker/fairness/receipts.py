@@ -16,6 +16,7 @@ from typing import Any
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import canonical
 from worker.fairness.canonical import NONCE_BYTES, digest
+from worker.fairness.ladder import Told
 from worker.fairness.register import note
 from worker.fairness.signing import is_signed, signer
 from worker.state import LOG_UNSEEN, Transaction
@@ -31,7 +32,7 @@ RESTORED = "restored"  # what is noted
 _GAP = "restored_lines"  # what the next line says of lines that a restored state lacks
 
 
-def issue(tx: Transaction, *, submission: int, q_mean: float, nonce: str, commitment: str) -> dict[str, Any]:
+def issue(tx: Transaction, *, submission: int, told: Told, nonce: str, commitment: str) -> dict[str, Any]:
     """Return the receipt of a score that was registered: what its participant is told, signed.
 
     With the nonce the participant can open what was registered, and prove it; with the signature the receipt is evidence by itself.
@@ -39,7 +40,7 @@ def issue(tx: Transaction, *, submission: int, q_mean: float, nonce: str, commit
     Args:
         tx: The transaction that registers the score.
         submission: EvalAI's number.
-        q_mean: The value that is shown.
+        told: What its participant is told.
         nonce: Opens the commitment.
         commitment: To the event; the next batch publishes it.
     """
@@ -48,7 +49,8 @@ def issue(tx: Transaction, *, submission: int, q_mean: float, nonce: str, commit
     receipt = {
         "format": FORMAT,
         "submission": submission,
-        "q_mean": q_mean,
+        "q_mean": told.value,
+        **({} if told.counts is None else {"counts": told.counts}),
         "nonce": nonce,
         "commitment": commitment,
         "challenge": entries[-1][0]["commitment"] if entries else "",

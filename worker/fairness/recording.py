@@ -133,6 +133,12 @@ def record_rules(
         raise not_recorded(codename)
     rules = rules_of(configuration, codename)
     changed = before.rules.changed(rules)
+    if "shown" in changed and rules.shown == "at_end" and has_scores(tx, codename):
+        raise OrganizerError(
+            f"Values of phase {codename} have been shown already, and cannot be kept back any more.",
+            cure=f"Set phases.{codename}.shown: at_once.",
+            code="rules.shown",
+        )
     if changed:
         register(tx, now)  # what had changed before has another reason
         put_on_record(tx, replace(before, rules=rules), files=tx.record_files(before.hash), now=now)

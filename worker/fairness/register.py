@@ -6,9 +6,9 @@ board again, and an entry that was dropped, hidden or removed shows with the mom
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
 from worker.fairness import events, pseudonyms
 from worker.fairness.canonical import NONCE_BYTES, digest
+from worker.fairness.ladder import Told
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
 ROWS = 4096  # of which the facts' hash is remembered
@@ -52,7 +53,7 @@ def register_score(
     *,
     protocol: str,
     cells: Sequence[CellRow],
-    q_mean: float,
+    told: Told,
     now: datetime,
 ) -> tuple[str, str]:
     """Register what a submission was scored; return nonce and commitment, which its participant gets.
@@ -62,12 +63,12 @@ def register_score(
         row: The submission.
         protocol: Hash of the protocol that it was scored by.
         cells: Its cells, one for each task.
-        q_mean: The value that is shown.
+        told: What its participant is told of it.
         now: The time.
     """
     at = tx.attestation_time(now)
     entry = _register_submission(tx, row, at)
-    return _score_event(tx, row, entry, protocol=protocol, cells=cells, q_mean=q_mean, at=at)
+    return _score_event(tx, row, entry, protocol=protocol, cells=cells, told=told, at=at)
 
 
 def note(tx: Transaction, what: str, text: str, *, now: datetime, **more: Any) -> None:
@@ -102,7 +103,7 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
             "record": row.record,
             "protocol": row.protocol_hash,
             "tasks": dict(row.tasks),
-            "rules": _listed(asdict(record.rules)),
+            "rules": _listed(record.rules.stated),
             "chosen": {str(team): submission for team, submission in tx.choices(name).items()},
             "frozen_at": None if row.frozen_at is None else row.frozen_at.isoformat(),
         }
@@ -120,7 +121,7 @@ def _register_submissions(
     bases = {name: (record.protocol.hash, record.versions) for name, record in records.items()}
     removed = pseudonyms.pseudonyms(tx)
     for row in tx.submissions():
-        subject = _subject(row)
+        subject = subject_of(row)
         if row.phase is None or (row.file_hash is None and subject not in latest):
             continue  # a file that never arrived is not registered
         if latest.get(subject) != _hash_of_facts(row, removed.get(row.team_key or 0)):
@@ -128,7 +129,7 @@ def _register_submissions(
         basis = bases.get(row.phase)
         if basis is None or not _has_answer(row):
             continue
-        if scored.get(subject) != _stands_on(row.content_hash, *basis):
+        if scored.get(subject) != stands_on(row.content_hash, *basis):
             _register_late(tx, row, records[row.phase], at)
 
 
@@ -136,14 +137,17 @@ def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at:
     """Register the score of a submission that an earlier version scored, or whose new score needed no new answer."""
     cells = tx.row(row.content_hash or "", record.protocol.hash, record.versions)
     if len(cells) == len(record.versions) and row.q_mean is not None:
-        q_mean = shown(row.q_mean, record.rules.decimals)
+        answer = json.loads(row.answer or "{}")
+        told = Told(
+            value=answer.get("value", shown(row.q_mean, record.rules.decimals)), counts=answer.get("counts")
+        )
         entry = _register_submission(tx, row, at)
-        _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, q_mean=q_mean, at=at)
+        _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, told=told, at=at)
 
 
 def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reason: str = "") -> str:
     """Register a submission's facts, if they have changed; return its pseudonym."""
-    before = tx.latest_event(events.SUBMISSION, _subject(row))
+    before = tx.latest_event(events.SUBMISSION, subject_of(row))
     facts = submission_facts(row, pseudonyms.pseudonyms(tx).get(row.team_key or 0))
     if before is not None:
         # A stored file may be gone for a while, and is fetched again; the submission stays that of this file.
@@ -152,7 +156,7 @@ def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reas
             return str(before.fields["entry"])
     entry = secrets.token_hex(ENTRY_BYTES) if before is None else str(before.fields["entry"])
     head = {"kind": events.SUBMISSION, "phase": row.phase, "at": at.isoformat(), "entry": entry}
-    _add(tx, _subject(row), {**head, **facts, "reason": reason}, facts)
+    _add(tx, subject_of(row), {**head, **facts, "reason": reason}, facts)
     return entry
 
 
@@ -195,8 +199,8 @@ def _hash_of_facts(row: SubmissionRow, pseudonym: str | None) -> str:
     return _hashed(submission_facts(row, pseudonym))
 
 
-def _stands_on(content: str | None, protocol: str, versions: Mapping[str, str]) -> str:
-    """Hash what a score stands on."""
+def stands_on(content: str | None, protocol: str, versions: Mapping[str, str]) -> str:
+    """Hash what a score stands on: the newest score of a submission is on the tasks of now if its event has this hash."""
     return _hashed({"content": content, "protocol": protocol, "tasks": dict(versions)})
 
 
@@ -207,7 +211,7 @@ def _score_event(
     *,
     protocol: str,
     cells: Sequence[CellRow],
-    q_mean: float,
+    told: Told,
     at: datetime,
 ) -> tuple[str, str]:
     fields = {
@@ -231,10 +235,12 @@ def _score_event(
             }
             for cell in cells
         },
-        "q_mean": q_mean,
+        "q_mean": told.value,
     }
-    facts = _stands_on(cells[0].content_hash, protocol, {cell.task: cell.version for cell in cells})
-    return _add(tx, _subject(row), fields, facts)
+    if told.counts is not None:
+        fields["counts"] = told.counts
+    facts = stands_on(cells[0].content_hash, protocol, {cell.task: cell.version for cell in cells})
+    return _add(tx, subject_of(row), fields, facts)
 
 
 def _add(
@@ -256,7 +262,8 @@ def _hashed(facts: Mapping[str, Any]) -> str:
     return digest("facts", canonical(dict(facts)))
 
 
-def _subject(row: SubmissionRow) -> str:
+def subject_of(row: SubmissionRow) -> str:
+    """Return what a submission is called in the register of this challenge's state."""
     return f"submission {row.pk}"
 
 

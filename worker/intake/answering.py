@@ -57,13 +57,13 @@ class PostAnswer(Call[None]):
     def perform(self, resource: Client) -> None:
         """Send it; without words where the host has disabled the phase's logs."""
         answer = self._answer
-        if answer.status == "finished" and answer.value is not None:
+        if answer.status == "finished":
             resource.finish(
                 self._row.pk,
                 self._phase_pk,
                 stdout="" if self._silent else answer.stdout,
                 split=self._phase.split,
-                result={self._phase.metric: answer.value},
+                result=None if answer.value is None else {self._phase.metric: answer.value},
             )
         else:
             resource.fail(self._row.pk, self._phase_pk, stderr="" if self._silent else answer.stderr)

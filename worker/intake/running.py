@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.context import Context, seconds
+from worker.challenge.setups import read_record
 from worker.evalai import Client, Submission
 from worker.evaluation import answers
 from worker.fairness import draws
@@ -39,7 +40,20 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
         return None
     busy = answers.unreleased(tx, now, grid=seconds(configuration.submission.answer_grid))
     busy |= {row.team_key for row in running if row.team_key is not None}
+    busy |= _climbing(tx)
     return next_in_turn(tx, [row for row in waiting if row.team_key not in busy])
+
+
+def _climbing(tx: Transaction) -> frozenset[int]:
+    """Return the teams whose next answer, on a ladder, follows from one that EvalAI does not have yet."""
+    unanswered = [row for row in tx.submissions([State.SCORED]) if row.posted is None]
+    return frozenset(
+        row.team_key
+        for row in unanswered
+        if row.team_key is not None
+        and (record := read_record(tx, row.phase or "")) is not None
+        and record.rules.ladder_step is not None
+    )
 
 
 def runs_already(row: SubmissionRow) -> bool:

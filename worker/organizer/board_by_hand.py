@@ -8,8 +8,9 @@ from datetime import datetime
 
 from leaderboard.git import Publisher
 from leaderboard.rendering import render
-from scoring.errors import InfrastructureError
+from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.setups import put_on_record
+from worker.evaluation.told import show_values, withholds
 from worker.fairness import receipts
 from worker.fairness.register import register
 from worker.organizer.session import LeaderWait, OrganizerSession
@@ -18,7 +19,9 @@ from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
 from worker.publishing.contents import push_contents
 from worker.publishing.pushing import push, record_push
-from worker.state import Completed, Transaction, leader_lock
+from worker.state import ACTIVE, Completed, State, Transaction, leader_lock
+
+_NEVER = "0001-01-01T00:00:00+00:00"
 
 
 def publish_now(session: OrganizerSession, *, tell: Callable[[str], object]) -> Completed:
@@ -77,8 +80,54 @@ def preview(session: OrganizerSession) -> Mapping[str, bytes]:
     return render(_make_boards(session, session.configuration.phases).site, readme=None)
 
 
+def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[str], object]) -> None:
+    """Wait until everything that was sent to a phase before this moment is answered, if the phase keeps its values back until it is closed.
+
+    Args:
+        session: The challenge.
+        phase: Codename.
+        tell: Hears what is waited for.
+
+    Raises:
+        OrganizerError: If there is no such phase, or a submission waits for a person.
+        InfrastructureError: If no worker runs that would answer.
+    """
+    session.check_phase(phase)
+    configuration = session.configuration
+    with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+        wait = LeaderWait(lock, tell)
+        while True:
+            with session.store.read() as tx:
+                if not withholds(tx, phase):
+                    return
+                compared = datetime.fromisoformat(tx.fact("reconciled_at") or _NEVER) >= session.now
+                open_rows = [
+                    row
+                    for row in tx.submissions(ACTIVE | {State.UPLOADING}, phase=phase)
+                    if row.submitted_at is None or row.submitted_at <= session.now
+                ]
+            if compared and not open_rows:
+                return
+            if held := [row for row in open_rows if row.hold is not None]:
+                raise OrganizerError(
+                    f"Submission {held[0].pk} waits for a person: {held[0].hold_reason}",
+                    cure="Settle that first, or close the phase without it: --now.",
+                    code="freeze.held",
+                )
+            if lock.take():
+                raise InfrastructureError(
+                    "No worker runs that could answer what was sent before the phase is closed.",
+                    cure="Start it, and close the phase then; or close it with what is answered: --now.",
+                    code="freeze.no_worker",
+                )
+            waiting = f"answer {len(open_rows)} more" if open_rows else "ask EvalAI for what was sent"
+            wait.pause(waiting)
+
+
 def freeze(session: OrganizerSession, phase: str, reason: str = "") -> None:
     """Close a phase on the board that is due now: it shows what was answered until this moment, and nothing that comes later.
+
+    Values that were kept back until now are shown: the daemon posts them.
 
     Args:
         session: The challenge.
@@ -90,7 +139,7 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> None:
         InfrastructureError: If the worker that leads made a board at the same moment.
     """
     session.check_phase(phase)
-    pending = _make_boards(session, [phase])
+    pending = _make_boards(session, [phase], closing=phase)
     setup = session.phase(phase) if pending.preconditions.records[phase] is None else None
     with session.store.write() as tx:
         _keep(tx, pending)
@@ -98,6 +147,7 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> None:
             raise _busy()
         if setup is not None:
             put_on_record(tx, setup.record, files=setup.files, now=session.now)
+        show_values(tx, phase)
         _decide(session, tx, phase, at=pending.preconditions.at, reason=reason, action="frozen")
 
 
@@ -122,9 +172,13 @@ def _decide(
     register(tx, session.clock(), reason=reason)
 
 
-def _make_boards(session: OrganizerSession, phases: Collection[str]) -> PendingBoards:
+def _make_boards(
+    session: OrganizerSession, phases: Collection[str], *, closing: str | None = None
+) -> PendingBoards:
     with session.store.write() as tx:
-        inputs = read_inputs(tx, session.configuration, phases, BoardHistory(), now=session.clock())
+        inputs = read_inputs(
+            tx, session.configuration, phases, BoardHistory(), now=session.clock(), closing=closing
+        )
     if inputs.damaged:
         raise next(iter(inputs.damaged.values()))
     return make_boards(inputs)

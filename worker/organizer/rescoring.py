@@ -6,20 +6,17 @@ complete does the phase's record change, and with it answers and board, in one t
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
-from scoring.quality import shown
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
-from worker.evaluation import answers
+from worker.evaluation.corrections import correct
 from worker.evaluation.filling import FillRow, IncompleteRow, RowOverLimit
-from worker.evaluation.matrix import give_receipt, missing_tasks, row_mean_q
+from worker.evaluation.matrix import missing_tasks, row_mean_q
 from worker.fairness import commitments
 from worker.fairness.membership import taken_off
 from worker.fairness.register import register, submission_facts
@@ -28,7 +25,7 @@ from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
-from worker.state import COUNTED, OutboxKind, State, SubmissionRow, Transaction
+from worker.state import COUNTED, State, SubmissionRow, Transaction
 
 EVERY_S = 0.5  # between two looks at a child's limits
 
@@ -259,8 +256,6 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
 def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
     """Put the phase on record as its files are, and owe EvalAI every answer that changed."""
     setup = _with_rules(tx, setup)
-    decimals = setup.rules.decimals
-    changed = 0
     now = session.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
     before = tx.phase_record(setup.codename)
     renewed = before is None or not setup.record.scores_as(before.protocol_hash, before.tasks)
@@ -268,20 +263,13 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     put_on_record(tx, setup.record, files=setup.files, now=now)
     tx.request_publish()
     tx.forget_wanted(row.pk for row in tx.submissions(phase=setup.codename))
-    for row in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
-        if row.content_hash is None or row.answer is None:
-            continue
-        q_mean = row_mean_q(tx, row.content_hash, setup.protocol.hash, setup.tasks)
-        if q_mean is None or (q_mean == row.q_mean and not renewed):
-            continue
-        receipt = give_receipt(tx, row, setup, shown(q_mean, decimals), now=now)
-        before_it = answers.Answer.from_json(row.answer)
-        answer = with_value(before_it, q_mean, decimals, receipt=receipt)
-        if answer.value == before_it.value:
-            tx.note(row.pk, q_mean=q_mean)
-            continue
-        changed += 1
-        _answer_again(tx, row, answer, q_mean, now)
+    rows = tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename)
+    known = (row for row in rows if row.content_hash is not None and row.answer is not None)
+    scored = {
+        row.pk: row_mean_q(tx, row.content_hash or "", setup.protocol.hash, setup.tasks) for row in known
+    }
+    q_means = {pk: q_mean for pk, q_mean in scored.items() if q_mean is not None}
+    changed = correct(tx, setup.record, q_means, renewed=renewed, now=now)
     if renewed:
         told = f"tasks or protocol of {setup.codename} changed{f': {reason}' if reason else ''}"
         commitments.commit(tx, read_secret(session.configuration), [setup], reason=told, now=now)
@@ -297,29 +285,3 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     )
     register(tx, now, reason=reason)
     return changed
-
-
-def _answer_again(
-    tx: Transaction, row: SubmissionRow, answer: answers.Answer, q_mean: float, now: datetime
-) -> None:
-    values = {"answer": answer.to_json(), "q_mean": q_mean}
-    # EvalAI takes no answer for it; it stays as it is until its re-run is answered.
-    rerun = row.remote_status == "cancelled"
-    if row.state is State.SCORED or rerun:
-        tx.note(row.pk, **values)
-    elif tx.move(row.pk, row.state, State.SCORED, **values):
-        tx.owe(OutboxKind.POST, row.pk, now=now)
-
-
-def with_value(
-    answer: answers.Answer, q_mean: float, decimals: int, *, receipt: dict[str, Any]
-) -> answers.Answer:
-    """Return an answer with another mean Q and the same notes."""
-    document = json.loads(answer.stdout)
-    return answers.finished(
-        q_mean,
-        decimals=decimals,
-        notes=tuple(document.get("notes", ())),
-        zarr_suffix_removed=bool(document.get("zarr_suffix_removed")),
-        receipt=receipt,
-    )

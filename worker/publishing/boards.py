@@ -10,11 +10,14 @@ from typing import ClassVar
 from leaderboard import Board, PhaseSite, PhaseSnapshot, Rules, Site
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
+from leaderboard.ranking import waiting_teams
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.files import rules_of
 from worker.challenge.setups import alert_key
+from worker.evaluation.corrections import correct_phase
+from worker.evaluation.told import withholds
 from worker.fairness import commitments, id_lists, receipts
 from worker.fairness.pseudonyms import FACT
 from worker.fairness.register import register
@@ -74,6 +77,7 @@ class Inputs:
         damaged: Phase without a snapshot to why: its record cannot be read.
         histories: Phase to its boards so far.
         revealed: The phases that were revealed.
+        withheld: The phases that keep their values back.
         preconditions: What the cycle stands on.
     """
 
@@ -82,6 +86,7 @@ class Inputs:
     damaged: Mapping[str, NeucoError]
     histories: Mapping[str, tuple[Board, ...]]
     revealed: frozenset[str]
+    withheld: frozenset[str]
     preconditions: Preconditions
 
 
@@ -92,15 +97,25 @@ def read_inputs(
     history: BoardHistory,
     *,
     now: datetime,
+    closing: str | None = None,
 ) -> Inputs:
-    """Register what decides the boards now, and read it with everything else that a publish cycle needs.
+    """Register what decides the boards now, correct the answers that follow from it, and read what else a publish cycle needs.
 
     All of it is of the database alone, no file of a phase is looked at. Boards carry the moment at which it was registered.
+
+    Args:
+        tx: The transaction.
+        configuration: The checked configuration.
+        phases: Codenames.
+        history: Boards so far.
+        now: The time.
+        closing: A phase that is being closed: it gets a board, also if it keeps its values back until then.
     """
     at = register(tx, now)
     snapshots, damaged = {}, {}
     for name in phases:
         try:
+            correct_phase(tx, name, now=now)
             snapshots[name] = snapshot(tx, configuration, name)
         except InfrastructureError as error:
             damaged[name] = error
@@ -110,6 +125,7 @@ def read_inputs(
         damaged=damaged,
         histories={name: history.read(tx, name) for name in phases},
         revealed=tx.revealed_phases(),
+        withheld=frozenset(name for name in snapshots if name != closing and withholds(tx, name)),
         preconditions=Preconditions(
             generation=tx.requested_publish(),
             posted=tuple(tx.submissions([State.POSTED])),
@@ -138,14 +154,18 @@ def attestation_files(tx: Transaction) -> dict[str, bytes]:
 
 
 def make_boards(inputs: Inputs) -> PendingBoards:
-    """Make the boards that follow; pure. A frozen phase gets none, and neither does one whose record is damaged: it is shown as it was."""
+    """Make the boards that follow; pure.
+
+    A frozen phase gets none, and neither does one that keeps its values back, or whose record is damaged: that is shown as it was.
+    """
     new: list[Board] = []
     sites = []
     for codename, history in inputs.histories.items():
         phase, record = inputs.snapshots.get(codename), inputs.preconditions.records[codename]
         frozen_at = record.frozen_at if record is not None else None
         following = None
-        if phase is not None and frozen_at is None:
+        withheld = codename in inputs.withheld
+        if phase is not None and frozen_at is None and not withheld:
             following = boards.next_board(phase, history, at=inputs.preconditions.at)
         made = () if following is None else (following,)
         new += made
@@ -158,6 +178,7 @@ def make_boards(inputs: Inputs) -> PendingBoards:
                 snapshot=phase
                 if codename in inputs.revealed or inputs.configuration.leaderboard.publish
                 else None,
+                waiting=waiting_teams(phase) if withheld and phase is not None else None,
                 revealed=codename in inputs.revealed,
                 frozen_at=frozen_at,
             )

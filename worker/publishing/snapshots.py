@@ -7,6 +7,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record
+from worker.evaluation.told import counting
 from worker.fairness import commitments, membership
 from worker.fairness.pseudonyms import pseudonyms
 from worker.fairness.register import submission_facts
@@ -24,6 +25,8 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
     rules, epsilon = rules_and_epsilon(tx, configuration, codename)
     eligible = _eligible_teams(tx, rules.eligible_if_scored_in)
     entries, row_sets, removed = [], {}, pseudonyms(tx)
+    recorded = read_record(tx, codename)
+    climbed = None if recorded is None else counting(tx, recorded)
     for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename):
         cells = matrix.get(row.content_hash or "", {})
         scored = {task: cells[task, version] for task, version in tasks.items() if (task, version) in cells}
@@ -34,6 +37,7 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
             rules,
             {task: cell.folds for task, cell in scored.items()},
             eligible=eligible is None or row.team_key in eligible,
+            climbed=climbed is None or row.pk in climbed,
             seconds=sum(cell.seconds for cell in scored.values()),
         )
         if found is not None:

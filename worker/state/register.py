@@ -54,6 +54,15 @@ class Register(Tables):
         )
         return {row.subject: row.facts for row in rows}
 
+    def first_events(self, kind: str, phase: str) -> dict[str, int]:
+        """Return the place of the first event of a kind among all events, for each subject of a phase."""
+        table = schema.events
+        query = sa.select(table.c.subject, sa.func.min(table.c.id)).where(
+            table.c.kind == kind, table.c.phase == phase
+        )
+        rows = self._connection.execute(query.group_by(table.c.subject))
+        return {row[0]: row[1] for row in rows}
+
     def latest_event(self, kind: str, subject: str) -> Event | None:
         """Return the newest event of a kind about a subject."""
         table = schema.events

@@ -181,11 +181,15 @@ def _nowhere(
         return believed(
             check,
             f"What opens your score was lost when the state was restored from a backup. Your receipt proves that submission"
-            f" {receipt['submission']} was scored {receipt['q_mean']}: if no later submission of your team stands in its place, show it.",
+            f" {receipt['submission']} was {_scored(receipt)}: if no later submission of your team stands in its place, show it.",
         )
     if hidden:
         return not_revealed(check, "Your score belongs to a phase that is not revealed yet.")
     return contradicted(check, "Every phase is revealed, but your score is in none of them.")
+
+
+def _scored(receipt: Mapping[str, Any]) -> str:
+    return "scored" if receipt["q_mean"] is None else f"scored {receipt['q_mean']}"
 
 
 def _made_at(line: Mapping[str, Any]) -> datetime:
@@ -202,12 +206,17 @@ def _on_the_board(
                 continue
             if "submission" not in fields:
                 yield _closed(phase, opening, bytes.fromhex(receipt["nonce"]), check)
-            elif (fields["submission"], fields["q_mean"]) != (receipt["submission"], receipt["q_mean"]):
+            elif _told(fields) != _told(receipt):
                 told = "the score that was revealed for you is not that of your receipt"
                 yield phase.contradicted(check, told)
             else:
                 yield counting(phase, fields["entry"], check, others)
             return
+
+
+def _told(document: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return what a score or a receipt says: whose, the value, and whether it counts where the Ladder selects."""
+    return document["submission"], document["q_mean"], document.get("counts")
 
 
 def _closed(phase: RevealedPhase, opening: Mapping[str, Any], nonce: bytes, check: str) -> Verdict:

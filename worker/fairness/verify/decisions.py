@@ -50,9 +50,9 @@ def decisions(phase: RevealedPhase, registers: Mapping[str, Register]) -> Verdic
 def _changes(register: Register) -> Iterator[str]:
     for earlier, later in pairwise(register.decisions.events):
         before, after = earlier["rules"], later["rules"]
-        rules = [name for name in after if after[name] != before.get(name)]
+        rules = [name for name in {**after, **before} if after.get(name) != before.get(name)]
         values = ", ".join(
-            f"{name}: {json.dumps(before.get(name))} to {json.dumps(after[name])}" for name in rules
+            f"{name}: {json.dumps(before.get(name))} to {json.dumps(after.get(name))}" for name in rules
         )
         found = [f"the rules {', '.join(rules)} changed ({values})"] if rules else []
         if (later["tasks"], later["protocol"]) != (earlier["tasks"], earlier["protocol"]):

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from scoring.protocol import ids_hash
-from scoring.quality import mean_quality
+from scoring.quality import mean_quality, quality, shown
 from worker.fairness import events, membership, receipts
-from worker.fairness.verify.replay import History
+from worker.fairness.ladder import Told, ladders
+from worker.fairness.verify.replay import History, Register
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
@@ -92,13 +93,54 @@ def _before_the_rules(phase: RevealedPhase) -> Iterator[str]:
 
 def _shown(phase: RevealedPhase) -> Iterator[str]:
     """Find values that participants were told and that do not follow from their scores."""
-    rules = [fields["rules"] for fields in phase.register.decisions.events]
+    register = phase.register
+    rules = [fields["rules"] for fields in register.decisions.events]
     rounding = 0.5 * 10.0 ** -min(int(one["decimals"]) for one in rules) + 1e-9
     for submission, records in phase.records.items():
         for record in records:
+            if _follows_a_rule(register, datetime.fromisoformat(record["scored_at"])):
+                continue
             q_mean = mean_quality(list(phase.quality_of(record).values()))
             if "q_mean" in record and not abs(q_mean - float(record["q_mean"])) <= rounding:
                 yield f"the mean Q that submission {submission} was told does not follow from its scores"
+
+
+def _follows_a_rule(register: Register, moment: datetime) -> bool:
+    """Tell whether more than rounding decided at a moment what participants were told."""
+    rules = register.rules(moment)
+    return rules is not None and (rules.ladder_step is not None or register.withholds(moment))
+
+
+def _told(phase: RevealedPhase) -> Iterator[str]:
+    """Find answers that are not what the Ladder, or the keeping back of values, asked for at their time."""
+    register = phase.register
+    for entry, history in register.scores.items():
+        for moment, score in zip(history.moments, history.events, strict=True):
+            if not _follows_a_rule(register, moment):
+                continue
+            expected = _expected(phase, entry, score, moment)
+            if (score["q_mean"], score.get("counts")) != (expected.value, expected.counts):
+                yield f"what submission {score['submission']} was told on {score['at'][:16]} does not follow from the rules of then"
+
+
+def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime) -> Told:
+    """Return what a submission was to be told of a score."""
+    register = phase.register
+    rules = register.rules(moment)
+    if rules is None or register.withholds(moment):
+        return Told(value=None)
+    epsilon = phase.epsilon_of({"protocol_hash": score["protocol"]})
+    basis = {
+        "protocol": score["protocol"],
+        "tasks": {task: cell["version"] for task, cell in score["cells"].items()},
+    }
+    rungs = register.rungs(basis, moment, epsilon=epsilon, entry=entry)
+    ours = [rung for rung in rungs if rung.team == (score["team_key"], bool(score["public_at_first"]))]
+    climbed = ladders(ours, rules).get(int(score["submission"]))
+    if climbed is not None:
+        return climbed
+    q_mean = mean_quality([quality(cell["folds"], epsilon).q for cell in score["cells"].values()])
+    return Told(value=shown(q_mean, rules.decimals, rules.ladder_step))
 
 
 def _rows(phase: RevealedPhase) -> Iterator[str]:
@@ -123,6 +165,7 @@ _LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (
     _scores,
     _before_the_rules,
     _shown,
+    _told,
     _rows,
 )
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
-from leaderboard import Board, MoveKind, PhaseSite, Rules, Selection, Site, Standing
+from leaderboard import Board, MoveKind, PhaseSite, Rules, Selection, Site, Standing, WaitingTeam
 from leaderboard.rendering import BEGIN, END, markdown, render
 from worker.fairness import commitments, receipts, seal
 from worker.fairness.commitments import reveal_path
@@ -139,6 +139,7 @@ def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, Revea
             title=codename,
             rules=rules,
             history=history,
+            waiting=_waiting(document),
             revealed=phase is not None,
             frozen_at=None if closed is None else datetime.fromisoformat(closed),
         ),
@@ -171,6 +172,21 @@ def _as_published(document: Mapping[str, Any], codename: str) -> tuple[Board, ..
         standings=tuple(_standing(number, entry) for number, entry in enumerate(document["entries"])),
     )
     return (board,)
+
+
+def _waiting(document: Mapping[str, Any]) -> tuple[WaitingTeam, ...] | None:
+    """Return the teams that wait for their values, in the order that is published."""
+    if "waiting" not in document:
+        return None
+    return tuple(
+        WaitingTeam(
+            key=(number, ""),
+            team=team["team"],
+            submissions=team["submissions"],
+            last_submitted_at=datetime.fromisoformat(team["last_submission"]),
+        )
+        for number, team in enumerate(document["waiting"])
+    )
 
 
 def _standing(number: int, entry: Mapping[str, Any]) -> Standing:

@@ -50,7 +50,7 @@ def _replaced(phase: RevealedPhase, who: str, standing: Standing, row: Row, chec
     rules = phase.rules
     other = next(one for one in phase.boards[-1].standings if one.submission == row.submission)
     chosen = rules.chosen.get(standing.team_key)
-    if rules.selection is Selection.BEST:
+    if rules.selection in (Selection.BEST, Selection.LADDER):
         explained = other.q_mean >= standing.q_mean
     elif rules.selection is Selection.CHOSEN and chosen is not None:
         explained = other.submission == chosen

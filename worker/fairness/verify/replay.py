@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from leaderboard import Entry, PhaseSnapshot
+from scoring.quality import mean_quality, quality
 from worker.challenge.records import PhaseRules
 from worker.fairness import events, membership, receipts
+from worker.fairness.ladder import Rung, climbs, ladders
 
 Fields = Mapping[str, Any]
 
@@ -58,6 +60,8 @@ class Register:
         self.submissions: dict[str, History] = {}
         self.scores: dict[str, History] = {}
         self._entries: dict[str, tuple[tuple[int, ...], Entry | None]] = {}
+        self._answered_at: dict[str, datetime | None] = {}
+        self._q_means: dict[tuple[int, float], float] = {}
         self.private: set[str] = set()
         # Of private submissions: what lets their teams compete in another phase.
         self.qualifying: dict[str, History] = {}
@@ -153,13 +157,20 @@ class Register:
         eligible = None if needed is None else known[needed].teams(moment)
         entries: list[Entry] = []
         row_sets: dict[str, str] = {}
+        climbed = self._climbed(decided, rules, moment, epsilon)
         for name, history in self.submissions.items():
             facts = history.at(moment)
             score = None if facts is None else self._score(name, decided, moment)
             if facts is None or score is None:
                 continue
             made = self._entry(
-                name, facts, score, decided, rules, eligible=eligible is None or facts["team_key"] in eligible
+                name,
+                facts,
+                score,
+                decided,
+                rules,
+                eligible=eligible is None or facts["team_key"] in eligible,
+                climbed=climbed is None or facts["submission"] in climbed,
             )
             if made is not None:
                 entries.append(made)
@@ -173,14 +184,85 @@ class Register:
             entries=tuple(entries),
         )
 
+    def _climbed(
+        self, decided: Fields, rules: PhaseRules, moment: datetime, epsilon: float
+    ) -> frozenset[int] | None:
+        """Return the submissions that climbed a ladder by a moment; None if the rules have none."""
+        if rules.ladder_step is None:
+            return None
+        rungs = self.rungs(decided, moment, epsilon=epsilon)
+        return frozenset(pk for pk, told in ladders(rungs, rules).items() if told.counts)
+
+    def rungs(self, basis: Fields, moment: datetime, *, epsilon: float, entry: str = "") -> list[Rung]:
+        """Return everything that is on a ladder at a moment.
+
+        Args:
+            basis: An event with the protocol and the tasks that a score must be on to have a value.
+            moment: The moment.
+            epsilon: Of that protocol.
+            entry: One that is on its ladder although it is not answered yet.
+        """
+        found = []
+        for place, (name, scores) in enumerate(self.scores.items()):
+            facts, first = self.submissions.get(name, History()).at(moment), scores.at(moment)
+            if facts is None or first is None or not climbs(facts):
+                continue
+            if name != entry and not self._was_answered(name, moment):
+                continue
+            score = self._score(name, basis, moment)
+            found.append(
+                Rung(
+                    submission=int(first["submission"]),
+                    team=(int(first["team_key"]), bool(first["public_at_first"])),
+                    content=str((score or first)["content"]),
+                    place=place,
+                    q_mean=None if score is None else self._q_mean(score, epsilon),
+                )
+            )
+        return found
+
+    def _was_answered(self, entry: str, moment: datetime) -> bool:
+        """Tell whether a submission had an answer at a moment, or earlier."""
+        if entry not in self._answered_at:
+            history = self.submissions[entry]
+            answered = (
+                at for at, facts in zip(history.moments, history.events, strict=True) if facts["answered"]
+            )
+            self._answered_at[entry] = next(answered, None)
+        since = self._answered_at[entry]
+        return since is not None and since <= moment
+
+    def _q_mean(self, score: Fields, epsilon: float) -> float:
+        """Return unrounded mean Q of a score; each is computed once."""
+        known = id(score), epsilon
+        if known not in self._q_means:
+            qualities = [quality(cell["folds"], epsilon).q for cell in score["cells"].values()]
+            self._q_means[known] = mean_quality(qualities)
+        return self._q_means[known]
+
+    def withholds(self, moment: datetime) -> bool:
+        """Tell whether values were kept back at a moment: until the board was closed for the first time."""
+        rules = self.rules(moment)
+        if rules is None or rules.shown != "at_end":
+            return False
+        return all(fields["frozen_at"] is None for fields in self.decisions.until(moment))
+
     def _entry(
-        self, name: str, facts: Fields, score: Fields, decided: Fields, rules: PhaseRules, *, eligible: bool
+        self,
+        name: str,
+        facts: Fields,
+        score: Fields,
+        decided: Fields,
+        rules: PhaseRules,
+        *,
+        eligible: bool,
+        climbed: bool,
     ) -> Entry | None:
         """Return the entry that a submission makes; the one before, as long as nothing has changed that decides it."""
-        basis = id(facts), id(score), id(decided), int(eligible)
+        basis = id(facts), id(score), id(decided), int(eligible), int(climbed)
         known = self._entries.get(name)
         if known is None or known[0] != basis:
             scores = {task: cell["folds"] for task, cell in score["cells"].items()}
-            known = basis, membership.entry(facts, rules, scores, eligible=eligible)
+            known = basis, membership.entry(facts, rules, scores, eligible=eligible, climbed=climbed)
             self._entries[name] = known
         return known[1]

@@ -1,0 +1,106 @@
+"""The Ladder on its whole way: answers, receipts, boards, corrections, a rescore, and what a check makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify.public import opened
+from worker.sandbox import ManualClock
+
+STEP = 1.0
+BAD, GOOD, NEAR = embeddings(1), embeddings(2), embeddings(0)  # -1.4, 1.7 and 1.0
+
+
+@pytest.fixture
+def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
+    """A challenge whose development phase has a ladder with large steps."""
+    changes = {"phases": {"dev": {"selection": "ladder", "ladder_step": STEP}}}
+    with Harness(tmp_path, clock=ManualClock(), cells=cells, changes=changes) as harness:
+        yield harness
+
+
+def told(harness: Harness, pk: int) -> tuple[float, bool]:
+    """Return what a participant was told: the value, and whether the submission counts."""
+    document = harness.stdout(pk)
+    receipt = document["receipt"]
+    assert (receipt["q_mean"], receipt["counts"]) == (document["q_mean"], document["counts"])
+    return document["q_mean"], document["counts"]
+
+
+def at_evalai(harness: Harness, pk: int) -> object:
+    """Return the value that EvalAI's own leaderboard shows of a submission."""
+    [accuracies] = [one["accuracies"] for one in json.loads(harness.posts(pk)[-1]["result"])]
+    return accuracies["q_mean"]
+
+
+def test_only_what_beats_the_standing_value_counts_and_is_shown(harness: Harness, worker: StepWorker) -> None:
+    """The rest is told the standing value again; the board, and EvalAI's, show the same."""
+    first = harness.submit("A", BAD)
+    worker.drive()
+    good = harness.submit("A", GOOD)
+    worker.drive()
+    near, again = harness.submit("A", NEAR), harness.submit("A", GOOD)
+    hidden = harness.submit("A", NEAR, is_public=False)
+    other = harness.submit("B", NEAR)
+    worker.drive()
+    low, high = told(harness, first)[0], told(harness, good)[0]
+    assert low + STEP <= high
+    assert {low % STEP, high % STEP} == {0}
+    assert told(harness, first) == (low, True)
+    assert told(harness, near) == (high, False)
+    assert "does not count" in harness.stdout(near)["explanation"]
+    assert told(harness, again) == told(harness, good) == (high, True)
+    assert told(harness, hidden)[1]  # a ladder of its own, which has no rung yet
+    assert told(harness, other)[1]
+    assert [at_evalai(harness, pk) for pk in (good, near, again)] == [high] * 3
+    rows = {row["team"]: (row["submission"], row["q_mean"], row["submissions"]) for row in harness.boards()}
+    assert rows == {"A": (good, high, 4), "B": (other, told(harness, other)[0], 1)}
+    # unrounded, as everything that ranks
+    assert [worker.row(pk).q_mean % STEP > 0 for pk in (good, near)] == [True, True]
+
+
+def test_what_the_organizers_take_off_is_on_no_ladder(harness: Harness, worker: StepWorker) -> None:
+    """The answers behind it are given again, and those of a submission that its own team deletes stay."""
+    pks = []
+    for content in (BAD, GOOD, NEAR):
+        pks.append(harness.submit("A", content))
+        worker.drive()
+    _, good, near = pks
+    assert not told(harness, near)[1]
+    harness.evalai.delete(good)
+    worker.wait(700)
+    worker.drive()
+    assert not told(harness, near)[1]
+    assert [row["submission"] for row in harness.boards()] == [pks[0]]
+    assert harness.command("challenge", "disqualify", str(good), "--reason", "a test").returncode == 0
+    worker.drive()
+    assert told(harness, near)[1]
+    assert [row["submission"] for row in harness.boards()] == [near]
+
+
+def test_a_rescore_climbs_again_and_a_check_finds_every_answer_right(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Answers before and after it follow from what was registered by then; one that does not is a lie."""
+    for content in (BAD, GOOD, NEAR):
+        harness.submit("A", content)
+        worker.drive()
+    harness.submit("B", NEAR)
+    worker.drive()
+    harness.add_task("late__regr", seed=1)
+    assert harness.rescore() == 4
+    worker.drive()
+    worker.stop()
+    assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+    done = harness.command("challenge", "reveal", "--yes")
+    assert done.returncode == 0, done.stderr
+    with opened(str(harness.board)) as public:
+        found = list(verdicts(public))
+    assert [one.sentence for one in found if one.worth is Worth.CONTRADICTED] == []
+    assert any(one.check == "replay" and one.worth is Worth.CONSISTENT for one in found)

@@ -1,0 +1,101 @@
+"""Values at the end: answers say that a file was scored, the board lists the teams, and closing the phase shows everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scoring.errors import InfrastructureError, OrganizerError
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify.public import opened
+from worker.organizer.board_by_hand import wait_for_answers
+from worker.organizer.session import open_session
+from worker.sandbox import ManualClock
+
+
+@pytest.fixture
+def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
+    """A challenge whose development phase keeps its values back."""
+    changes = {"phases": {"dev": {"shown": "at_end"}}}
+    with Harness(tmp_path, clock=ManualClock(), cells=cells, changes=changes) as harness:
+        yield harness
+
+
+def test_nothing_is_told_of_values_until_the_phase_is_closed(harness: Harness, worker: StepWorker) -> None:
+    """Then the answers are given again with them, boards and ranks appear, and a check finds all of it right."""
+    one, two = harness.submit("B", embeddings(1)), harness.submit("A", embeddings(2))
+    refused = harness.submit("C", b"no embeddings")
+    worker.drive()
+    for pk in (one, two):
+        [post] = harness.posts(pk)
+        document = harness.stdout(pk)
+        assert (post["submission_status"], json.loads(post["result"])) == ("finished", [])
+        assert "q_mean" not in document
+        assert "when the organizers close the phase" in document["explanation"]
+        assert document["receipt"]["q_mean"] is None
+    assert harness.status(refused) == "failed"
+    shown = json.loads(git(harness.board, "show", "main:leaderboard/dev.json"))
+    assert [(row["team"], row["submissions"]) for row in shown["waiting"]] == [("A", 1), ("B", 1)]
+    assert shown["entries"] == []
+    first = harness.stdout(one)["receipt"]
+    with opened(str(harness.board)) as public:
+        assert [one.sentence for one in verdicts(public) if one.worth is Worth.CONTRADICTED] == []
+
+    assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
+    worker.drive()
+    rows = {row["submission"]: row["q_mean"] for row in harness.boards()}
+    assert {pk: harness.stdout(pk)["q_mean"] for pk in (one, two)} == rows
+    [accuracies] = [entry["accuracies"] for entry in json.loads(harness.posts(one)[-1]["result"])]
+    assert accuracies == {"q_mean": rows[one]}
+    late = harness.submit("D", embeddings(3))
+    worker.drive()
+    assert "q_mean" in harness.stdout(late)
+    assert set(rows) == {row["submission"] for row in harness.boards()}
+    worker.stop()
+    done = harness.command("challenge", "reveal", "--yes")
+    assert done.returncode == 0, done.stderr
+    receipt = harness.folder / "receipt.json"
+    receipt.write_text(json.dumps({"receipt": first}))
+    checked = harness.command("challenge", "verify", str(harness.board), "--receipt", str(receipt))
+    assert checked.returncode == 0, checked.stdout
+    assert f"submission {one} of team B counts on the final board" in checked.stdout
+
+
+def test_closing_waits_for_what_was_sent_before(harness: Harness, worker: StepWorker) -> None:
+    """It says so where nobody is there to answer; a submission that a person must settle is named."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    worker.stop()
+    harness.submit("B", embeddings(2))
+    with (
+        open_session(harness.path) as session,
+        pytest.raises(InfrastructureError, match="No worker runs that could answer"),
+    ):
+        wait_for_answers(session, "dev", tell=print)
+    refused = harness.command("board", "freeze", "--phase", "dev")
+    assert refused.returncode == 1
+    assert "--now" in refused.stderr
+
+
+def test_values_that_were_shown_are_never_kept_back(harness: Harness, worker: StepWorker) -> None:
+    """Neither by opening a phase that was closed, nor by a rule that comes late."""
+    harness.submit("A", embeddings(1), phase="eval")
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    for undo in ([], ["--undo"]):
+        assert harness.command("board", "freeze", "--phase", "dev", "--now", *undo).returncode == 0
+    worker.drive()
+    second = harness.submit("A", embeddings(2))
+    worker.drive()
+    assert "q_mean" in harness.stdout(pk)
+    assert [row["q_mean"] for row in harness.boards()] == [harness.stdout(second)["q_mean"]]
+    harness.configure({"phases": {"eval": {"shown": "at_end"}}})
+    late = harness.command("challenge", "rules", "--reason", "a test")
+    assert late.returncode == 2
+    assert "have been shown already" in late.stderr
+    with pytest.raises(OrganizerError), open_session(harness.path) as session:
+        wait_for_answers(session, "nowhere", tell=print)

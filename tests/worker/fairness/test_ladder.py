@@ -1,0 +1,101 @@
+"""Laws of the Ladder: what is told of a score follows from the scores before it, and tells as little as it may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.challenge.records import PhaseRules
+from worker.fairness.ladder import Rung, ladders
+
+RULES = PhaseRules(
+    selection="ladder",
+    visibility="at_submission",
+    eligible_if_scored_in=None,
+    baselines=(),
+    baselines_weigh=True,
+    ghost_task=0.0,
+    decimals=3,
+    hidden_teams=(),
+    ladder_step=0.1,
+)
+VALUES = st.floats(-5, 100, allow_nan=False)
+
+
+@st.composite
+def rungs(draw: st.DrawFn) -> list[Rung]:
+    """Draw the submissions of a few teams; files come again, with the score that their content has."""
+    scores = draw(st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=1))
+    contents = st.sampled_from(sorted(scores))
+    teams = st.tuples(st.integers(1, 2), st.booleans())
+    drawn = draw(st.lists(st.tuples(teams, contents, st.booleans()), max_size=20))
+    return [
+        Rung(
+            submission=1000 + place,
+            team=team,
+            content=content,
+            place=place,
+            q_mean=scores[content] if scored else None,
+        )
+        for place, (team, content, scored) in enumerate(drawn)
+    ]
+
+
+@given(rungs())
+def test_each_team_climbs_its_own_ladder_whatever_the_order_of_reading(found: list[Rung]) -> None:
+    """Others' submissions, and the order in which rows are read, change nothing; private ones have a ladder of their own."""
+    told = ladders(found, RULES)
+    assert ladders(found[::-1], RULES) == told
+    for team in {rung.team for rung in found}:
+        own = [rung for rung in found if rung.team == team]
+        assert ladders(own, RULES) == {
+            rung.submission: told[rung.submission] for rung in own if rung.submission in told
+        }
+
+
+@given(rungs())
+def test_what_is_shown_rises_by_steps_that_count(found: list[Rung]) -> None:
+    """Each value that counts is a multiple of the step and more than half of it above the one before; nothing else is ever shown."""
+    told = ladders(found, RULES)
+    for team in {rung.team for rung in found}:
+        values = [told[rung.submission] for rung in found if rung.team == team and rung.submission in told]
+        counted = sorted({one.value for one in values if one.counts and one.value is not None})
+        assert {one.value for one in values} == set(counted)
+        assert all(abs(value / 0.1 - round(value / 0.1)) < 1e-6 for value in counted)
+        assert all(later - earlier > 0.05 - 1e-9 for earlier, later in pairwise(counted))
+
+
+@given(st.lists(VALUES, min_size=1, max_size=12))
+def test_it_is_the_ladder_of_the_paper(values: list[float]) -> None:
+    """As it is written down: a value replaces the standing one if it is larger by more than the step, and is rounded to it."""
+    found = [
+        Rung(submission=place, team=(1, True), content=str(place), place=place, q_mean=value)
+        for place, value in enumerate(values)
+    ]
+    told = ladders(found, RULES)
+    standing = float("-inf")
+    for place, value in enumerate(values):
+        counts = value > standing + 0.1
+        standing = round(round(value / 0.1) * 0.1, 3) + 0.0 if counts else standing
+        assert (told[place].value, told[place].counts) == (standing, counts)
+
+
+@given(rungs())
+def test_a_content_keeps_the_place_of_its_first_file(found: list[Rung]) -> None:
+    """Sending a file again, or having it run again, changes no answer; neither does the first file's score being gone."""
+    told = ladders(found, RULES)
+    again = [
+        replace(rung, submission=rung.submission + 5000, place=rung.place + 5000)
+        for rung in found
+        if rung.q_mean is not None
+    ]
+    more = ladders([*found, *again], RULES)
+    assert {pk: more[pk] for pk in told} == told
+    gone = {rung.submission for rung in again}
+    without = ladders([*(replace(rung, q_mean=None) for rung in found), *again], RULES)
+    assert {pk: (one.value, one.counts) for pk, one in without.items()} == {
+        pk: (more[pk].value, more[pk].counts) for pk in gone
+    }

@@ -1,0 +1,91 @@
+"""Corrections: answers follow the scores and the rules; one that says something else by now is given again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import read_record
+from worker.evaluation.answers import Answer, finished
+from worker.evaluation.matrix import give_receipt
+from worker.evaluation.told import in_order, told, withholds
+from worker.fairness import events
+from worker.fairness.ladder import Told
+from worker.fairness.register import stands_on, subject_of
+from worker.state import COUNTED, OutboxKind, State, SubmissionRow, Transaction
+
+
+def correct(
+    tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float], *, renewed: bool, now: datetime
+) -> int:
+    """Give every submission the answer that follows from its score; return how many answers changed.
+
+    Args:
+        tx: A transaction in which everything that decides the answers is registered.
+        record: Of the phase.
+        q_means: Submission to unrounded mean Q, of those that have an answer.
+        renewed: Whether all of them were scored on other tasks, or by another protocol, than before: then each gets a new receipt.
+        now: The time.
+    """
+    tells, changed = told(tx, record, q_means), 0
+    rows = [
+        row for row in tx.submissions(COUNTED | {State.SCORED}, phase=record.codename) if row.pk in q_means
+    ]
+    for row in in_order(tx, record.codename, rows):
+        q_mean, tell, before = q_means[row.pk], tells[row.pk], Answer.from_json(row.answer or "{}")
+        same = before.tells == (tell.value, tell.counts)
+        if same and q_mean == row.q_mean and not renewed:
+            continue
+        receipt = give_receipt(tx, row, record, tell, now=now)
+        if same:
+            tx.note(row.pk, q_mean=q_mean)
+            continue
+        changed += 1
+        _answer_again(tx, row, _with_score(before, tell, record, receipt), q_mean, now)
+    return changed
+
+
+def correct_phase(tx: Transaction, phase: str, *, now: datetime) -> None:
+    """Let the answers of a phase follow what has become of its ladders, or show the values that were kept back until it was closed.
+
+    What the organizers took off the board, or took back, changes what else climbs. A closed board stays, and so do the answers behind it.
+    """
+    row, record = tx.phase_record(phase), read_record(tx, phase)
+    if row is None or record is None or withholds(tx, phase):
+        return
+    if record.rules.shown == "at_once" and (record.rules.ladder_step is None or row.frozen_at is not None):
+        return
+    newest = tx.latest_facts(events.SCORE)
+    q_means = {
+        row.pk: row.q_mean
+        for row in tx.submissions(COUNTED | {State.SCORED}, phase=phase)
+        if row.q_mean is not None
+        and row.answer is not None
+        and newest.get(subject_of(row)) == stands_on(row.content_hash, record.protocol.hash, record.versions)
+    }
+    correct(tx, record, q_means, renewed=False, now=now)
+
+
+def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: float, now: datetime) -> None:
+    values = {"answer": answer.to_json(), "q_mean": q_mean}
+    # EvalAI takes no answer for it; it stays as it is until its re-run is answered.
+    rerun = row.remote_status == "cancelled"
+    if row.state is State.SCORED or rerun:
+        tx.note(row.pk, **values)
+    elif tx.move(row.pk, row.state, State.SCORED, **values):
+        tx.owe(OutboxKind.POST, row.pk, now=now)
+
+
+def _with_score(before: Answer, tell: Told, record: PhaseRecord, receipt: Mapping[str, Any]) -> Answer:
+    """Return an answer that tells something else of the score, with the same notes."""
+    document = json.loads(before.stdout)
+    return finished(
+        tell,
+        step=record.rules.ladder_step,
+        notes=tuple(document.get("notes", ())),
+        zarr_suffix_removed=bool(document.get("zarr_suffix_removed")),
+        receipt=receipt,
+    )

@@ -1,0 +1,97 @@
+"""What the submissions of a phase are told of their scores, by its rules and by what is registered of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from scoring.quality import shown
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import read_record
+from worker.fairness import events
+from worker.fairness.ladder import Rung, Told, climbs, ladders
+from worker.fairness.register import stands_on, subject_of, submission_facts
+from worker.state import SubmissionRow, Transaction
+
+UNPLACED = 2**62  # a submission that is being scored for the first time comes after all others
+
+
+def told(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float]) -> dict[int, Told]:
+    """Return what submissions are told of their scores.
+
+    Args:
+        tx: Where everything else about the phase is. What decides its ladders must be registered.
+        record: Of the phase.
+        q_means: Submission to unrounded mean Q, of all that are told anything now.
+    """
+    rules = record.rules
+    if withholds(tx, record.codename):
+        return dict.fromkeys(q_means, Told(value=None))
+    found = {
+        pk: Told(value=shown(q_mean, rules.decimals, rules.ladder_step)) for pk, q_mean in q_means.items()
+    }
+    if rules.ladder_step is None:
+        return found
+    placed = list(_placed(tx, record, q_means))
+    answered = [one.rung for one in placed if one.answered]
+    climbed = ladders(answered, rules)
+    for one in placed:
+        if not one.answered:  # nobody else's answer may follow from it: perhaps it never gets one
+            own = [rung for rung in answered if rung.team == one.rung.team]
+            climbed[one.rung.submission] = ladders([*own, one.rung], rules)[one.rung.submission]
+    return {pk: climbed.get(pk, plain) for pk, plain in found.items()}
+
+
+def counting(tx: Transaction, record: PhaseRecord) -> frozenset[int] | None:
+    """Return the submissions that climbed a ladder of the phase; None if its rules have none."""
+    if record.rules.ladder_step is None:
+        return None
+    rungs = (one.rung for one in _placed(tx, record, {}) if one.answered)
+    return frozenset(pk for pk, one in ladders(rungs, record.rules).items() if one.counts)
+
+
+def withholds(tx: Transaction, phase: str) -> bool:
+    """Tell whether a phase keeps its values back: until it is closed for the first time."""
+    record = read_record(tx, phase)
+    return record is not None and record.rules.shown == "at_end" and tx.fact(_shown_fact(phase)) is None
+
+
+def show_values(tx: Transaction, phase: str) -> None:
+    """Record that a phase's values are shown from now on; what has been shown cannot be taken back."""
+    tx.set_fact(_shown_fact(phase), "1")
+
+
+def _shown_fact(phase: str) -> str:
+    return f"values shown:{phase}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Placed:
+    rung: Rung
+    answered: bool
+
+
+def _placed(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float]) -> Iterator[_Placed]:
+    """Yield everything that is on a ladder of the phase."""
+    places, newest = tx.first_events(events.SCORE, record.codename), tx.latest_facts(events.SCORE)
+    for row in tx.submissions(phase=record.codename):
+        answered, content = row.posted is not None and row.scored_at is not None, row.content_hash
+        if content is None or row.team_key is None or not climbs(submission_facts(row)):
+            continue
+        if not answered and row.pk not in q_means:
+            continue
+        is_current = newest.get(subject_of(row)) == stands_on(content, record.protocol.hash, record.versions)
+        rung = Rung(
+            submission=row.pk,
+            team=(row.team_key, bool(row.public_at_first)),
+            content=content,
+            place=places.get(subject_of(row), UNPLACED),
+            q_mean=q_means.get(row.pk, row.q_mean if is_current else None),
+        )
+        yield _Placed(rung=rung, answered=answered)
+
+
+def in_order(tx: Transaction, phase: str, rows: list[SubmissionRow]) -> list[SubmissionRow]:
+    """Sort submissions by their places on the ladders: what is registered of one follows from those before it."""
+    places = tx.first_events(events.SCORE, phase)
+    return sorted(rows, key=lambda row: (places.get(subject_of(row), UNPLACED), row.pk))

@@ -10,7 +10,7 @@ import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
-from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify import Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened
 from worker.organizer.board_by_hand import wait_for_answers
 from worker.organizer.session import open_session
@@ -33,7 +33,7 @@ def test_nothing_is_told_of_values_until_the_phase_is_closed(harness: Harness, w
     for pk in (one, two):
         [post] = harness.posts(pk)
         document = harness.stdout(pk)
-        assert (post["submission_status"], json.loads(post["result"])) == ("finished", [])
+        assert (post["status"], json.loads(post["result"])) == ("finished", [])
         assert "q_mean" not in document
         assert "when the organizers close the phase" in document["explanation"]
         assert document["receipt"]["q_mean"] is None
@@ -58,11 +58,12 @@ def test_nothing_is_told_of_values_until_the_phase_is_closed(harness: Harness, w
     worker.stop()
     done = harness.command("challenge", "reveal", "--yes")
     assert done.returncode == 0, done.stderr
-    receipt = harness.folder / "receipt.json"
-    receipt.write_text(json.dumps({"receipt": first}))
-    checked = harness.command("challenge", "verify", str(harness.board), "--receipt", str(receipt))
-    assert checked.returncode == 0, checked.stdout
-    assert f"submission {one} of team B counts on the final board" in checked.stdout
+    with opened(str(harness.board)) as public:
+        found = [*verdicts(public), *receipt_verdicts(public, first)]
+    assert [one.sentence for one in found if one.worth is Worth.CONTRADICTED] == []
+    assert any(
+        f"ubmission {one} of team B counts on the final board" in verdict.sentence for verdict in found
+    )
 
 
 def test_closing_waits_for_what_was_sent_before(harness: Harness, worker: StepWorker) -> None:

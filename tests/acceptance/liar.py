@@ -247,7 +247,16 @@ class Story:
     def _reveal(self, phase: str, history: list[Board], rules: Any) -> dict[str, Any]:
         said = {
             name: getattr(rules, name)
-            for name in ("selection", "epsilon", "baselines_weigh", "ghost_task", "decimals", "visibility")
+            for name in (
+                "selection",
+                "epsilon",
+                "baselines_weigh",
+                "ghost_task",
+                "decimals",
+                "visibility",
+                "ladder_step",
+                "shown",
+            )
         }
         opened_ = [
             told for told in self.events if told.fields["phase"] in (phase, None) and not told.left_out
@@ -278,6 +287,7 @@ class Story:
             "format": receipts.FORMAT,
             "submission": submission,
             "q_mean": score.fields["q_mean"],
+            **({"counts": score.fields["counts"]} if "counts" in score.fields else {}),
             "nonce": score.nonce,
             "commitment": score.commitment,
             "challenge": self.entries[-1]["commitment"],

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.fair_challenge import Fair, lies, public_copy
+from tests.acceptance.ladder_lies import BROKEN, with_ladder
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score
 from tests.worker.harness.fork_server import ForkServer
@@ -98,6 +99,25 @@ def test_lies_that_fit_are_named(happened: Story, story: Story, lie: str) -> Non
     if evidence is not None:
         said = [one for one in receipt_verdicts(repository, receipt) if one.worth is Worth.CONTRADICTED]
         assert [one for one in said if evidence.lower() in one.sentence.lower()], said
+
+
+def test_a_ladder_that_was_climbed_is_never_contradicted(story: Story) -> None:
+    """The kit tells what a worker tells under that rule; who did not climb hears which submission counts."""
+    repository = with_ladder(story).publish()
+    assert [one.sentence for one in verdicts(repository) if one.worth is Worth.CONTRADICTED] == []
+    first, second = (story.receipt(pk) for pk in story.sent_by("A"))
+    assert (first["counts"], second["counts"], first["q_mean"] == second["q_mean"]) == (True, False, True)
+    said = list(receipt_verdicts(repository, second))[-1]
+    assert said.worth is Worth.CONSISTENT
+    assert f"submission {first['submission']} of the same team counts" in said.sentence
+
+
+@pytest.mark.parametrize("lie", BROKEN)
+def test_a_broken_ladder_is_contradicted(story: Story, lie: str) -> None:
+    """Everything else was made to fit."""
+    tell, check = BROKEN[lie]
+    tell(with_ladder(story))
+    assert lies(story.publish()) >= {check}
 
 
 def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:

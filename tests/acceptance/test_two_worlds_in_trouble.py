@@ -22,6 +22,7 @@ from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differenc
 from tests.worker.harness.gate import hanging
 from tests.worker.harness.harness import embeddings
 from worker.evaluation import answers
+from worker.fairness.ladder import Told
 from worker.runtime.cgroup import Delegation
 from worker.state import State
 
@@ -147,6 +148,33 @@ def test_trouble_in_the_middle_looks_the_same_over_other_tasks(tmp_path: Path) -
         assert seen["record"]["execution_time"] % 30 == 0
 
 
+def kept_back(worker: WorldPlay) -> list[int]:
+    """Send files to a phase that shows nothing until its end, and to one whose ladder has a step that nothing climbs twice."""
+    harness = worker.harness
+    pks = [harness.submit("A", embeddings(seed)) for seed in range(2)]
+    pks += [
+        harness.submit("A", embeddings(0), is_public=False),
+        harness.submit("A", embeddings(0)),
+        harness.submit("B", embeddings(2)),
+        harness.submit("B", b"no embeddings"),
+    ]
+    pks += [harness.submit("B", embeddings(seed), phase="eval") for seed in range(2)]
+    worker.drive()
+    return pks
+
+
+def test_what_is_kept_back_shows_nothing_of_the_tasks(tmp_path: Path) -> None:
+    """Where values come at the end not even they differ; on a ladder nobody climbs, only the first one may."""
+    changes = {"phases": {"dev": {"shown": "at_end"}, "eval": {"selection": "ladder", "ladder_step": 1000.0}}}
+    found, (left, pks, _) = in_both(tmp_path, kept_back, changes)
+    assert "\n".join(found) == ""
+    seen = [left.submissions[str(pk)]["texts"]["stdout_file"] for pk in pks]
+    assert ["q_mean" in document for document in seen if isinstance(document, dict)] == [False] * 5 + [
+        True
+    ] * 2
+    assert [document.get("counts") for document in seen[-2:]] == [True, False]
+
+
 # leaks
 
 
@@ -190,8 +218,8 @@ def leak_the_number_of_tasks(patch: pytest.MonkeyPatch, world: World) -> None:
     """A note counts tasks."""
     honest = answers.finished
 
-    def finished(q_mean: float, *, notes: tuple[str, ...], **options: Any) -> answers.Answer:
-        return honest(q_mean, notes=(*notes, f"Scored on {len(world.tasks['dev'])} tasks."), **options)
+    def finished(told: Told, *, notes: tuple[str, ...], **options: Any) -> answers.Answer:
+        return honest(told, notes=(*notes, f"Scored on {len(world.tasks['dev'])} tasks."), **options)
 
     patch.setattr("worker.evaluation.answers.finished", finished)
 

@@ -19,11 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, ParticipantError
+from scoring.quality import shown
 from tests.worker.harness.harness import LIMIT_S, Harness, StepWorker, embeddings
 from worker.cli import guarded
 from worker.evalai import Budget
 from worker.evalai.backoff import LONGEST_S, backoff
 from worker.evaluation import answers
+from worker.fairness.ladder import Told
 from worker.organizer.doctor import Level, examine
 from worker.state import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State, Store
 from worker.state.states import TRANSITIONS
@@ -325,7 +327,8 @@ def test_answers_leave_on_multiples_of_the_grid(elapsed_s: float, grid_s: float)
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6), st.integers(0, 12))
 def test_a_success_says_one_rounded_number_twice(q_mean: float, decimals: int) -> None:
     """What is posted equals what stdout says, byte for byte after storing; no negative zero."""
-    answer = answers.finished(q_mean, decimals=decimals, notes=("note",), zarr_suffix_removed=False)
+    told = Told(value=shown(q_mean, decimals))
+    answer = answers.finished(told, step=None, notes=("note",), zarr_suffix_removed=False)
     assert answers.Answer.from_json(answer.to_json()) == answer
     said = json.loads(answer.stdout)
     assert said["q_mean"] == answer.value == round(q_mean, decimals)
@@ -346,4 +349,4 @@ def test_a_failure_says_at_most_two_thousand_characters(sentence: str, cure: str
 def test_what_is_not_finite_is_never_an_answer(value: float) -> None:
     """Unscored is a state, never a value."""
     with pytest.raises(ValueError, match="finite"):
-        answers.finished(value, decimals=3, notes=(), zarr_suffix_removed=False)
+        shown(value, 3)

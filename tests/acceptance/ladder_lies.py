@@ -1,0 +1,90 @@
+"""A ladder that was told otherwise than it was climbed, in stories of the liar's kit."""
+
+from __future__ import annotations
+
+import copy
+
+from leaderboard import Board
+from scoring.quality import mean_quality, quality, shown
+from scoring.scorecard import folds_from_json
+from tests.acceptance.liar import Story, Told
+from tests.acceptance.lies import Tell, score
+from worker.fairness import events
+from worker.fairness.ladder import ladders
+
+STEP = 5.0  # so large that the second submission of a team never beats the first
+LADDER = {"selection": "ladder", "ladder_step": STEP}
+
+
+def with_ladder(story: Story) -> Story:
+    """Tell what happened as it would have been with a ladder in dev from the beginning."""
+    for told in story.of(events.PHASE):
+        told.fields["rules"] = {**told.fields["rules"], **LADDER}
+    for told in story.of(events.SCORE):
+        _tell(story, told)
+    return story
+
+
+def _tell(story: Story, told: Told) -> None:
+    """Let a score's participant be told what the ladder makes of it."""
+    register = story.registers(told.at)["dev"]
+    moment, fields = told.at, told.fields
+    rules, epsilon = register.rules(moment), story.epsilon("dev")
+    assert rules is not None
+    basis = {
+        "protocol": fields["protocol"],
+        "tasks": {task: cell["version"] for task, cell in fields["cells"].items()},
+    }
+    climbed = ladders(register.rungs(basis, moment, epsilon=epsilon, entry=fields["entry"]), rules)
+    if (answer := climbed.get(fields["submission"])) is not None:
+        fields |= {"q_mean": answer.value, "counts": answer.counts}
+    else:
+        fields["q_mean"] = shown(_q_mean(fields), rules.decimals, STEP)
+
+
+def _q_mean(fields: events.Fields) -> float:
+    return mean_quality(
+        [quality(folds_from_json(cell["folds"]), 0.02).q for cell in fields["cells"].values()]
+    )
+
+
+def _own_value(story: Story) -> None:
+    told = score(story, "A")
+    told.fields["q_mean"] = shown(_q_mean(told.fields), 3)
+
+
+def _first_of_a_team(story: Story) -> Told:
+    return next(one for one in story.about(story.sent_by("A")[0]) if one.fields["kind"] == events.SCORE)
+
+
+def _boards_without_ladder(story: Story) -> None:
+    without = copy.deepcopy(story)
+    for told in without.of(events.PHASE):
+        told.fields["rules"] = {**told.fields["rules"], "selection": "last"}
+        del told.fields["rules"]["ladder_step"]
+
+    def replaced(found: list[Board]) -> list[Board]:
+        if not found or found[0].phase != "dev":
+            return found
+        return without.boards("dev")
+
+    story.on_boards = replaced
+
+
+BROKEN: dict[str, tuple[Tell, str]] = {
+    "its own value, where the standing one was due": (_own_value, "dev: facts"),
+    "a submission that counts and climbed nothing": (
+        lambda story: score(story, "A").fields.update(counts=True),
+        "dev: facts",
+    ),
+    "a submission that climbed and was told that it does not count": (
+        lambda story: _first_of_a_team(story).fields.update(counts=False),
+        "dev: facts",
+    ),
+    "an answer that says nothing of the ladder": (
+        lambda story: _first_of_a_team(story).fields.pop("counts"),
+        "dev: facts",
+    ),
+    "boards on which the last submission counts all the same": (_boards_without_ladder, "dev: replay"),
+}
+"""What is told otherwise, and the check that contradicts it."""

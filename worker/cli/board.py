@@ -266,8 +266,13 @@ def freeze(
     with open_session(config) as session:
         if not undo and not now:
             board_by_hand.wait_for_answers(session, phase, tell=print)
-        (board_by_hand.thaw if undo else board_by_hand.freeze)(session, phase, reason)
-    print(f"The board of {phase} {'moves again' if undo else 'is closed'}; the daemon publishes that.")
+        if undo:
+            board_by_hand.thaw(session, phase, reason)
+            print(f"The board of {phase} moves again; the daemon publishes that.")
+            return
+        values = board_by_hand.freeze(session, phase, reason)
+    posts = ", and posts the values that were kept back" if values else ""
+    print(f"The board of {phase} is closed; the daemon publishes that{posts}.")
 
 
 @board.command()

@@ -124,7 +124,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
             wait.pause(waiting)
 
 
-def freeze(session: OrganizerSession, phase: str, reason: str = "") -> None:
+def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
     """Close a phase on the board that is due now: it shows what was answered until this moment, and nothing that comes later.
 
     Values that were kept back until now are shown: the daemon posts them.
@@ -133,6 +133,9 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> None:
         session: The challenge.
         phase: Codename.
         reason: Why, which the register keeps and the reveal publishes.
+
+    Returns:
+        Whether values were kept back until now.
 
     Raises:
         OrganizerError: If there is no such phase.
@@ -147,8 +150,10 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> None:
             raise _busy()
         if setup is not None:
             put_on_record(tx, setup.record, files=setup.files, now=session.now)
+        kept_back = withholds(tx, phase)
         show_values(tx, phase)
         _decide(session, tx, phase, at=pending.preconditions.at, reason=reason, action="frozen")
+    return kept_back
 
 
 def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:

@@ -17,6 +17,7 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
+from worker.evaluation.told import withholds
 from worker.fairness import disclosure, events, id_lists, membership, parts
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.pseudonyms import opened, pseudonyms
@@ -40,7 +41,7 @@ def choose(
     Args:
         session: The challenge.
         named: Phases that the organizer named, if any.
-        open_too: Whether phases that are not frozen may be revealed.
+        open_too: Whether phases that are not frozen may be revealed; one that keeps its values back until then never is.
 
     Returns:
         The phases to reveal, and those that are left out because they are open.
@@ -53,15 +54,17 @@ def choose(
     names = list(named or session.configuration.phases)
     with session.store.read() as tx:
         records = {name: tx.phase_record(name) for name in names}
+        withheld = [name for name in names if withholds(tx, name)]
     left_out = [
         name
         for name, record in records.items()
-        if not open_too and (record is None or record.frozen_at is None)
+        if name in withheld or (not open_too and (record is None or record.frozen_at is None))
     ]
     if left_out and (named or left_out == names):
         raise OrganizerError(
             f"Still open: {', '.join(left_out)}. Once its tasks are public, teams could train on them and submit again.",
-            cure=f"Close it first: neuco-worker board freeze --phase {left_out[0]}. To reveal it all the same, add --open.",
+            cure=f"Close it first: neuco-worker board freeze --phase {left_out[0]}."
+            + ("" if left_out[0] in withheld else " To reveal it all the same, add --open."),
             code="reveal.open",
         )
     return [name for name in names if name not in left_out], left_out

@@ -61,6 +61,13 @@ def test_only_what_beats_the_standing_value_counts_and_is_shown(harness: Harness
     assert [at_evalai(harness, pk) for pk in (good, near, again)] == [high] * 3
     rows = {row["team"]: (row["submission"], row["q_mean"], row["submissions"]) for row in harness.boards()}
     assert rows == {"A": (good, high, 4), "B": (other, told(harness, other)[0], 1)}
+    rerun = harness.evalai.rerun(good)
+    worker.drive()
+    assert told(harness, rerun) == (high, True)
+    assert {row["submission"] for row in harness.boards()} == {
+        rerun,
+        other,
+    }  # it has the time of the one before
     # unrounded, as everything that ranks
     assert [worker.row(pk).q_mean % STEP > 0 for pk in (good, near)] == [True, True]
 

@@ -35,6 +35,9 @@ from worker.cli.task import task
 from worker.participant.template import template
 from worker.participant.validate import validate
 
+INTERRUPTED = 130
+"""What typer makes of Ctrl-C."""
+
 OF_UNITS = ("run", "once", "compile")
 """The commands of systemd's units; under systemd every line of theirs is a JSON object."""
 
@@ -137,7 +140,10 @@ def guarded(arguments: list[str]) -> int:
     """
     arguments = _present_names(arguments)
     try:
-        return int(app(arguments, standalone_mode=False) or 0)
+        status = int(app(arguments, standalone_mode=False) or 0)
+        if status != INTERRUPTED:
+            return status
+        raise KeyboardInterrupt
     except typer.Exit as ending:
         return ending.exit_code
     except TyperException as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +10,7 @@ import typer
 
 from worker.cli.commands import Commands
 from worker.cli.options import ConfigOption
+from worker.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from worker.organizer.session import OrganizerSession
@@ -44,9 +44,6 @@ def rescore(
 
     Example: neuco-worker challenge rescore --reason "a label was wrong" --config challenge.yaml --yes
     """
-    from rich.progress import Progress, TaskID
-
-    from worker.cli.terminal import Console
     from worker.organizer.rescoring import carry_out, make_plan
     from worker.organizer.session import open_session
 
@@ -72,13 +69,8 @@ def rescore(
             if not yes:
                 print("  Nothing was done. Add --yes to do it.")
                 continue
-            with Progress(console=Console(), transient=True, disable=not sys.stderr.isatty()) as bar:
-                task = bar.add_task(f"Rescoring {setup.codename}", total=len(plan.missing))
-
-                def show(done: int, rows: int, *, bar: Progress = bar, task: TaskID = task) -> None:
-                    bar.update(task, completed=done, total=rows)
-
-                changed = carry_out(session, plan, reason=reason, progress=show, tell=bar.console.print)
+            with progress_bar(f"Rescoring {setup.codename}", "submissions") as progress:
+                changed = carry_out(session, plan, reason=reason, progress=progress, tell=print)
             follows = _closed(session, setup.codename) or " The daemon publishes the board."
             print(f"  Done: {changed} answers changed; the daemon posts them.{follows}")
 
@@ -286,7 +278,8 @@ def backup(
 
     with open_session(config) as session:
         archive = named(archive, config, now=session.now)
-        size = write_backup(session, config, archive, replace=force)
+        with progress_bar("Backing up", "files") as progress:
+            size = write_backup(session, config, archive, replace=force, progress=progress)
         with session.store.write() as tx:
             tx.log("backup", actor=session.actor, now=session.now, bytes=size)
     print(f"{archive}: {size / 1e6:.1f} MB. It holds the challenge's secret: keep it as safe as that.")

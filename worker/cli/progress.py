@@ -9,20 +9,30 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show on a terminal's stderr how much is done, and of how much if that is known.
+    """Show on a terminal's stderr how much is done, of how much if that is known, and how long it has taken and will take.
 
     Yields:
         What takes how much was done since the last call, and of how much.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     from worker.cli.terminal import Console
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        MofNCompleteColumn(" of "),
         TextColumn(unit),
+        TimeElapsedColumn(),
+        # as tqdm writes it: taken < left
+        TextColumn("<"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -34,7 +35,14 @@ def named(archive: Path, config: Path, *, now: datetime) -> Path:
     return archive / f"{name}-{now:%Y-%m-%dT%H-%M-%SZ}.tar.gz"
 
 
-def write_backup(session: OrganizerSession, config: Path, archive: Path, *, replace: bool = False) -> int:
+def write_backup(
+    session: OrganizerSession,
+    config: Path,
+    archive: Path,
+    *,
+    replace: bool = False,
+    progress: Callable[[int, int], object] = lambda _, __: None,
+) -> int:
     """Write everything that a challenge needs to go on elsewhere; return the archive's size in bytes.
 
     The database is copied with SQLite's own backup, so a daemon may run. The archive is made with mode 0600, under another name, and
@@ -45,6 +53,7 @@ def write_backup(session: OrganizerSession, config: Path, archive: Path, *, repl
         config: Its configuration file.
         archive: Where to.
         replace: Whether an archive that is there already may go.
+        progress: Called with how many of the stored files were added since the last call, and of how many.
 
     Raises:
         OrganizerError: If the state is not SQLite: a database server has its own tools; if pinned host keys are configured and gone; or if
@@ -74,7 +83,7 @@ def write_backup(session: OrganizerSession, config: Path, archive: Path, *, repl
                 os.fdopen(handle, "wb") as file,
                 tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar,
             ):
-                _fill(tar, session, config, copy)
+                _fill(tar, session, config, copy, progress)
         temporary.replace(archive)
     except sqlite3.Error as error:
         raise failure(error, database, str(error)) from error
@@ -103,7 +112,13 @@ def _copied_database(database: Path, folder: Path) -> Path:
     return copy
 
 
-def _fill(tar: tarfile.TarFile, session: OrganizerSession, config: Path, database: Path) -> None:
+def _fill(
+    tar: tarfile.TarFile,
+    session: OrganizerSession,
+    config: Path,
+    database: Path,
+    progress: Callable[[int, int], object],
+) -> None:
     """Add everything to an archive; texts are written next to the copied database first."""
     configuration = session.configuration
     manifest = database.with_name(MANIFEST)
@@ -118,8 +133,11 @@ def _fill(tar: tarfile.TarFile, session: OrganizerSession, config: Path, databas
         _add_files(tar, session, name)
     if (hosts := _known_hosts(configuration)) is not None:
         tar.add(hosts, KNOWN_HOSTS)
+    total = sum(1 for _ in session.files.stored())
     for path in session.files.stored():
+        progress(0, total)
         tar.add(path, f"state/files/{path.parent.name}/{path.name}")
+        progress(1, total)
 
 
 def _add_files(tar: tarfile.TarFile, session: OrganizerSession, codename: str) -> None:

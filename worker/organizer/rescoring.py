@@ -156,7 +156,7 @@ def carry_out(
     plan: RescorePlan,
     *,
     reason: str = "",
-    progress: Callable[[int, int], None] = lambda _, __: None,
+    progress: Callable[[int, int], object] = lambda _, __: None,
     tell: Callable[[str], object] = print,
 ) -> int:
     """Fill the missing cells, then let answers and board stand on them; return how many answers changed.
@@ -165,7 +165,7 @@ def carry_out(
         session: The challenge.
         plan: Of :func:`make_plan`.
         reason: Why, in public.
-        progress: Called with rows done and rows in all.
+        progress: Called before each row with 0 and after it with 1, and with how many there are in all.
         tell: Hears what is waited for.
 
     Raises:
@@ -178,7 +178,8 @@ def carry_out(
         found = _fetch_lost(session, setup, missing, tell=tell)
         missing = tuple(row for row in found if row.content_hash not in off_board)
         for number, row in enumerate(missing):
-            progress(done, done + len(missing) - number)
+            rows = done + len(missing) - number
+            progress(0, rows)
             stood = any(taken_off(submission_facts(one)) is None for one in row.submissions)
             try:
                 fill(session, setup, row)
@@ -191,6 +192,7 @@ def carry_out(
                     raise
                 off_board.add(row.content_hash)
             done += 1
+            progress(1, rows)
         with session.store.write() as tx:
             # A daemon that runs at the same time went on scoring under the old tasks meanwhile.
             found = _missing(session, tx, setup, _rows(tx, setup))
@@ -198,7 +200,6 @@ def carry_out(
             if not missing:
                 changed = _take_up(session, tx, setup, reason)
                 break
-    progress(done, done)
     return changed
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
+import io
 import re
 import subprocess
 import sys
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from tests.worker.harness.harness import ROOT, Harness, clean_environment
+from tests.worker.harness.harness import ROOT, Harness, StepWorker, clean_environment, embeddings
+from tests.worker.harness.terminal import shown
 from worker.cli import app, guarded
 from worker.cli.application import RENAMED, SECTIONS
 
@@ -123,29 +123,6 @@ def test_earlier_names(
             assert f"neuco-worker {' '.join(old)}" not in (ROOT / page).read_text(encoding="utf-8"), page
 
 
-def shown(*words: str, **environment: str) -> str:
-    """Return what a terminal shows of a command."""
-    ours, theirs = pty.openpty()
-    kept = {key: value for key, value in clean_environment().items() if key not in ("NO_COLOR", "TERM")}
-    command = [sys.executable, "-m", "worker.cli", *words]
-    with subprocess.Popen(
-        command, stdout=theirs, env=kept | {"TERM": "xterm"} | environment, cwd=ROOT
-    ) as process:
-        os.close(theirs)
-        told = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # the terminal's other end is closed
-                break
-            if not piece:
-                break
-            told += piece
-        process.wait(timeout=60)
-    os.close(ours)
-    return told.decode()
-
-
 def test_colour_is_for_terminals_that_want_it() -> None:
     """Headings and names have colour at a terminal; with NO_COLOR, at a dumb one and in a pipe there is none."""
     assert "\x1b[36mstatus\x1b[0m" in shown("--help")
@@ -202,3 +179,34 @@ def test_the_configuration_is_found(
     assert guarded(["status"]) == 0
     assert guarded(["status", "--config", "other.yaml"]) == 2
     assert "There is no configuration file at other.yaml." in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_command_with_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit status 1, as for everything that was asked for and not done; no traceback."""
+
+    class Stopping(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Stopping()))
+    assert guarded(["rank", "-"]) == 1
+    assert capsys.readouterr().err == "Stopped.\n"
+
+
+def test_long_work_shows_how_far_it_is(harness: Harness, worker: StepWorker, tmp_path: Path) -> None:
+    """At a terminal: how many of how many, and how long that took; in a pipe the result alone."""
+    for team, seed in (("A", 1), ("B", 2)):
+        harness.submit(team, embeddings(seed))
+    worker.drive()
+    config = ("--config", str(harness.path))
+    told = shown("challenge", "backup", str(tmp_path / "saved.tar.gz"), *config, NO_COLOR="1")
+    assert re.search(r"Backing up.* 2 of 2 files 0:00:\d\d < ", told), told
+    piped = harness.command("challenge", "backup", str(tmp_path / "again.tar.gz"))
+    assert piped.returncode == 0
+    assert piped.stderr == ""
+    harness.add_task("late__regr", seed=2)
+    told = shown("challenge", "rescore", "--yes", *config, NO_COLOR="1")
+    assert re.search(r"Rescoring dev.* 2 of 2 submissions 0:00:\d\d < ", told), told
+    assert "Done: 2 answers changed" in told

@@ -1,0 +1,37 @@
+"""A terminal in which a command runs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+from tests.worker.harness.harness import ROOT, clean_environment
+
+
+def shown(*words: str, **environment: str) -> str:
+    """Return what a terminal shows of a command."""
+    ours, theirs = pty.openpty()
+    kept = {key: value for key, value in clean_environment().items() if key not in ("NO_COLOR", "TERM")}
+    command = [sys.executable, "-m", "worker.cli", *words]
+    with subprocess.Popen(
+        command,
+        stdout=theirs,
+        stderr=theirs,
+        env=kept | {"TERM": "xterm", "COLUMNS": "160"} | environment,
+        cwd=ROOT,
+    ) as process:
+        os.close(theirs)
+        told = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # the terminal's other end is closed
+                break
+            if not piece:
+                break
+            told += piece
+        process.wait(timeout=60)
+    os.close(ours)
+    return told.decode()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
+from worker.challenge.sections import Phase
 from worker.fairness.disclosure import ALL, BASELINES, TOP
 from worker.organizer.resources import shipped
 
@@ -28,6 +29,11 @@ DAYS_UNTIL_START = 14
 UNLIMITED = 100_000  # EvalAI's own default
 PER_DAY, PER_MONTH = 10, 310  # in 2025: ten a day while developing …
 IN_ALL = 3  # … and three in all in the last phase
+WHICH_COUNTS = {
+    "last": "The latest scored public submission of a team counts.",
+    "best": "The scored public submission of a team with the highest mean Q counts.",
+    "chosen": "The organizers choose which scored public submission of a team counts; until they do, it is the latest.",
+}
 LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the open form's pages; packing writes the address over it
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal zips
 
@@ -46,6 +52,8 @@ class BundlePhase:
     per_month: int
     total: int
     by_latest: bool
+    counts: str
+    at_end: bool
     limited: bool
     eligible_if: str | None
     is_submission_public: bool = True
@@ -108,11 +116,25 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[Bundl
                 per_month=IN_ALL if limited else PER_MONTH,
                 total=IN_ALL if limited else UNLIMITED,
                 by_latest=phase.selection == "last",
+                counts=which_counts(phase),
+                at_end=phase.shown == "at_end",
                 limited=limited,
                 eligible_if=phase.eligible_if_scored_in,
             )
         )
     return tuple(phases)
+
+
+def which_counts(phase: Phase) -> str:
+    """Say in the words of the phase's page which submission of a team counts."""
+    if phase.selection == "ladder":
+        step = f"{phase.ladder_step:g}"
+        return (
+            "A team's first public submission counts. A later one counts only if its mean Q is higher than the value that stands for the"
+            f" team by more than {step}. If it is not, you are shown the standing value again, and told that the submission does not count."
+            f" Values are rounded to multiples of {step}. Private submissions are compared with private ones, in the same way."
+        )
+    return WHICH_COUNTS[phase.selection]
 
 
 def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
@@ -168,7 +190,7 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
         "test_percent": f"{100 * configuration.scoring.test_size:g}",
         "decimals": configuration.leaderboard.decimals,
         "metrics": list(dict.fromkeys(phase.metric for phase in phases)),
-        "by_latest": all(phase.by_latest for phase in phases),
+        "at_end": [phase.name for phase in phases if phase.at_end],
         "phases": phases,
         "leaderboard": LEADERBOARD,
         "published": published(configuration.fairness.publish_files),

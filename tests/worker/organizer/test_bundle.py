@@ -270,6 +270,45 @@ def test_the_terms_say_that_names_stay_public(challenge: Path) -> None:
     assert "replace its name by a pseudonym" in page
 
 
+def pages_with(challenge: Path, phase: str, **keys: object) -> dict[str, str]:
+    """Write the bundle of a challenge one of whose phases has these keys, and return its pages."""
+    path = challenge / "challenge.yaml"
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings["phases"][phase] |= keys
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    bundle.write_sources(challenge / "bundle", load(path), now=NOW)
+    pages = (challenge / "bundle").glob("*.html")
+    return {page.name: page.read_text(encoding="utf-8").replace("&#39;", "'") for page in pages}
+
+
+@pytest.mark.parametrize(
+    ("selection", "sentence"),
+    [
+        ("last", "The latest scored public submission of a team counts."),
+        ("best", "The scored public submission of a team with the highest mean Q counts."),
+        ("chosen", "The organizers choose which scored public submission of a team counts"),
+        ("ladder", "by more than 0.25. If it is not, you are shown the standing value again"),
+    ],
+)
+def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, sentence: str) -> None:
+    """Participants read the rule of each phase where they submit, and where scoring is explained."""
+    pages = pages_with(challenge, "dev", selection=selection, ladder_step=0.25)
+    assert sentence in pages["phase_dev.html"]
+    assert sentence in pages["evaluation_details.html"]
+    assert "The latest scored public submission of a team counts." in pages["phase_eval.html"]
+
+
+def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
+    """Only the phase that keeps values back until its end says so."""
+    sentence = "Values are shown when the organizers close the phase."
+    pages = pages_with(challenge, "eval", shown="at_end")
+    assert sentence not in pages["phase_dev.html"]
+    assert sentence in pages["phase_eval.html"]
+    assert "in the Eval phase the value comes" in pages["submission_guidelines.html"]
+    both = pages_with(challenge, "dev", selection="last", shown="at_end")
+    assert sentence in both["phase_dev.html"]
+
+
 @pytest.mark.parametrize(
     ("rule", "sentence"),
     [

@@ -1,5 +1,6 @@
 """Results in other forms: tables, NeuCo-Bench's runs, GEO-Bench and NeuroBench; histories of any board."""
 
+from leaderboard.exchange.compared import Compared, compare_runs, comparison_document
 from leaderboard.exchange.geobench import Result, comment, read_submission
 from leaderboard.exchange.geobench_export import Row, rows_of_phase, rows_of_runs, write_export
 from leaderboard.exchange.geobench_ranking import (
@@ -21,12 +22,15 @@ from leaderboard.exchange.shown_history import (
 from leaderboard.exchange.table import Table, rank_table, read_table, table_document
 
 __all__ = [
+    "Compared",
     "PhaseRuns",
     "Result",
     "Row",
     "Table",
     "board_files",
     "comment",
+    "compare_runs",
+    "comparison_document",
     "history_csv",
     "history_document",
     "leaderboard_csv",

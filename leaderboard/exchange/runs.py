@@ -65,7 +65,7 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
             documents[path.parent.name] = document
         except (OSError, ValueError, KeyError, TypeError):
             left_out.append((path.parent.name, f"{SUMMARY} cannot be read"))
-    tasks = sorted({task for document in documents.values() for task in document["task_q_scores"]})
+    tasks = list(dict.fromkeys(task for document in documents.values() for task in document["task_q_scores"]))
     complete, rows = {}, []
     for name, document in documents.items():
         scores = _scores(document["task_q_scores"])
@@ -96,7 +96,7 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
 
 def leaderboard_csv(runs: PhaseRuns) -> str:
     """Return the leaderboard with NeuCo-Bench's columns, the best run first."""
-    measured = sorted({task for scores in runs.scores for task in scores})
+    measured = list(dict.fromkeys(task for scores in runs.scores for task in scores))
     header = ["experiment", "mean_score", "weighted_score", "aggregated_rank"]
     header += [f"q::{task}" for task in runs.table.tasks] + [f"acc::{task}" for task in measured]
     lines = (

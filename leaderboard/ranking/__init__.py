@@ -3,6 +3,7 @@
 from leaderboard.ranking import board
 from leaderboard.ranking.assessment import Assessment, assess, figures, fold_table
 from leaderboard.ranking.board import append_board, fingerprint, from_json, next_board, to_json
+from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
 from leaderboard.ranking.selection import complete, counted, counts, mean_quality, row_key, waiting_teams
 from leaderboard.ranking.stability import middle_half
@@ -12,11 +13,15 @@ __all__ = [
     "LARGEST",
     "REPLICATES",
     "Assessment",
+    "Comparison",
+    "Difference",
     "FoldTable",
     "Ranking",
+    "TaskPair",
     "append_board",
     "assess",
     "board",
+    "compare",
     "complete",
     "counted",
     "counts",

@@ -6,6 +6,7 @@ else: a challenge refuses such files.
 
 __all__ = [
     "ceilings",
+    "charts",
     "configuration",
     "expectations",
     "labels",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
@@ -22,13 +23,28 @@ class SeriesPoint(TypedDict):
     score: float
 
 
+class Difference(TypedDict):
+    """How far a run is from another one in a task: Q, and the ends of its interval."""
+
+    run: str
+    task: str
+    value: float
+    low: float | None
+    high: float | None
+
+
 def draw(spec: Spec, path: Path) -> None:
-    """Write a chart as PNG."""
+    """Write a chart as PNG; as SVG, or as the specification itself, if the name ends with .svg or .json."""
     import vl_convert
 
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "background": "white", **spec}
-    path.write_bytes(vl_convert.vegalite_to_png(whole, scale=SCALE))
+    if path.suffix == ".json":
+        path.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+    elif path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(whole), "utf-8")
+    else:
+        path.write_bytes(vl_convert.vegalite_to_png(whole, scale=SCALE))
 
 
 def lines(title: str, curves: Sequence[Sequence[float]], *, x: str, y: str) -> Spec:
@@ -180,9 +196,41 @@ def sizes(title: str, points: Sequence[SeriesPoint], *, y: str) -> Spec:
                 "axis": {"values": ticks, "format": "d"},
             },
             "y": _axis("score", y, zero=False),
-            "color": {"field": "series", "type": "nominal", "title": None},
+            "color": {
+                "field": "series",
+                "type": "nominal",
+                "title": None,
+                "sort": list(dict.fromkeys(point["series"] for point in points)),
+            },
             "strokeWidth": {"condition": {"test": "datum.series == 'mean of tasks'", "value": 3}, "value": 1},
         },
+    }
+
+
+def differences(title: str, found: Sequence[Difference], *, x: str) -> Spec:
+    """Return a point and an interval for each task and run, in their order, with a line at no difference."""
+    tasks, runs = (list(dict.fromkeys(one[key] for one in found)) for key in ("task", "run"))
+    task = {"field": "task", "type": "nominal", "title": None, "sort": tasks}
+    run = {"field": "run", "type": "nominal", "title": None, "sort": runs}
+    place = {"y": task, "yOffset": run, "color": {**run, "legend": {} if len(runs) > 1 else None}}
+    return {
+        **_frame(title, found),
+        "height": {"step": 14 * len(runs) + 10},
+        "layer": [
+            {
+                "mark": "rule",
+                "encoding": {**place, "x": _axis("low", x), "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True},
+                "encoding": {**place, "x": {"field": "value", "type": "quantitative"}},
+            },
+            {
+                "data": {"values": [{}]},
+                "mark": {"type": "rule", "color": "grey", "strokeDash": [4, 4]},
+                "encoding": {"x": {"datum": 0}},
+            },
+        ],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.neuco_bench.configuration import StandaloneSettings
@@ -49,9 +51,14 @@ class MetricSummary(TypedDict):
 
 
 class OptionalResults(TypedDict, total=False):
-    """Each fold's score where the configuration asks for it, and what only classifications have."""
+    """Each fold's score where the configuration asks for it, with what tells which runs may be paired; and what only classifications have.
+
+    ``splits`` is a hash of the rows that each fold tests, ``labels`` one of the labels of all rows.
+    """
 
     q_t: list[float | None]
+    splits: str
+    labels: str
     classes: list[str]
     confusion_matrix: list[list[int]]
 
@@ -151,7 +158,13 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
 
 def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_results: bool) -> TaskResult:
     """Return a task's result, its numbers as they are."""
-    scores: OptionalResults = {"q_t": [fold.score for fold in task.training.folds]} if fold_results else {}
+    scores: OptionalResults = {}
+    if fold_results:
+        scores = {
+            "q_t": [fold.score for fold in task.training.folds],
+            "splits": _digest(len(task.data.rows), *(fold.test for fold in task.training.folds)),
+            "labels": _digest(len(task.data.rows), np.asarray(task.data.targets)),
+        }
     document: TaskResult = {
         "q_stat": task.quality.q,
         "mean_score": task.quality.mean,
@@ -189,6 +202,14 @@ def finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (str, int)) else str(value)
+
+
+def _digest(rows: int, *arrays: NDArray[Any]) -> str:
+    digest = hashlib.sha256(f"{rows}\0".encode())
+    for array in arrays:
+        digest.update(f"{array.dtype.kind}{array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
+    return digest.hexdigest()
 
 
 def _summed_up(values: tuple[float, ...], fold_results: bool) -> MetricSummary:

@@ -16,6 +16,7 @@ from worker.cli.board import board
 from worker.cli.bundle import bundle
 from worker.cli.challenge import challenge
 from worker.cli.commands import Commands, Group
+from worker.cli.compare import compare
 from worker.cli.compile import compile_code
 from worker.cli.demo import demo
 from worker.cli.doctor import doctor
@@ -66,6 +67,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
     },
     "For researchers": {
         "score": score,
+        "compare": compare,
         "summarize": summarize,
         "rank": rank,
         "import": import_results,

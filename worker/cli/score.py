@@ -48,7 +48,12 @@ AnnotationPath = Annotated[
 ]
 OutputDir = Annotated[Path, typer.Option("--output_dir", "--output-dir", help="Folder for the results.")]
 Config = Annotated[
-    Path, typer.Option(help="YAML file: k_folds, probe_type, probe_params, task_filter and so on.")
+    Path | None,
+    typer.Option(
+        help="YAML file: k_folds, probe_type, probe_params, task_filter and so on; config.yaml if there is one, else NeuCo-Bench's"
+        " sample values.",
+        show_default=False,
+    ),
 ]
 MethodName = Annotated[
     str | None,
@@ -89,7 +94,7 @@ def score(
     submission_file: SubmissionFile,
     annotation_path: AnnotationPath,
     output_dir: OutputDir = Path("results"),
-    config: Config = Path("config.yaml"),
+    config: Config = None,
     method_name: MethodName = None,
     phase: PhaseName = "all",
     exclude_file: ExcludeFile = None,
@@ -106,13 +111,13 @@ def score(
 
     Example: neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev
     """
-    from scoring.neuco_bench.configuration import read_settings
     from scoring.neuco_bench.run import Inputs, read_material
     from worker.cli.terminal import Console
 
+    shown, console = Console(highlight=False), Console(stderr=True, highlight=False)
     bench = _Bench(
-        console=Console(stderr=True, highlight=False),
-        settings=read_settings(config),
+        console=console,
+        settings=_settings(config, console if json_output else shown),
         output_dir=output_dir,
         phase=phase,
         stem=submission_file.stem,
@@ -134,11 +139,29 @@ def score(
     if json_output:
         print(json.dumps(document, indent=2))
         return
-    shown = Console(highlight=False)
     shown.print(table)
     shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
     if ranked is not None:
         show_leaderboard(*ranked)
+
+
+def _settings(config: Path | None, console: Console) -> StandaloneSettings:
+    """Read the configuration; without one take the sample values, and say so."""
+    from scoring.neuco_bench.configuration import read_settings
+    from worker.organizer.resources import shipped
+
+    usual = Path("config.yaml")  # NeuCo-Bench's
+    if config is not None or usual.is_file():
+        return read_settings(config or usual)
+    settings = read_settings(shipped("config/kin/neuco-bench.yaml"))
+    params = ", ".join(f"{name} {value}" for name, value in settings.probe_params.items())
+    console.print(
+        f"There is no {usual}: NeuCo-Bench's sample values are used, {settings.k_folds} folds and the probe {settings.probe_type}"
+        f" ({params}).",
+        markup=False,
+        soft_wrap=True,
+    )
+    return settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +266,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 @contextmanager
 def _progress(console: Console) -> Iterator[Watcher]:
-    """Show a bar for each task on stderr; on what is no terminal, one line for each finished task."""
+    """Show a bar for each task on stderr; on what is no terminal, one line for each finished task. Results are told at the end, once."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from scoring.neuco_bench.run import Watcher
@@ -266,8 +289,8 @@ def _progress(console: Console) -> Iterator[Watcher]:
             bars.advance(self._bar, finished)
 
         def done(self, name: str, result: Quality) -> None:
-            line = f"{name}: Q {result.q:.3f}, score {result.mean:.4f} ± {result.std:.4f}"
-            console.print(line, markup=False, soft_wrap=True)
+            if not console.is_terminal:
+                console.print(f"Scored: {name}", markup=False, soft_wrap=True)
 
     with bars:
         yield Bars()

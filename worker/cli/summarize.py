@@ -39,7 +39,7 @@ def summarize(
             )
         )
     else:
-        show_leaderboard(runs, path)
+        show_leaderboard(runs, path, always=True)
 
 
 def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str, *, now: datetime) -> Path:
@@ -52,8 +52,8 @@ def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str, *, now: dat
     return path
 
 
-def show_leaderboard(runs: PhaseRuns, path: Path) -> None:
-    """Print the leaderboard, what was left out of it, and where the CSV is."""
+def show_leaderboard(runs: PhaseRuns, path: Path, *, always: bool = False) -> None:
+    """Print the leaderboard, of a single run only if asked for, what was left out of it, and where the CSV is."""
     from rich.table import Table
     from rich.text import Text
 
@@ -70,7 +70,8 @@ def show_leaderboard(runs: PhaseRuns, path: Path) -> None:
             f"{runs.ranking.means[index]:.3f}",
         )
     console = Console(highlight=False)
-    console.print(grid)
+    if len(runs.table.entries) > 1 or always:
+        console.print(grid)
     for name, reason in runs.left_out:
         console.print(f"Left out: {name} {reason}.", markup=False, soft_wrap=True)
-    console.print(f"CSV: {path}", markup=False, soft_wrap=True)
+    console.print(f"Leaderboard: {path}", markup=False, soft_wrap=True)

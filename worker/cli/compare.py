@@ -1,0 +1,130 @@
+"""``neuco-worker compare``: runs next to each other, and how sure their differences are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scoring.errors import OrganizerError
+from worker.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from leaderboard.exchange import Compared
+    from leaderboard.ranking import Difference
+
+OVERALL = "mean of tasks"
+KINDS = (".png", ".svg", ".json")
+
+
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folders of runs, such as results/all/mine_20260314_120000; the others are compared with the first.",
+            metavar="RUN RUN…",
+        ),
+    ],
+    *,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw the differences here, such as differences.png; also .svg, or .json for the Vega-Lite specification.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Compare runs of `score` with the first of them: Q of each task and overall, with 95 % intervals of the differences.
+
+    Where two runs have the same labels and splits, their folds are compared in pairs, which makes intervals narrower. They cover the
+    random splits only, not fresh data.
+
+    Example: neuco-worker compare results/all/ours_20260314_120000 results/all/theirs_20260314_120500 --plot differences.png
+    """
+    from leaderboard.exchange import compare_runs, comparison_document
+
+    if plot is not None and plot.suffix not in KINDS:
+        raise OrganizerError(
+            f"{plot} is neither of {', '.join(KINDS)}.",
+            cure="Name it like differences.png.",
+            code="runs.plot",
+        )
+    compared = compare_runs(runs)
+    if plot is not None:
+        _draw(compared, plot)
+    if json_output:
+        print(json.dumps(comparison_document(compared), indent=2))
+        return
+    _show(compared)
+    if plot is not None:
+        print(f"Plot: {plot}")
+
+
+def _show(compared: Compared) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from worker.cli.terminal import Console
+
+    console = Console(highlight=False)
+    table = Table(
+        title=f"Q, and its difference to {compared.names[0]} with 95 % intervals", title_justify="left"
+    )
+    table.add_column("Task")
+    table.add_column(Text(compared.names[0]), justify="right")
+    for name in compared.names[1:]:
+        table.add_column(Text(name), justify="right")
+        table.add_column("difference", justify="right")
+    for place, task in enumerate(compared.tasks):
+        cells = [f"{compared.q[0][task]:.3f}"]
+        for scores, found in zip(compared.q[1:], compared.comparisons, strict=True):
+            cells += [f"{scores[task]:.3f}", _said(found.tasks[place])]
+        table.add_row(Text(task), *cells)
+    table.add_section()
+    cells = [f"{compared.means[0]:.3f}"]
+    for mean, found in zip(compared.means[1:], compared.comparisons, strict=True):
+        cells += [f"{mean:.3f}", _said(found.overall)]
+    table.add_row(OVERALL, *cells)
+    console.print(table)
+    for line in _remarks(compared):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _said(difference: Difference) -> str:
+    if difference.interval is None:
+        return f"{difference.value:+.3f} (too few folds)"
+    low, high = difference.interval
+    return f"{difference.value:+.3f} [{low:+.3f}, {high:+.3f}]{' *' if difference.is_certain else ''}"
+
+
+def _remarks(compared: Compared) -> list[str]:
+    remarks = ["* The interval does not contain 0. It covers the random splits, not fresh data."]
+    for name, unpaired in zip(compared.names[1:], compared.unpaired, strict=True):
+        if unpaired:
+            remarks.append(
+                f"{name}: not paired in {', '.join(unpaired)}, because labels or splits are not those of {compared.names[0]} or are not"
+                " recorded; the interval is wider."
+            )
+        else:
+            remarks.append(f"{name}: compared in pairs, the same labels and splits in every task.")
+    if compared.left_out:
+        remarks.append(f"Left out, because not every run has a score: {', '.join(compared.left_out)}.")
+    return remarks
+
+
+def _draw(compared: Compared, path: Path) -> None:
+    from scoring.neuco_bench.charts import Difference as Drawn
+    from scoring.neuco_bench.charts import differences, draw
+
+    found: list[Drawn] = []
+    for name, comparison in zip(compared.names[1:], compared.comparisons, strict=True):
+        told = [*zip(compared.tasks, comparison.tasks, strict=True), (OVERALL, comparison.overall)]
+        for task, one in told:
+            low, high = one.interval or (None, None)
+            found.append({"run": name, "task": task, "value": one.value, "low": low, "high": high})
+    title = f"Difference in Q to {compared.names[0]}, 95 % intervals"
+    draw(differences(title, found, x="Difference in Q"), path)

@@ -1,4 +1,9 @@
-"""Score matrix and submission facts to standings and files."""
+"""Score matrix and submission facts to standings and files.
+
+``rank`` is the dynamic rank of any table; it is loaded when it is first asked for, because those who score need none.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from leaderboard.figures import Private
 from leaderboard.snapshot import (
@@ -14,6 +19,9 @@ from leaderboard.snapshot import (
     WaitingTeam,
 )
 
+if TYPE_CHECKING:
+    from leaderboard.ranking.dynamic_rank import rank
+
 __all__ = [
     "Board",
     "Entry",
@@ -26,4 +34,14 @@ __all__ = [
     "Site",
     "Standing",
     "WaitingTeam",
+    "rank",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the dynamic rank."""
+    if name != "rank":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from leaderboard.ranking.dynamic_rank import rank
+
+    return rank

@@ -1,1 +1,55 @@
-"""Embeddings and hidden tasks to score cells: a pure function."""
+"""Embeddings and hidden tasks to score cells: a pure function.
+
+From Python these names are enough; ``scoring/README.md`` has an example that runs. They are loaded when they are first asked for, so that
+a tool that only reads tables starts without what trains probes.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scoring.evaluate import score_embeddings
+    from scoring.inputs.embeddings import Embeddings
+    from scoring.inputs.identifiers import read_ids
+    from scoring.inputs.submission import read_submission
+    from scoring.practice import practice_protocol
+    from scoring.protocol import Protocol, Recipe
+    from scoring.scorecard import Scorecard
+    from scoring.tasks import load_tasks
+
+_HOMES = {
+    "Embeddings": "scoring.inputs.embeddings",
+    "Protocol": "scoring.protocol",
+    "Recipe": "scoring.protocol",
+    "Scorecard": "scoring.scorecard",
+    "load_tasks": "scoring.tasks",
+    "practice_protocol": "scoring.practice",
+    "read_ids": "scoring.inputs.identifiers",
+    "read_submission": "scoring.inputs.submission",
+    "score_embeddings": "scoring.evaluate",
+}
+
+__all__ = [
+    "Embeddings",
+    "Protocol",
+    "Recipe",
+    "Scorecard",
+    "load_tasks",
+    "practice_protocol",
+    "read_ids",
+    "read_submission",
+    "score_embeddings",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name from its module."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.complexity import Complexity, probe_complexity
-from scoring.engines import Engine, Unit, ignore, never
+from scoring.engines import Engine, Unit, ignore, make_engine, never
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.embeddings import Embeddings
 from scoring.kernel import NEUTRAL, Moments, gather, moments
@@ -29,7 +29,7 @@ def score_embeddings(
     protocol: Protocol,
     phase_key: bytes,
     *,
-    engine: Engine,
+    engine: Engine | None = None,
     progress: Callable[[int], None] = ignore,
     cancelled: Callable[[], bool] = never,
 ) -> Scorecard:
@@ -43,7 +43,7 @@ def score_embeddings(
         tasks: Hidden tasks on some of these ids, in any order; at least one.
         protocol: The phase's protocol.
         phase_key: See :func:`scoring.randomness.seeds.phase_key`.
-        engine: What trains the probes.
+        engine: What trains the probes; None for the compiled kernel on all cores.
         progress: Called with the number of probes (a fold of a task) finished since the last call.
         cancelled: Asked at least once a second whether to stop.
 
@@ -62,6 +62,7 @@ def score_embeddings(
             cure="Put label files into its tasks folder.",
             code="tasks.none",
         )
+    engine = engine or make_engine("local")
     scale = _scale(embeddings, protocol)
     groups = list(_row_sets(tasks))
     remarks: list[str] = []

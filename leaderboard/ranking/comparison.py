@@ -144,7 +144,7 @@ def _group(
 
 
 def _squared(parts: Sequence[Floats]) -> Floats:
-    return np.sum([np.vecdot(part, part) for part in parts], axis=0)
+    return np.asarray(np.sum([np.vecdot(part, part) for part in parts], axis=0))
 
 
 def _quality(scores: Floats, epsilon: float) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ def read_submission(
     public_ids: Sequence[str],
     embedding_dim: int,
     *,
-    max_expanded_bytes: int,
+    max_expanded_bytes: int = 4_096_000_000,
     progress: Callable[[float], None] | None = None,
 ) -> Embeddings:
     """Read and judge a submission.
@@ -35,7 +35,7 @@ def read_submission(
         path: The file.
         public_ids: Ids that must be embedded, in any order.
         embedding_dim: Number N of values per id.
-        max_expanded_bytes: Most bytes that are read out of the file, after decompression.
+        max_expanded_bytes: Most bytes that are read out of the file, after decompression; as a rule four times the download cap.
         progress: Called with the share of the file read so far, from 0 to 1.
 
     Raises:

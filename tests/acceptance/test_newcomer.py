@@ -153,11 +153,10 @@ def test_researchers_commands(installation: Installation, tmp_path: Path) -> Non
     """The page for people from other benchmarks; only support vector machines need more, and say what."""
     folder = shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin")
     for line in RESEARCHERS:
-        if "*" in line:
-            [pattern] = [word for word in line.split() if "*" in word]
+        for pattern in [word for word in line.split() if "*" in word]:
             [found] = folder.glob(pattern)
-            worker(installation, [line.replace(pattern, str(found))], folder)
-        elif "svm" in line:
+            line = line.replace(pattern, str(found))
+        if "svm" in line:
             told = installation.run("neuco-worker", *shlex.split(line), cwd=folder, expect=2)
             assert 'pip install "neuco-worker[svm]"' in told
         else:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 OVERALL = "mean of tasks"
 KINDS = (".png", ".svg", ".json")
+LETTERS = 26
 
 
 def compare(
@@ -71,14 +72,17 @@ def _show(compared: Compared) -> None:
     from worker.cli.terminal import Console
 
     console = Console(highlight=False)
-    table = Table(
-        title=f"Q, and its difference to {compared.names[0]} with 95 % intervals", title_justify="left"
-    )
+    letters = [
+        chr(ord("A") + place) if place < LETTERS else str(place + 1) for place in range(len(compared.names))
+    ]
+    for letter, name in zip(letters, compared.names, strict=True):
+        console.print(f"{letter}: {name}", markup=False, soft_wrap=True)
+    table = Table(title=f"Q, and how far it is from {letters[0]}'s [95 % interval]", title_justify="left")
     table.add_column("Task")
-    table.add_column(Text(compared.names[0]), justify="right")
-    for name in compared.names[1:]:
-        table.add_column(Text(name), justify="right")
-        table.add_column("difference", justify="right")
+    table.add_column(letters[0], justify="right")
+    for letter in letters[1:]:
+        table.add_column(letter, justify="right")
+        table.add_column(f"{letter} − {letters[0]}", justify="right", no_wrap=True)
     for place, task in enumerate(compared.tasks):
         cells = [f"{compared.q[0][task]:.3f}"]
         for scores, found in zip(compared.q[1:], compared.comparisons, strict=True):
@@ -90,7 +94,7 @@ def _show(compared: Compared) -> None:
         cells += [f"{mean:.3f}", _said(found.overall)]
     table.add_row(OVERALL, *cells)
     console.print(table)
-    for line in _remarks(compared):
+    for line in _remarks(compared, letters):
         console.print(line, markup=False, soft_wrap=True)
 
 
@@ -98,19 +102,25 @@ def _said(difference: Difference) -> str:
     if difference.interval is None:
         return f"{difference.value:+.3f} (too few folds)"
     low, high = difference.interval
-    return f"{difference.value:+.3f} [{low:+.3f}, {high:+.3f}]{' *' if difference.is_certain else ''}"
+    return f"{difference.value:+.3f} [{low:+.3f}, {high:+.3f}]{' *' if difference.is_certain else '  '}"
 
 
-def _remarks(compared: Compared) -> list[str]:
-    remarks = ["* The interval does not contain 0. It covers the random splits, not fresh data."]
-    for name, unpaired in zip(compared.names[1:], compared.unpaired, strict=True):
+def _remarks(compared: Compared, letters: list[str]) -> list[str]:
+    """Say what the intervals mean, and which runs were compared in pairs."""
+    found = [one for each in compared.comparisons for one in (*each.tasks, each.overall)]
+    remarks = ["* does not contain 0. Intervals cover the random splits, not fresh data."]
+    if not any(one.is_certain for one in found):
+        remarks = ["Every interval contains 0. Intervals cover the random splits, not fresh data."]
+    for letter, unpaired in zip(letters[1:], compared.unpaired, strict=True):
         if unpaired:
             remarks.append(
-                f"{name}: not paired in {', '.join(unpaired)}, because labels or splits are not those of {compared.names[0]} or are not"
-                " recorded; the interval is wider."
+                f"{letter} was not compared with {letters[0]} in pairs in {', '.join(unpaired)}: other labels or splits, or none recorded."
+                " Its intervals are wider."
             )
         else:
-            remarks.append(f"{name}: compared in pairs, the same labels and splits in every task.")
+            remarks.append(
+                f"{letter} was compared with {letters[0]} in pairs of folds: same labels, same splits."
+            )
     if compared.left_out:
         remarks.append(f"Left out, because not every run has a score: {', '.join(compared.left_out)}.")
     return remarks

@@ -1,0 +1,170 @@
+"""``neuco-worker score`` without a configuration, and ``compare`` of what it wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from worker.cli import guarded
+
+ROWS, DIM = 80, 4
+IDS = [f"a{number:02}" for number in range(ROWS)]
+
+
+def write(path: Path, columns: list[str], rows: np.ndarray) -> None:
+    """Write a table with an id in front."""
+    lines = [
+        ",".join([name, *(f"{value:.5g}" for value in row)]) for name, row in zip(IDS, rows, strict=True)
+    ]
+    path.write_text("\n".join([",".join(["id", *columns]), *lines]) + "\n")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs, without a configuration: two of the same size, one narrower; and one on other labels."""
+    folder = tmp_path_factory.mktemp("runs")
+    random = np.random.default_rng(0)
+    latent = random.standard_normal((ROWS, DIM))
+    for name, noise, dim in (("ours", 0.1, DIM), ("theirs", 2.0, DIM), ("narrow", 0.1, 2)):
+        table = latent + noise * random.standard_normal((ROWS, DIM))
+        write(folder / f"{name}.csv", [str(column) for column in range(dim)], table[:, :dim])
+    (folder / "labels").mkdir()
+    write(folder / "labels/wood__cls.csv", ["label"], (latent[:, :1] > 0).astype(int))
+    write(folder / "labels/height__regr.csv", ["label"], latent[:, 1:2])
+    (folder / "more").mkdir()
+    write(folder / "more/wood__cls.csv", ["label"], (latent[:, 2:3] > 0).astype(int))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, labels in (
+            ("ours", "labels"),
+            ("theirs", "labels"),
+            ("narrow", "labels"),
+            ("ours", "more"),
+        ):
+            arguments = ["--annotation_path", labels, "--submission_file", f"{name}.csv", "--phase", labels]
+            assert guarded(["score", *arguments]) == 0
+    return folder / "results"
+
+
+Compare = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
+    """Run the command on runs of these names."""
+
+    def compared(*names: str, phases: tuple[str, ...] = ("labels",) * 9) -> dict[str, Any]:
+        folders = [
+            str(next((runs / phase).glob(f"{name}_*"))) for name, phase in zip(names, phases, strict=False)
+        ]
+        assert guarded(["compare", *folders, "--json"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    return compared
+
+
+def test_score_needs_no_configuration_and_says_results_once(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first line names the sample values; every figure is told once; a configuration that was named must be there."""
+    monkeypatch.chdir(runs.parent)
+    arguments = ["score", "--annotation_path", "labels", "--submission_file", "ours.csv", "--phase", "alone"]
+    assert guarded(arguments) == 0
+    told = capsys.readouterr()
+    first = "There is no config.yaml: NeuCo-Bench's sample values are used, 10 folds and the probe linear ("
+    assert told.out.startswith(first)
+    [path] = (runs / "alone").glob("*/results_summary.json")
+    summary = json.loads(path.read_text())
+    for q in summary["task_q_scores"].values():
+        assert (told.out + told.err).count(f" {q:.3f} ") == 1
+    assert guarded([*arguments, "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["task_q_scores"] == summary["task_q_scores"]
+    assert told.err.startswith(first)
+    assert guarded([*arguments, "--config", "config.yaml"]) == 2
+    monkeypatch.chdir(runs)
+    (runs / "config.yaml").write_text("k_folds: 3\nprobe_type: ridge\n")
+    arguments = ["score", "--annotation_path", "../labels", "--submission_file", "../ours.csv", "--json"]
+    capsys.readouterr()
+    assert guarded(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["config"]["k_folds"] == 3
+
+
+def test_runs_are_compared_in_pairs(compare: Compare, runs: Path) -> None:
+    """Q and differences are those of the runs, also where sizes differ; the interval of what is far apart does not contain 0."""
+    found = compare("ours", "theirs", "narrow")
+    assert [one["run"].partition("_")[0] for one in found["runs"]] == ["ours", "theirs", "narrow"]
+    ours, theirs, _ = found["runs"]
+    [path] = (runs / "labels").glob("ours_*/results_summary.json")
+    assert ours["task_q_scores"] == json.loads(path.read_text())["task_q_scores"]
+    for place, one in enumerate(found["differences"], 1):
+        assert {task: told["paired"] for task, told in one["tasks"].items()} == {"height": True, "wood": True}
+        for task, told in one["tasks"].items():
+            expected = found["runs"][place]["task_q_scores"][task] - ours["task_q_scores"][task]
+            assert told["difference"] == pytest.approx(expected)
+        assert one["overall"]["difference"] == pytest.approx(
+            found["runs"][place]["overall_q_score"] - ours["overall_q_score"]
+        )
+    assert theirs["overall_q_score"] < ours["overall_q_score"]
+    assert found["left_out"] == []
+
+
+def test_what_does_not_agree_is_not_paired_and_said(
+    compare: Compare, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other labels of the same name, and a task that only one of them has."""
+    found = compare("ours", "ours", phases=("labels", "more"))
+    assert list(found["differences"][0]["tasks"]) == ["wood"]
+    assert not found["differences"][0]["tasks"]["wood"]["paired"]
+    assert found["left_out"] == ["height"]
+    folders = [str(next((runs / phase).glob("ours_*"))) for phase in ("labels", "more")]
+    assert guarded(["compare", *folders]) == 0
+    told = capsys.readouterr().out
+    assert "B was not compared with A in pairs in wood" in told
+    assert "Left out, because not every run has a score: height." in told
+
+
+@pytest.mark.parametrize(("name", "beginning"), [("d.png", b"\x89PNG"), ("d.svg", b"<svg"), ("d.json", b"{")])
+def test_differences_are_drawn(
+    name: str, beginning: bytes, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a picture or as its specification, tasks in their order with their mean at the end."""
+    folders = [str(next((runs / "labels").glob(f"{run}_*"))) for run in ("ours", "theirs")]
+    assert guarded(["compare", *folders, "--plot", str(tmp_path / name)]) == 0
+    drawn = (tmp_path / name).read_bytes()
+    assert drawn.startswith(beginning)
+    assert f"Plot: {tmp_path / name}" in capsys.readouterr().out
+    if name.endswith("json"):
+        assert json.loads(drawn)["layer"][0]["encoding"]["y"]["sort"] == ["height", "wood", "mean of tasks"]
+
+
+def test_what_cannot_be_compared_is_said(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One run, no run, a run without folds, an unknown kind of picture, no task in common: exit status 2 and a cure."""
+    ours, more = (str(next((runs / phase).glob("ours_*"))) for phase in ("labels", "more"))
+    bare = tmp_path / "bare"
+    (bare / "height").mkdir(parents=True)
+    (bare / "results_summary.json").write_text('{"task_q_scores": {"height": 1.0}}')
+    (bare / "height/height_result.json").write_text('{"q_stat": 1.0}')
+    other = tmp_path / "other"
+    (other / "height").mkdir(parents=True)
+    (other / "results_summary.json").write_text('{"task_q_scores": {"height": 1.0}}')
+    (other / "height/height_result.json").write_text('{"q_stat": 1.0, "q_t": [0.5, 0.6]}')
+    for arguments, words in (
+        ([ours], "needs two runs"),
+        ([ours, str(tmp_path)], "is not the folder of a run"),
+        ([ours, str(bare)], "has no fold scores"),
+        ([more, str(other)], "no task in common"),
+        ([ours, more, "--plot", "d.pdf"], "is neither of"),
+    ):
+        assert guarded(["compare", *arguments]) == 2
+        assert words in capsys.readouterr().err
+    assert guarded(["compare", ours, str(other)]) == 0
+    assert "B was not compared with A in pairs in height" in capsys.readouterr().out

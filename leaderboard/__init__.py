@@ -20,7 +20,7 @@ from leaderboard.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from leaderboard.ranking.dynamic_rank import rank
+    from leaderboard.ranking import rank
 
 __all__ = [
     "Board",
@@ -42,6 +42,6 @@ def __getattr__(name: str) -> Any:
     """Load the dynamic rank."""
     if name != "rank":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from leaderboard.ranking.dynamic_rank import rank
+    from leaderboard.ranking import rank
 
     return rank

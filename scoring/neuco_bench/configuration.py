@@ -62,6 +62,16 @@ class StandaloneSettings(BaseModel):
         return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
+SAMPLE = {
+    "k_folds": 10,
+    "probe_type": "linear",
+    "probe_params": {"batch_size": 64, "epochs": 20, "learning_rate": 0.001},
+    "output_fold_results": True,
+    "enable_plots": False,
+    "update_leaderboard": True,
+}
+"""The values of ``config/kin/neuco-bench.yaml``, for a run without a configuration file."""
+
 KEYS = tuple(key for key in StandaloneSettings.model_fields if key not in {"raw", "warnings"})
 
 

@@ -60,6 +60,8 @@ def test_shipped_configurations_are_clean(name: str) -> None:
     assert settings.warnings == ()
     if name == "neuco-bench.yaml":
         assert set(settings.raw) == set(configuration.KEYS)
+        sample = configuration.parse_settings(configuration.SAMPLE)
+        assert sample.model_copy(update={"raw": settings.raw}) == settings
 
 
 @pytest.mark.parametrize("name", ["geobench-check.yml", "geobench-comment.yml"])

@@ -23,7 +23,17 @@ OUR_SUMMARY_KEYS = {
     "versions",
     "machine",
 }  # after NeuCo-Bench's, which are six
-OUR_TASK_KEYS = {"task_type", "samples", "folds", "failed_folds", "metrics", "complexity", "seconds"}
+OUR_TASK_KEYS = {
+    "splits",
+    "labels",
+    "task_type",
+    "samples",
+    "folds",
+    "failed_folds",
+    "metrics",
+    "complexity",
+    "seconds",
+}
 
 
 def run_score(output: Path, case: Path, *, config: Path | None = None, more: tuple[str, ...] = ()) -> Path:

@@ -147,13 +147,12 @@ def score(
 
 def _settings(config: Path | None, console: Console) -> StandaloneSettings:
     """Read the configuration; without one take the sample values, and say so."""
-    from scoring.neuco_bench.configuration import read_settings
-    from worker.organizer.resources import shipped
+    from scoring.neuco_bench.configuration import SAMPLE, parse_settings, read_settings
 
     usual = Path("config.yaml")  # NeuCo-Bench's
     if config is not None or usual.is_file():
         return read_settings(config or usual)
-    settings = read_settings(shipped("config/kin/neuco-bench.yaml"))
+    settings = parse_settings(SAMPLE)
     params = ", ".join(f"{name} {value}" for name, value in settings.probe_params.items())
     console.print(
         f"There is no {usual}: NeuCo-Bench's sample values are used, {settings.k_folds} folds and the probe {settings.probe_type}"

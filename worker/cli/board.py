@@ -54,7 +54,7 @@ def show(
         if one["made_at"] is None:
             console.print(f"Phase {one['phase']} has no board yet{closed}.", markup=False)
             continue
-        title = f"Phase {one['phase']}{closed}, board {one['sequence']} of {one['made_at'][:16]} UTC"
+        title = f"Phase {one['phase']}{closed}, board {one['sequence']} of {one['made_at'][:16].replace('T', ' ')} UTC"
         table = Table(title=Text(title), title_justify="left")
         for name in ("Rank", "Team", "Mean Q", "By mean Q", "Number"):
             table.add_column(name, justify="left" if name == "Team" else "right")

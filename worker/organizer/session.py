@@ -138,7 +138,7 @@ def known_submission(tx: Transaction, pk: int) -> SubmissionRow:
     if row is None:
         raise OrganizerError(
             f"There is no submission {pk} here.",
-            cure="`neuco-worker submissions` lists them with their numbers.",
+            cure="`neuco-worker submissions` lists all with their numbers.",
             code="submission.unknown",
         )
     return row

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from leaderboard import Board, PhaseSite, Private, Standing
+from leaderboard import Board, PhaseSite, Private, Standing, WaitingTeam
 from leaderboard.ranking import from_json
 from leaderboard.rendering import render
 from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Harness, StepWorker, clean_environment, git
@@ -399,7 +400,8 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
     found = []
     for commit in commits:
         files = {path.split(" ", 1)[1]: text for path, text in commit["files"].items()}
-        sequences = {phase: json.loads(files[f"leaderboard/{phase}.json"])["sequence"] for phase in histories}
+        documents = {phase: json.loads(files[f"leaderboard/{phase}.json"]) for phase in histories}
+        sequences = {phase: document["sequence"] for phase, document in documents.items()}
         phases = tuple(
             PhaseSite(
                 codename=phase,
@@ -408,6 +410,7 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
                     epsilon=configuration.scoring.epsilon, chosen={}
                 ),
                 history=tuple(boards[: sequences[phase]]),
+                waiting=_waiting(documents[phase]),
             )
             for phase, boards in histories.items()
         )
@@ -415,10 +418,26 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
         for path, content in files.items():
             if (
                 path not in (commitments.PATH, receipts.PATH, seal.PATH)
+                and not path.startswith("ids/")  # which participants have from the organizers
                 and made.get(path, b"").decode() != content
             ):
                 found.append(f"{path} of sequence {sequences} is not made of public rows alone")
     return found
+
+
+def _waiting(document: Mapping[str, Any]) -> tuple[WaitingTeam, ...] | None:
+    """Return the teams that a page lists as long as values are kept back."""
+    if "waiting" not in document:
+        return None
+    return tuple(
+        WaitingTeam(
+            key=(number, ""),
+            team=team["team"],
+            submissions=team["submissions"],
+            last_submitted_at=datetime.fromisoformat(team["last_submission"]),
+        )
+        for number, team in enumerate(document["waiting"])
+    )
 
 
 def _public(board: Board, decimals: int) -> Board:

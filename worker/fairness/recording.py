@@ -137,7 +137,7 @@ def record_rules(
         raise OrganizerError(
             f"Values of phase {codename} have been shown already, and cannot be kept back any more.",
             cure=f"Set phases.{codename}.shown: at_once.",
-            code="rules.shown",
+            code="config.shown_already",
         )
     if changed:
         register(tx, now)  # what had changed before has another reason

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import worker.daemon
-from tests.worker.harness.drand import chain, drawing, served
+from tests.worker.harness.drand import drawing
 from tests.worker.harness.harness import NEW, Harness, embeddings
 from tests.worker.publishing.test_alerts_and_publishing import Hook
 from worker.evalai import Client
@@ -20,6 +20,7 @@ from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
 from worker.fetching.again import FetchAgain
 from worker.intake.calls import Call
+from worker.organizer.rehearsal.practice_chain import practice_chain, served
 from worker.runtime import Act, UnrecordedAct
 from worker.state import State
 from worker.state.states import TRANSITIONS
@@ -433,7 +434,7 @@ def wanted_again(plot: Plot, point: str) -> None:
 
 def drawn(plot: Plot, point: str) -> None:
     """A phase in which nothing was scored is changed, and its splits wait for another round."""
-    rounds = chain(genesis=int(datetime.now(UTC).timestamp()) - 1000)
+    rounds = practice_chain(genesis=int(datetime.now(UTC).timestamp()) - 1000)
     with served(rounds) as server:
         plot.finish()
         with closing(sqlite3.connect(plot.harness.state / "worker.db")) as database, database:

@@ -1,4 +1,4 @@
-"""The organizer's whole way on one machine: init, doctor, rehearse, run, submissions, rescore, freeze, report, awards.
+"""The organizer's whole way on one machine without a network, from init and rehearse over a draw and a rescore to reveal and verify.
 
 Nothing of ours is imported: every step is the command that a person types, participants submit over HTTP, and what came out is read where
 anybody reads it: at EvalAI, in the repository, on the screen.
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ SECRET = hashlib.sha256(
 ).hexdigest()  # `init` draws another one each time: other splits, other scores
 LIMIT_S = 240.0  # of real time for what a daemon does; reached only when something is wrong
 STOP_S = 60  # for a machine with much else to do; tests/worker/daemon/test_stopping.py holds the promise
+SOURCE, VALUE = "Lotto 6 aus 49", "3 14 15 26 35 49"
+SOON = timedelta(seconds=20)  # for a daemon that has to start first
 ADDED = "unheardof"  # a hidden task that comes later; a word that stands nowhere else
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -170,7 +173,10 @@ def test_from_an_empty_folder_to_the_awards(organizer: Organizer) -> None:
         organizer.edit(
             {"evalai": {"requests_per_minute": 1000}}
         )  # this server allows it: else the test waits for its budget
+        moment = datetime.now(UTC) + SOON
+        organizer.edit({"fairness": {"beacon": f"{SOURCE}@{moment.isoformat()}"}})
         daemon = organizer.start("run", "--config", str(organizer.config), log="worker.log")
+        _draw(organizer, moment)
         answered = _take_submissions(organizer)
         _rescore(organizer, answered)
         _freeze(organizer)
@@ -178,6 +184,7 @@ def test_from_an_empty_folder_to_the_awards(organizer: Organizer) -> None:
         daemon.send_signal(signal.SIGTERM)
         assert daemon.wait(timeout=STOP_S) == 0
         _nothing_hidden_is_public(organizer, answered)
+        _verify(organizer)
     finally:
         for process in (daemon, sandbox):
             if process is not None and process.poll() is None:
@@ -196,7 +203,7 @@ def _prepare(organizer: Organizer) -> None:
     subprocess.run(["git", "init", "-q", "--bare", str(organizer.board)], check=True)
     organizer.edit(
         {
-            "fairness": {"beacon": "none"},
+            "fairness": {"beacon": f"{SOURCE}@2099-12-05T19:30+01:00"},
             "evalai": {
                 "challenge": 31,
                 "queue": "the-way-queue",
@@ -233,15 +240,34 @@ def _check(organizer: Organizer) -> None:
     assert document["counts"]["fail"] == 0
     warned = {check["id"] for check in document["checks"] if check["result"] == "warn"}
     # The bundle cannot link a local repository, and what EvalAI shows is switched on EvalAI's page.
-    # The digits' tasks have samples of their own; nothing is drawn here.
+    # The digits' tasks have samples of their own.
     assert warned == {
         *("cost.answer_grid", "alerts.webhook", "configuration.bundle", "evalai.latest"),
-        *("labels.everywhere", "beacon.chosen"),
+        "labels.everywhere",
     }
+    (chosen,) = [check for check in document["checks"] if check["id"] == "beacon.chosen"]
+    assert f"before {SOURCE} has published its value, on 2099-12-05 at 18:30 UTC" in str(chosen)
     rehearsal = json.loads(organizer.type("rehearse", "--folds", "2", "--json"))
     assert rehearsal["result"] == "ok"
     assert set(rehearsal["phases"]) == set(PHASES)
+    for phase in rehearsal["phases"].values():
+        assert phase["draw"]["source"] == SOURCE
+        assert "you have run `neuco-worker challenge commit --beacon VALUE`" in phase["draw"]["sentence"]
+    assert [told for told in rehearsal["verified"] if f"that {SOURCE} published it is believed" in told]
     assert organizer.git("for-each-ref") == ""  # neither has touched the repository
+
+
+def _draw(organizer: Organizer, moment: datetime) -> None:
+    """The worker names the source; once its value is public the organizer brings it, and everything waits until then."""
+    organizer.wait(lambda: "refs/heads/main" in organizer.git("for-each-ref"), "nothing was committed to")
+    waited = organizer.submit("Cy", "eval", "id,0\nnobody,1\n")
+    organizer.type("challenge", "commit", "--beacon", VALUE, expect=2)
+    organizer.wait(lambda: datetime.now(UTC) > moment, "the moment did not come")
+    assert organizer.seen(waited)["status"] == "submitted"
+    (phase, _) = json.loads(organizer.type("status", "--json"))["awaited"]
+    assert (phase["source"], phase["round"]) == (SOURCE, None)
+    organizer.type("challenge", "commit", "--beacon", VALUE)
+    organizer.wait(lambda: organizer.seen(waited)["status"] == "failed", "nothing was judged")
 
 
 def _take_submissions(organizer: Organizer) -> dict[tuple[str, str], int]:
@@ -341,3 +367,17 @@ def _nothing_hidden_is_public(organizer: Organizer, answered: dict[tuple[str, st
     for pk in answered.values():
         shown = json.dumps(organizer.seen(pk)) + organizer.read(pk, "stdout_file")
         assert ADDED not in shown
+
+
+def _verify(organizer: Organizer) -> None:
+    """Everything is revealed; anybody finds the announced value in the splits, and that a task was added when it was known."""
+    organizer.type("board", "freeze", "--phase", "eval")
+    organizer.type("challenge", "reveal", "--yes")
+    report = json.loads(
+        organizer.type("challenge", "verify", str(organizer.board), "--json", "--no-recompute", config=False)
+    )
+    assert report["verdict"] == "consistent"
+    found = [one for one in report["verdicts"] if one["check"] == "beacon"]
+    assert {one["phase"]: (one["worth"], VALUE in one["sentence"]) for one in found} == dict.fromkeys(
+        PHASES, ("believed", True)
+    )

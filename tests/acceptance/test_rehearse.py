@@ -52,6 +52,7 @@ def challenge(tmp_path: Path) -> Path:
         "submission": {"embedding_dim": DIM},
         "scoring": {"epochs": 10, "learning_rate": 0.05, "threads": 1},
         "leaderboard": {"repository": "git@github.invalid:a/b.git", "token": "file:nowhere"},
+        "fairness": {"beacon": "drand", "drand_servers": ["https://drand.invalid"]},
         "alerts": {"webhook": "file:nowhere"},
     }
     path = tmp_path / "challenge.yaml"
@@ -93,7 +94,7 @@ def write_public_data(folder: Path) -> list[str]:
 def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     challenge: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Baselines are scored and ranked, a malformed file is refused, a private one stays off the board; the folder is as before."""
+    """Splits are drawn, baselines scored and ranked, a malformed file is refused, a private one stays off; the folder is as before."""
     arguments = write_public_data(tmp_path_factory.mktemp("public"))
     before = {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")}
     done = rehearse(challenge, "--folds", str(FOLDS), "--json", *arguments)
@@ -119,7 +120,19 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
         ]
         assert 0 < phase["submissions_per_hour"] <= document["evalai"]["submissions_per_hour"]
         assert outcomes["pooled mean"]["full_seconds"] > outcomes["pooled mean"]["seconds"] > 0
+        draw = phase["draw"]
+        assert (draw["source"], bool(draw["round"])) == ("a practice chain", True)
+        assert draw["sentence"].endswith(
+            "in the real challenge the first score waits at least 10 minutes for it."
+        )
+        assert draw["sentence"] in done.stderr
     assert document["evalai"]["calls_per_submission"] >= 3
+    *drawn, verdict = document["verified"]
+    assert [told.partition(":")[0] for told in drawn] == [f"Phase {phase}" for phase in PHASES]
+    assert all(f"Its splits follow from round {draw['round']} of a practice chain" in told for told in drawn)
+    assert verdict.startswith("Consistent")
+    assert "nothing is scored before round" in done.stderr
+    assert "8 of 8 answered." in done.stderr
     assert {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")} == before
 
 
@@ -237,6 +250,18 @@ def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), *
 def test_each_deviation_is_told(phase: PhaseReport, words: str) -> None:
     """Whatever differs from what should have come out is a fault, told in words."""
     assert [fault for fault in phase.faults if words in fault]
+
+
+def test_what_decides_the_splits_is_told() -> None:
+    """A phase that was to be drawn and was not is a fault; a challenge without a public value hears what that is worth."""
+    base = Rehearsal(
+        phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
+    )
+    assert base.faults == ()
+    (remark,) = base.remarks
+    assert "could have tried many and kept the one" in remark
+    undrawn = replace(base, drawn_by="drand")
+    assert (undrawn.faults, undrawn.remarks) == (("dev: no public value was mixed into its splits.",), ())
 
 
 def test_a_good_phase_has_no_fault_and_a_chosen_one_no_board() -> None:

@@ -206,7 +206,8 @@ def _sentences(error: ValidationError) -> list[str]:
             sentences.append(f"{key} is missing.")
         else:
             reason = fault["msg"].removeprefix("Value error, ")
-            sentences.append(f"{key}: {reason[:1].lower()}{reason[1:]}." if key else f"{reason}.")
+            told = f"{key}: {reason[:1].lower()}{reason[1:]}" if key else reason
+            sentences.append(told if told.endswith("?") else f"{told}.")
     return sentences
 
 

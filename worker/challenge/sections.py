@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,6 +15,8 @@ from scoring.protocol import Recipe
 
 NAMED_AFTER = "named_after_the_phase"
 """What a phase's key has if nothing is said: a text with the phase's codename in it."""
+BEACONS = ("drand", "none")  # besides SOURCE@TIME
+EXAMPLE_SOURCE = "Lotto 6 aus 49@2026-12-05T19:30+01:00"
 
 
 class Section(BaseModel):
@@ -253,11 +256,25 @@ def read_source(rule: str) -> tuple[str, datetime]:
     Raises:
         ValueError: If it is not that; the time needs its distance to UTC.
     """
-    source, _, text = rule.rpartition("@")
-    at = datetime.fromisoformat(text)
-    if not source.strip() or at.tzinfo is None:
-        raise ValueError("it is none, drand, or SOURCE@TIME with the time's distance to UTC")
-    return source.strip(), at
+    source, sign, text = (part.strip() for part in rule.rpartition("@"))
+    if not sign:
+        meant = difflib.get_close_matches(rule.lower(), BEACONS, n=1)
+        raise ValueError(
+            f"it says `{rule}`; it must be {' or '.join(BEACONS)}, or SOURCE@TIME such as `{EXAMPLE_SOURCE}`"
+            + (f"; did you mean {meant[0]}?" if meant else "")
+        )
+    if not source:
+        raise ValueError(f"`{rule}` names no source in front of the @; write it as `{EXAMPLE_SOURCE}`")
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        wrong = "is no date and time" if at is None else "does not say its distance to UTC"
+        raise ValueError(
+            f"the time of {source}, `{text}`, {wrong}; write it as in `{EXAMPLE_SOURCE}` (with +00:00 for UTC)"
+        )
+    return source, at
 
 
 class Fairness(Section):
@@ -274,7 +291,7 @@ class Fairness(Section):
         "none",
         description="The public value that decides a phase's splits together with the secret, so that nobody can choose them: `drand` "
         "(a round of the League of Entropy's, made some minutes after the phase is committed to), `SOURCE@TIME` (a value that SOURCE "
-        "publishes at TIME, such as `Lotto 6 aus 49@2026-12-05T19:30+01:00`; it comes with `challenge commit --beacon`), or `none`. "
+        f"publishes at TIME, such as `{EXAMPLE_SOURCE}`; it comes with `challenge commit --beacon`), or `none`. "
         "Nothing is scored in a phase before its value is known.",
     )
     beacon_notice: float = Field(
@@ -296,7 +313,7 @@ class Fairness(Section):
     @field_validator("beacon")
     @classmethod
     def _names_a_value(cls, rule: str) -> str:
-        if rule not in {"none", "drand"}:
+        if rule not in BEACONS:
             read_source(rule)
         return rule
 

@@ -148,6 +148,11 @@ def _verify(result: DemoResult, console: Console) -> None:
         words[3:3] = ["--receipt", str(receipt[0])]
         whose = f"{ranked[-1]['team']}, who came last and kept the receipt, can check it"
     told = "Both phases are closed, and what was hidden is published (the web page shows it)"
+    undrawn = (
+        "The demo uses no public beacon, so that nobody has to wait for one: that its splits were not chosen is believed. `neuco-worker"
+        " rehearse` shows a draw."
+    )
+    console.print(f"\n{undrawn}", markup=False, soft_wrap=True)
     console.print(f"\n{told}. {whose}:\n\n  {' '.join(words)}\n", markup=False, soft_wrap=True)
     verify(str(result.challenge.repository), receipt=receipt)
 

@@ -156,6 +156,8 @@ def _sum_up(console: Console, heading: str, outcomes: Sequence[CheckOutcome]) ->
     if reasons:
         line.append(f" ({' '.join(reasons)})", style="dim")
     console.print(line)
+    for fact in (finding.sentence for o in outcomes for finding in o.findings if finding.always):
+        console.print(Text(f"    {fact}", style="dim"))
 
 
 def _list(console: Console, heading: str, outcomes: Sequence[CheckOutcome]) -> None:

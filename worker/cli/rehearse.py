@@ -37,8 +37,9 @@ def rehearse(
     """Rehearse the challenge: your tasks and settings and the real worker, against a sandbox; EvalAI and GitHub hear nothing of it.
 
     Submits random embeddings, the pooled mean of the public data (with --data), a malformed file and a private one, and shows the boards,
-    the time per submission, and how many submissions an hour this machine and EvalAI's limit of calls carry. Ends with 1 if something does
-    not come out as it should.
+    the time per submission, and how many submissions an hour this machine and EvalAI's limit of calls carry. What fairness.beacon names is
+    practised with a chain or value of our own, which comes in seconds. At the end the phases are closed, revealed and verified. Ends with 1
+    if something does not come out as it should.
 
     Example: neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10
     """
@@ -71,6 +72,10 @@ def _show(rehearsal: Rehearsal) -> None:
         f"\nA submission cost {rehearsal.calls_per_submission:.1f} calls to EvalAI; with {rehearsal.requests_per_minute} calls a minute"
         f" that carries {rehearsal.calls_per_hour:,.0f} submissions an hour."
     )
+    if rehearsal.verified:
+        console.print("\nClosed, revealed, and checked from the repository alone", style="bold")
+        for sentence in rehearsal.verified:
+            console.print(f"  {sentence}", markup=False)
     for heading, style, sentences in (
         ("Worth a look", "bold yellow", rehearsal.remarks),
         ("Did not come out as it should", "bold red", rehearsal.faults),
@@ -95,6 +100,8 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         else f"{phase.folds} of {phase.configured_folds} folds"
     )
     console.print(f"\nPhase {phase.codename} ({folds})", style="bold")
+    if phase.draw is not None:
+        console.print(f"  {phase.draw.sentence}", markup=False)
     submissions = Table(box=None, padding=(0, 2))
     for name in ("Submission", "Visibility", "Came out as", "Mean Q", "Seconds"):
         submissions.add_column(name, justify="right" if name in {"Mean Q", "Seconds"} else "left")

@@ -19,8 +19,9 @@ from scoring.randomness import secret_commitment
 from worker.challenge.canonical import canonical
 from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import PhaseSetup, has_scores, put_on_record, read_record
+from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
 from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
+from worker.fairness.draws import alert_key
 from worker.fairness.signing import is_signed, renew, signer
 from worker.state import Transaction
 
@@ -141,6 +142,8 @@ def commit(
     if before is not None and key is not before:
         public["succession"] = before.sign(SUCCESSION, key.public)
     public["signature"] = key.sign(COMMITMENT, public)
+    for codename in {**(draws or {}), **(drawn or {})}:
+        tx.resolve_alert(alert_key(codename), now=now)  # another value is awaited now, or none
     tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
     for phase, files in tx.reveals().items():
         tx.add_reveal(phase, _opened_too(files, phase, sequence, opened, manifests.get(phase)))
@@ -254,17 +257,18 @@ def mix_in(
         now: The time.
 
     Raises:
-        OrganizerError: If something was scored in such a phase already.
+        OrganizerError: If something was scored in such a phase already, or the secret is not the one that was bound before the value was
+            known.
     """
     setups = []
     for codename, found in drawn.items():
-        record = read_record(tx, codename)
-        if record is None or has_scores(tx, codename):
+        if has_scores(tx, codename):
             raise OrganizerError(
                 f"Something was scored in phase {codename} already: a public value would change its splits.",
                 cure="Nothing has to be done; its splits stay as they are.",
                 code="beacon.too_late",
             )
+        record = open_phase(tx, codename, secret).record
         key = split_key(secret, codename, str(found["value"]))
         protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
         setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from scoring.errors import OrganizerError
 
 DOMAIN = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 PUBLIC_KEY_BYTES, SIGNATURE_BYTES = 96, 48
+CHECKED = 64  # rounds of which it is remembered whether they are signed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +100,9 @@ def recursion_as_before() -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
+@lru_cache(maxsize=CHECKED)
 def is_signed(chain: Chain, number: int, signature: str) -> bool:
-    """Check that a round's signature is the chain's; it takes most of a second.
+    """Check that a round's signature is the chain's; it takes most of a second, so phases with the same round share the answer.
 
     Args:
         chain: The chain.

@@ -15,8 +15,15 @@ from worker.challenge import sections
 from worker.fairness.drand import Chain
 
 NONE, DRAND = "none", "drand"
+AWAITED = "beacon.awaited"
+"""The alert that it is time to bring a value."""
 NOTICE = timedelta(minutes=10)
 """So long before its moment a value is named, so that the name is published before the value exists."""
+WITHOUT = (
+    "fairness.beacon is none: whoever made the secret could have tried many and kept the one whose splits suit somebody, and"
+    " `verify` will say so."
+)
+CHOOSE_ONE = "Set fairness.beacon: drand, or SOURCE@TIME on a machine without a network, before the first phase begins."
 
 Entry = Mapping[str, Any]
 """A public entry of the list of commitments."""
@@ -41,6 +48,11 @@ class Draw:
     at: datetime
     round: int | None
     chain: Chain | None
+
+
+def alert_key(phase: str) -> str:
+    """Return the key of the alert that a phase waits for a value that the organizer has to bring."""
+    return f"{AWAITED}:{phase}"
 
 
 def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) -> dict[str, Any] | None:
@@ -97,3 +109,12 @@ def waiting(entries: Iterable[Entry]) -> dict[str, Draw]:
         for phase in entry.get("drawn") or {}:
             open_ones.pop(phase, None)
     return open_ones
+
+
+def in_words(seconds: float) -> str:
+    """Say a length of time in its largest whole unit, such as "10 minutes"."""
+    for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length_s and seconds % length_s == 0:
+            number = round(seconds / length_s)
+            return f"{number} {unit}{'' if number == 1 else 's'}"
+    return f"{seconds:g} seconds"

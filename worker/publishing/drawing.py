@@ -18,7 +18,6 @@ from worker.publishing.rounds import FetchRound, drand_session
 from worker.runtime import Runner
 from worker.state import Transaction
 
-AWAITED = "beacon.awaited"
 NEAR, LATEST = timedelta(minutes=15), timedelta(minutes=1)
 LOOK_EVERY = timedelta(seconds=60)  # a command may have committed beside the worker
 _PUSHED = "commitments_pushed"
@@ -133,6 +132,6 @@ class Drawing:
         error = OrganizerError(
             f"Phase {draw.phase} waits for the value of {draw.source}, which was to be published on {draw.at:%Y-%m-%d at %H:%M} UTC.",
             cure="Run `neuco-worker challenge commit --beacon VALUE`; nothing is scored in the phase before that.",
-            code=AWAITED,
+            code=draws.AWAITED,
         )
-        self._context.raise_alert(f"{AWAITED}:{draw.phase}", error, now=now)
+        self._context.raise_alert(draws.alert_key(draw.phase), error, now=now)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.worker.harness.drand import chain, sign
 from worker.fairness.drand import QUICKNET, is_signed, value_of
+from worker.organizer.rehearsal.practice_chain import practice_chain, sign
 
 # As published by https://api.drand.sh.
 ROUNDS = {
@@ -56,7 +56,7 @@ def test_nothing_else_is(number: int, signature: str) -> None:
 
 def test_another_chain_signs_for_itself_alone() -> None:
     """Who has a key of their own cannot sign for the network."""
-    ours = chain(genesis=1_700_000_000)
+    ours = practice_chain(genesis=1_700_000_000)
     assert is_signed(ours, 7, sign(7))
     assert not is_signed(QUICKNET, 7, sign(7))
 

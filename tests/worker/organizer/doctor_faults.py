@@ -557,6 +557,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("configuration.phases", warning(changing({"phases": {"eval": {"ids": "./dev.txt"}}}))),
     ("configuration.early_release", warning(changing({"leaderboard": {"publish": ["stable_views"]}}))),
     ("configuration.bundle", warning(overwriting("bundle.zip", "not a zip"))),
+    ("beacon.chosen", failing(changing({"fairness": {"beacon": "Lotto@2020-12-05T19:30+01:00"}}))),
     ("secret.file", failing(overwriting("challenge.secret", "too short"))),
     ("labels.files", failing(lambda challenge: shutil.rmtree(challenge.folder / "tasks" / "dev"))),
     ("labels.files", failing(overwriting("tasks/dev/alpha__regr.csv", f"img_1,{SECRET_LABEL}\n"))),

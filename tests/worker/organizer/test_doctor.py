@@ -25,6 +25,7 @@ from tests.worker.organizer.doctor_faults import (
     SHADES,
     Fault,
     FaultyChallenge,
+    changing,
     public_ids,
     write_healthy,
 )
@@ -117,6 +118,29 @@ def test_three_letters_of_a_hash_are_no_name(challenge: FaultyChallenge) -> None
     some_id = next(name for name in public_ids("dev") if re.match(r"img_[a-f]{3}", name))
     (folder / "alpha__regr.csv").rename(folder / f"{some_id[4:7]}__regr.csv")
     assert challenge.examine("ids.neutral").level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("fairness", "words"),
+    [
+        ({"beacon": "drand"}, "the first score comes at least 10 minutes after the commitment"),
+        ({"beacon": "drand", "beacon_notice": 90}, "at least 90 seconds after"),
+        (
+            {"beacon": "Lotto@2099-12-05T19:30+01:00"},
+            "before Lotto has published its value, on 2099-12-05 at 18:30 UTC",
+        ),
+    ],
+)
+def test_how_long_the_first_score_waits_is_shown_although_all_is_well(
+    challenge: FaultyChallenge, fairness: dict[str, object], words: str
+) -> None:
+    """Nobody should be surprised that nothing is scored for a while."""
+    changing({"fairness": fairness})(challenge)
+    (outcome,) = [
+        one for one in challenge.examine("beacon.chosen").outcomes if one.check.id == "beacon.chosen"
+    ]
+    (finding,) = outcome.findings
+    assert (outcome.level, finding.always, words in finding.sentence) == (Level.OK, True, True)
 
 
 def test_what_depends_on_a_failed_check_is_skipped(challenge: FaultyChallenge) -> None:
@@ -270,7 +294,7 @@ def test_the_command_tells_failures_first_and_ends_with_1(challenge: FaultyChall
     assert lines[10] == f"✓ Configuration: {count['configuration']} passed"
     assert f"✗ Public ids: {count['ids'] - 1} passed, 1 failed" in lines
     assert f"! EvalAI: {count['evalai'] - 1} passed, 1 with warnings" in lines
-    assert len(lines) == 10 + len(count) + 2
+    assert len(lines) == 10 + len(count) + 2 + 1  # what the first score waits for
     assert lines[-1].startswith(f"{len(CHECKS)} checks: {len(CHECKS) - 2} passed, 1 with warnings, 1 failed.")
     for hidden in (
         challenge.evalai.token("host"),

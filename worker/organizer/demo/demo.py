@@ -12,17 +12,13 @@ from typing import Any
 
 from scoring.errors import InfrastructureError
 from worker.organizer import scaffold
-from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.configuration_text import annotated_configuration
 from worker.organizer.demo import data
 from worker.organizer.demo.entries import HOSTS, PHASES, DemoEntry, teams
 from worker.organizer.demo.folder import FOLDS, ChallengeFolder, git, prepare
 from worker.organizer.demo.methods import DIMENSION
-from worker.organizer.demo.runner import board, last_words, q_mean, sandbox_values, watch, worker
+from worker.organizer.demo.runner import board, close, last_words, q_mean, sandbox_values, watch, worker
 from worker.organizer.demo.screen import Screen, ShownSubmission
-from worker.organizer.disclosure import disclose
-from worker.organizer.reveal import reveal
-from worker.organizer.session import open_session
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
 from worker.state import Store
 from worker.state.status import read_status
@@ -203,13 +199,7 @@ def _wait(
 
 def _close(challenge: ChallengeFolder) -> None:
     """Close all phases and reveal them, as an organizer does at the end."""
-    with open_session(challenge.configuration) as session:
-        for codename in PHASES:
-            freeze(session, codename)
-        publish_now(session, tell=print)
-        contents = disclose(session, PHASES, tell=print)
-        reveal(session, PHASES, labels=True, contents=contents)
-        publish_now(session, tell=print)
+    close(challenge, tuple(PHASES), tell=print)
     # Also where hooks do not run, such as on a file system that is mounted without the right to execute.
     git(
         *("--git-dir", str(challenge.repository), "--work-tree", str(challenge.checkout)),

@@ -7,12 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 from scoring.errors import InfrastructureError
+from worker.fairness.commitments import PATH
+from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.demo.folder import ChallengeFolder, git
+from worker.organizer.disclosure import disclose
+from worker.organizer.reveal import reveal
+from worker.organizer.session import open_session
 from worker.sandbox import Sandbox
 
 LOOK_EVERY_S = 0.2
@@ -101,12 +106,37 @@ def q_mean(evalai: Sandbox, pk: int) -> float | None:
 
 def board(challenge: ChallengeFolder, codename: str) -> dict[str, Any] | None:
     """Read a phase's board as a visitor of the repository sees it; None if there is none."""
-    repository = ("--git-dir", str(challenge.repository))
-    if not git(*repository, "for-each-ref", "refs/heads/main"):
-        return None
-    for path in git(*repository, "ls-tree", "--name-only", "main", "leaderboard/").split():
+    for path in _published(challenge, "leaderboard/"):
         if path.endswith(".json"):
-            document = json.loads(git(*repository, "show", f"main:{path}"))
+            document = _read(challenge, path)
             if isinstance(document, dict) and document.get("title") == codename and "entries" in document:
                 return document
     return None
+
+
+def published_commitments(challenge: ChallengeFolder) -> list[dict[str, Any]]:
+    """Read the commitments as a visitor of the repository sees them; none before the first push."""
+    return list(_read(challenge, PATH)) if _published(challenge, PATH) else []
+
+
+def close(challenge: ChallengeFolder, phases: Collection[str], tell: Callable[[str], object]) -> None:
+    """Close phases and reveal them, as an organizer does at the end."""
+    with open_session(challenge.configuration) as session:
+        for codename in phases:
+            freeze(session, codename)
+        publish_now(session, tell=tell)
+        contents = disclose(session, phases, tell=tell)
+        reveal(session, phases, labels=True, contents=contents)
+        publish_now(session, tell=tell)
+
+
+def _published(challenge: ChallengeFolder, path: str) -> list[str]:
+    """Return the published files at a path or in a folder."""
+    repository = ("--git-dir", str(challenge.repository))
+    if not git(*repository, "for-each-ref", "refs/heads/main"):
+        return []
+    return git(*repository, "ls-tree", "--name-only", "main", path).split()
+
+
+def _read(challenge: ChallengeFolder, path: str) -> Any:
+    return json.loads(git("--git-dir", str(challenge.repository), "show", f"main:{path}"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, timedelta
 
-from worker.fairness.draws import DRAND, NONE
+from worker.challenge.sections import read_source
+from worker.fairness.draws import CHOOSE_ONE, DRAND, NONE, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
@@ -18,19 +19,36 @@ CHECKS = Checks()
 def _chosen(exam: Examination) -> Iterator[Finding]:
     fairness = exam.configuration.fairness
     if fairness.beacon == NONE:
-        yield warn(
-            "fairness.beacon is none: whoever made the secret could have tried many and kept the one whose splits suit somebody, and"
-            " `verify` will say so.",
-            "Set fairness.beacon: drand, or SOURCE@TIME on a machine without a network, before the first phase begins.",
-        )
+        yield warn(WITHOUT, CHOOSE_ONE)
     elif fairness.beacon == DRAND:
-        wait = timedelta(seconds=fairness.beacon_notice)
+        wait = in_words(fairness.beacon_notice)
         yield note(
-            f"In a new phase nothing is scored for {wait} (h:mm:ss) after it was committed to; files are fetched."
+            f"In a new phase the first score comes at least {wait} after the commitment to it; files are fetched meanwhile.",
+            always=True,
         )
     else:
-        source, _, moment = fairness.beacon.rpartition("@")
-        yield note(f"Nothing is scored before the value of {source} is known, on {moment}.")
+        yield from _source(exam)
+
+
+def _source(exam: Examination) -> Iterator[Finding]:
+    """Look at a value that the organizer brings."""
+    source, at = read_source(exam.configuration.fairness.beacon)
+    moment, left = f"{at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC", at - exam.clock()
+    if left > timedelta(0):
+        days, hours = left.days, round(left.seconds / 3600)
+        yield note(
+            f"Nothing is scored before {source} has published its value, on {moment} (in {days} days and {hours} hours), and you have run"
+            " `neuco-worker challenge commit --beacon VALUE`; files are fetched meanwhile.",
+            always=True,
+        )
+        return
+    with exam.state() as tx:
+        new = [name for name in exam.configuration.phases if tx is None or tx.phase_record(name) is None]
+    if new:
+        yield fail(
+            f"{source} was to publish its value on {moment}, and phase {', '.join(new)} has not begun: its splits could be chosen.",
+            "Name a value in fairness.beacon that will be published later.",
+        )
 
 
 @CHECKS.add("beacon.servers", "A server of drand answers", needs=("beacon.chosen",), remote=True)

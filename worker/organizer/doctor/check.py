@@ -36,11 +36,16 @@ def worst(levels: Iterable[Level]) -> Level:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One sentence of a check, with what to do about it."""
+    """One sentence of a check, with what to do about it.
+
+    Attributes:
+        always: Whether it is shown although all is well.
+    """
 
     level: Level
     sentence: str
     cure: str = ""
+    always: bool = False
 
 
 def fail(sentence: str, cure: str) -> Finding:
@@ -53,9 +58,9 @@ def warn(sentence: str, cure: str) -> Finding:
     return Finding(level=Level.WARN, sentence=sentence, cure=cure)
 
 
-def note(sentence: str) -> Finding:
-    """Say a fact; nothing is wrong."""
-    return Finding(level=Level.OK, sentence=sentence)
+def note(sentence: str, *, always: bool = False) -> Finding:
+    """Say a fact; nothing is wrong. One that every organizer should know is ``always`` shown."""
+    return Finding(level=Level.OK, sentence=sentence, always=always)
 
 
 def skipped(sentence: str) -> Finding:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
 from worker.challenge.configuration import Configuration
-from worker.fairness.draws import NONE
 from worker.organizer.demo.folder import ChallengeFolder
 from worker.organizer.demo.runner import sandbox_values
 from worker.sandbox import Sandbox, SandboxSettings, from_challenge
@@ -22,13 +22,25 @@ def sandbox_settings(configuration: Configuration) -> SandboxSettings:
 
 
 def prepare(
-    challenge: ChallengeFolder, configuration: Configuration, evalai: Sandbox, *, folds: int | None
+    challenge: ChallengeFolder,
+    configuration: Configuration,
+    evalai: Sandbox,
+    *,
+    folds: int | None,
+    draw: Mapping[str, Any],
 ) -> None:
     """Write the rehearsal's configuration and make an empty repository.
 
     Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are asked for), recipe and limits. Other
-    are EvalAI, the repository, the state, and all that would only cost time: waiting between polls and pushes, for a public value that
-    decides the splits, and for the grid of answers.
+    are EvalAI, the repository, the state, the public value that decides the splits, and all that would only cost time: waiting between
+    polls and pushes, and for the grid of answers.
+
+    Args:
+        challenge: The rehearsal's folder.
+        configuration: The organizer's.
+        evalai: The sandbox.
+        folds: At most so many in each phase; None for all.
+        draw: The settings of the practice draw.
     """
     challenge.make_repository()
     document: dict[str, Any] = configuration.model_dump(mode="json")
@@ -50,7 +62,7 @@ def prepare(
         "known_hosts": None,
         "publish_every": 0,
     }
-    document["fairness"]["beacon"] = NONE
+    document["fairness"] |= draw
     document["alerts"] = {"webhook": None}
     document["metrics"] = {"listen": None, "textfile": None}
     document["state"] = challenge.database_url

@@ -1,26 +1,38 @@
-"""A rehearsal from beginning to end: a sandbox opens, the baselines submit, the real worker drains the queue, the outcome is collected."""
+"""A rehearsal from beginning to end: a sandbox opens, the baselines submit, the real worker draws the splits and drains the queue.
+
+At the end the phases are closed, revealed and verified, and the outcome is collected.
+"""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from scoring.errors import NeucoError
 from scoring.inputs.identifiers import read_ids
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
-from worker.challenge.sections import Phase
+from worker.fairness.verify import Worth, make_report, verdicts
+from worker.fairness.verify.public import opened
+from worker.fairness.verify.published import published_verdicts
 from worker.organizer.demo.folder import ChallengeFolder
-from worker.organizer.demo.runner import board, last_words, q_mean, watch, worker
+from worker.organizer.demo.runner import board, close, last_words, q_mean, watch, worker
 from worker.organizer.rehearsal.entries import Features, RehearsalEntry, covering, make_entries
+from worker.organizer.rehearsal.practice_draw import DrawWatch, practised
 from worker.organizer.rehearsal.preparation import prepare, sandbox_settings
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 from worker.sandbox import Sandbox
 from worker.state import Attempt, Store, Transaction
 
 PATIENCE_S = 120.0  # beyond a submission's deadline, without any change; then something is wrong
+ANSWERED = ("finished", "failed")
+BEACON = "beacon"
+"""The check of `challenge verify` that tells what decided the splits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,28 +69,25 @@ def rehearse(
         Sandbox(sandbox_settings(configuration)) as evalai,
     ):
         challenge = ChallengeFolder(path=Path(folder))
-        prepare(challenge, configuration, evalai, folds=folds)
         submitted = _submit(configuration, evalai, features or {}, tell)
         calls_before = len(evalai.journal)
-        status = _drain(configuration, challenge, evalai, submitted, tell)
-        failures = _failures(challenge, evalai, status)
-        store = Store(challenge.database_url)
-        try:
-            with store.read() as tx:
-                phases = tuple(
-                    _phase(
-                        tx, settings, challenge, evalai, [one for one in submitted if one.phase == codename]
-                    )
-                    for codename, settings in configuration.phases.items()
-                )
-        finally:
-            store.close()
+        watched = DrawWatch(challenge, configuration.fairness, tell)
+        with practised(configuration.fairness, challenge.path) as draw:
+            prepare(challenge, configuration, evalai, folds=folds, draw=draw)
+            status = _drain(configuration, challenge, evalai, submitted, watched=watched, tell=tell)
         calls = _calls(evalai, since=calls_before)
+        failures = _failures(challenge, evalai, status)
+        verified: tuple[str, ...] = ()
+        if not failures:
+            verified, failures = _end(challenge, tuple(configuration.phases), tell)
+        phases = _phases(configuration, challenge, evalai, submitted, watched)
     return Rehearsal(
         phases=phases,
         calls_per_submission=calls / len(submitted),
         requests_per_minute=configuration.evalai.requests_per_minute,
         failures=failures,
+        verified=verified,
+        drawn_by=configuration.fairness.beacon,
         seconds=time.monotonic() - begun,
     )
 
@@ -106,20 +115,48 @@ def _drain(
     challenge: ChallengeFolder,
     evalai: Sandbox,
     submitted: Sequence[_Submitted],
+    *,
+    watched: DrawWatch,
     tell: Callable[[str], None],
 ) -> int:
     """Run ``once`` as cron would, tell what it does, and return its exit status."""
-    before = {one.pk: "submitted" for one in submitted}
+    answered: dict[int, str] = {}
     patience_s = configuration.submission.deadline + PATIENCE_S
     with worker(challenge, "once") as process:
         for now in watch(
-            process, challenge, evalai, list(before), patience_s=patience_s, code="rehearse.stuck"
+            process,
+            challenge,
+            evalai,
+            [one.pk for one in submitted],
+            patience_s=patience_s,
+            code="rehearse.stuck",
         ):
+            watched.look(datetime.now(UTC))
             for one in submitted:
-                if now[one.pk] != before[one.pk]:
-                    tell(f"{one.phase}: {one.entry.method}: {now[one.pk]}")
-            before = now
+                if now[one.pk] in ANSWERED and one.pk not in answered:
+                    answered[one.pk] = now[one.pk]
+                    tell(
+                        f"{len(answered)} of {len(submitted)} answered. {one.phase}: {one.entry.method}: {now[one.pk]}"
+                    )
     return int(process.returncode)
+
+
+def _end(
+    challenge: ChallengeFolder, phases: Sequence[str], tell: Callable[[str], None]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Close and reveal the phases, and check everything from the repository alone; return what that says, and what went wrong."""
+    tell("The phases are closed, revealed, and checked from the repository alone.")
+    try:
+        close(challenge, phases, tell)
+        with opened(str(challenge.repository)) as public:
+            report = make_report(public, [*verdicts(public), *published_verdicts(public)])
+    except NeucoError as error:
+        return (), (f"The end could not be rehearsed: {error.message}",)
+    contradicted = [one.sentence for one in report.verdicts if one.worth is Worth.CONTRADICTED]
+    drawn = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
+    return (*drawn, report.sentence), tuple(
+        f"`challenge verify` contradicts it: {one}" for one in contradicted
+    )
 
 
 def _failures(challenge: ChallengeFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:
@@ -131,23 +168,33 @@ def _failures(challenge: ChallengeFolder, evalai: Sandbox, status: int) -> tuple
     return tuple(failures)
 
 
-def _phase(
-    tx: Transaction,
-    settings: Phase,
+def _phases(
+    configuration: Configuration,
     challenge: ChallengeFolder,
     evalai: Sandbox,
     submitted: Sequence[_Submitted],
-) -> PhaseReport:
-    codename = submitted[0].phase
-    folds = load(challenge.configuration).phases[codename].folds
-    return PhaseReport(
-        codename=codename,
-        folds=folds,
-        configured_folds=settings.folds,
-        shows_all=settings.selection != "chosen",
-        submissions=tuple(_rehearsed(tx, evalai, one, more=settings.folds / folds) for one in submitted),
-        entries=tuple((board(challenge, codename) or {"entries": ()})["entries"]),
-    )
+    watched: DrawWatch,
+) -> tuple[PhaseReport, ...]:
+    """Collect what became of every phase."""
+    rehearsed = load(challenge.configuration)
+    reports = []
+    with closing(Store(challenge.database_url)) as store, store.read() as tx:
+        for codename, settings in configuration.phases.items():
+            folds = rehearsed.phases[codename].folds
+            theirs = [one for one in submitted if one.phase == codename]
+            more = settings.folds / folds
+            reports.append(
+                PhaseReport(
+                    codename=codename,
+                    folds=folds,
+                    configured_folds=settings.folds,
+                    shows_all=settings.selection != "chosen",
+                    submissions=tuple(_rehearsed(tx, evalai, one, more=more) for one in theirs),
+                    entries=tuple((board(challenge, codename) or {"entries": ()})["entries"]),
+                    draw=watched.drawn.get(codename),
+                )
+            )
+    return tuple(reports)
 
 
 def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -> RehearsedSubmission:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from worker.fairness.draws import CHOOSE_ONE, NONE, WITHOUT
 
 HOUR_S = 3600.0
 
@@ -53,10 +55,45 @@ class RehearsedSubmission:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RehearsedDraw:
+    """The public value that decided the splits of a phase.
+
+    Attributes:
+        phase: Whose splits.
+        source: What published it.
+        round: Its number; None of a source without numbers.
+        value: The value.
+        waited_s: From the commitment that named it to its moment.
+        real_wait: What the first score waits for in the real challenge, in words.
+    """
+
+    phase: str
+    source: str
+    round: int | None
+    value: str
+    waited_s: float
+    real_wait: str
+
+    @property
+    def sentence(self) -> str:
+        """Say how the splits were drawn."""
+        what = (
+            f"“{self.value}” in the place of the value of {self.source}"
+            if self.round is None
+            else f"round {self.round} of {self.source}"
+        )
+        return (
+            f"The splits of phase {self.phase} were drawn with {what}, {self.waited_s:.0f} s after the commitment; in the real challenge"
+            f" {self.real_wait}."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class PhaseReport:
     """One phase of a rehearsal.
 
     Attributes:
+        draw: What decided its splits besides the secret; None for nothing.
         folds: That were trained.
         configured_folds: Of the configuration.
         shows_all: Whether every team's public submission is to appear; not so if the organizer chooses.
@@ -69,6 +106,7 @@ class PhaseReport:
     shows_all: bool
     submissions: tuple[RehearsedSubmission, ...]
     entries: tuple[Mapping[str, Any], ...]
+    draw: RehearsedDraw | None = None
 
     @property
     def seconds_per_submission(self) -> float | None:
@@ -118,6 +156,8 @@ class Rehearsal:
         calls_per_submission: Calls to EvalAI that one submission cost.
         requests_per_minute: The configuration's limit.
         failures: What went wrong with the worker itself.
+        verified: What `challenge verify` says of everything that was published; empty if it did not come so far.
+        drawn_by: The configuration's ``fairness.beacon``.
         seconds: How long it took.
     """
 
@@ -126,16 +166,24 @@ class Rehearsal:
     requests_per_minute: int
     failures: tuple[str, ...]
     seconds: float
+    verified: tuple[str, ...] = ()
+    drawn_by: str = NONE
 
     @property
     def faults(self) -> tuple[str, ...]:
         """Everything that is not as it should be; empty after a good rehearsal."""
-        return (*self.failures, *(fault for phase in self.phases for fault in phase.faults))
+        undrawn = [
+            f"{phase.codename}: no public value was mixed into its splits."
+            for phase in self.phases
+            if self.drawn_by != NONE and phase.draw is None
+        ]
+        return (*self.failures, *undrawn, *(fault for phase in self.phases for fault in phase.faults))
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is possible, but odd."""
-        return tuple(remark for phase in self.phases for remark in phase.remarks)
+        without = (f"{WITHOUT} {CHOOSE_ONE}",) if self.drawn_by == NONE else ()
+        return (*without, *(remark for phase in self.phases for remark in phase.remarks))
 
     @property
     def calls_per_hour(self) -> float:
@@ -158,6 +206,7 @@ class Rehearsal:
                 "calls_per_submission": round(self.calls_per_submission, 3),
                 "submissions_per_hour": round(self.calls_per_hour, 1),
             },
+            "verified": list(self.verified),
             "phases": {phase.codename: self._phase(phase) for phase in self.phases},
         }
 
@@ -169,5 +218,6 @@ class Rehearsal:
             "machine_submissions_per_hour": phase.per_hour,
             "submissions_per_hour": self.carried(phase),
             "submissions": [one.__dict__ for one in phase.submissions],
+            "draw": None if phase.draw is None else {**asdict(phase.draw), "sentence": phase.draw.sentence},
             "board": [dict(entry) for entry in phase.entries],
         }

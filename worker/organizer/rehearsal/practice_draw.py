@@ -1,0 +1,134 @@
+"""The draw of a rehearsal: the public value that decides the splits is named, awaited and mixed in as in the real challenge, in seconds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from worker.challenge.sections import Fairness, read_source
+from worker.fairness import draws
+from worker.fairness.draws import DRAND, NONE, Draw
+from worker.organizer.committing import commit
+from worker.organizer.demo.folder import ChallengeFolder
+from worker.organizer.demo.runner import published_commitments
+from worker.organizer.rehearsal.practice_chain import practice_chain, served
+from worker.organizer.rehearsal.report import RehearsedDraw
+from worker.organizer.session import open_session
+
+NOTICE_S = 10.0  # enough to push the commitment that names a round; else the worker names a later one
+SOURCE_S = 15.0  # the worker has to start first, and a source has no later value
+PRACTICE_VALUE = "a practice value"
+
+
+@contextmanager
+def practised(fairness: Fairness, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the settings that practise an organizer's draw; they hold as long as the context is open.
+
+    Args:
+        fairness: What the organizer configured.
+        folder: Where the practice chain is described.
+    """
+    if fairness.beacon == DRAND:
+        chain = practice_chain(genesis=int(time.time()) - 1)
+        described = folder / "practice_chain.json"
+        described.write_text(json.dumps(chain.to_json()), encoding="utf-8")
+        with served(chain) as address:
+            yield {
+                "beacon": DRAND,
+                "beacon_notice": NOTICE_S,
+                "drand_chain": str(described),
+                "drand_servers": [address],
+            }
+    elif fairness.beacon == NONE:
+        yield {"beacon": NONE}
+    else:
+        source, _ = read_source(fairness.beacon)
+        moment = datetime.now(UTC) + timedelta(seconds=SOURCE_S)
+        yield {"beacon": f"{source}@{moment.isoformat()}"}
+
+
+class DrawWatch:
+    """Follows what is published of the draw, tells of it, and brings the value of an organizer's own source.
+
+    Args:
+        challenge: The rehearsal's folder.
+        fairness: What the organizer configured.
+        tell: Hears what happens, a sentence each.
+    """
+
+    def __init__(self, challenge: ChallengeFolder, fairness: Fairness, tell: Callable[[str], object]) -> None:
+        self._challenge = challenge
+        self._fairness = fairness
+        self._tell = tell
+        self._waiting: dict[str, Draw] = {}
+        self._named_at: dict[str, datetime] = {}
+        self._seen = 0
+        self._brought = False
+        self.drawn: dict[str, RehearsedDraw] = {}
+
+    def look(self, now: datetime) -> None:
+        """Take in what was published since the last look."""
+        if self._fairness.beacon == NONE or (self.drawn and not self._waiting):
+            return
+        entries = published_commitments(self._challenge)
+        for entry in entries[self._seen :]:
+            self._name(entry, now)
+            self._take(entry)
+        self._seen = len(entries)
+        if not self._brought and any(
+            draw.chain is None and draw.at <= now for draw in self._waiting.values()
+        ):
+            self._bring()
+
+    def _name(self, entry: dict[str, Any], now: datetime) -> None:
+        for phase in entry.get("draws", {}):
+            draw = draws.named(entry, phase)
+            if draw is None:
+                continue
+            self._waiting[phase] = draw
+            self._named_at[phase] = datetime.fromisoformat(entry["made_at"])
+            what = "the value" if draw.round is None else f"round {draw.round}"
+            left = max(0.0, (draw.at - now).total_seconds())
+            self._tell(
+                f"{phase}: nothing is scored before {what} of {draw.source} is known, in {left:.0f} s; files are fetched meanwhile."
+            )
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        for phase, value in entry.get("drawn", {}).items():
+            draw = self._waiting.pop(phase)
+            self.drawn[phase] = RehearsedDraw(
+                phase=phase,
+                source=draw.source,
+                round=draw.round,
+                value=str(value["value"]),
+                waited_s=(draw.at - self._named_at[phase]).total_seconds(),
+                real_wait=real_wait(self._fairness),
+            )
+            self._tell(self.drawn[phase].sentence)
+
+    def _bring(self) -> None:
+        """Bring the value, as the organizer does."""
+        sources = ", ".join(dict.fromkeys(draw.source for draw in self._waiting.values()))
+        self._tell(
+            f"The moment of {sources} has come. In the real challenge you now run `neuco-worker challenge commit --beacon VALUE` with the"
+            f" published value; here it is “{PRACTICE_VALUE}”."
+        )
+        with open_session(self._challenge.configuration) as session:
+            commit(session, reason="", beacon=PRACTICE_VALUE)
+        self._brought = True
+
+
+def real_wait(fairness: Fairness) -> str:
+    """Say what the first score waits for in the real challenge."""
+    if fairness.beacon == DRAND:
+        return f"the first score waits at least {draws.in_words(fairness.beacon_notice)} for it"
+    source, moment = read_source(fairness.beacon)
+    return (
+        f"nothing is scored before {source} has published its value ({moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC) and you have run"
+        " `neuco-worker challenge commit --beacon VALUE`"
+    )

@@ -8,6 +8,7 @@ import pytest
 
 from tests.acceptance.fair_challenge import fair  # noqa: F401 - a fixture
 from tests.acceptance.installation import ROOT, Installation, build_wheel
+from tests.acceptance.liar import ended  # noqa: F401 - a fixture
 from tests.worker.conftest import _warm_kernels, cells, fork_server  # noqa: F401 - fixtures
 
 

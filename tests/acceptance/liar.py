@@ -10,20 +10,24 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import render
 from scoring.scorecard import folds_from_json
-from tests.acceptance.fair_challenge import Fair, revealed, with_reveal
-from tests.worker.harness.harness import clean_environment
+from tests.acceptance.fair_challenge import Fair, public_copy, revealed, with_reveal
+from tests.worker.harness.fork_server import ForkServer
+from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
 from worker.fairness import commitments, events, receipts, seal
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
@@ -33,6 +37,16 @@ BEGUN = datetime.fromisoformat("2026-03-02T09:00:00+00:00")
 EVERY = timedelta(hours=1)
 REPLICATES = 20  # of a bootstrap that nobody looks at
 PHASES = ("dev", "eval")
+HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
+FILES = {
+    "baseline": embeddings(3, noise=2.0),
+    "A": embeddings(1),
+    "B": embeddings(2, noise=1.0),
+    "B in private": embeddings(5),
+    "C": embeddings(4, noise=0.6),
+    "A at last": embeddings(6, noise=0.2),
+}
+"""What is sent in the challenge that the kit tells otherwise."""
 
 
 @dataclass
@@ -210,12 +224,18 @@ class Story:
         """Return everything that is public at a moment, sealed; without one at the end, with the reveals."""
         lines, sites = self.lines(until), []
         shown = self.revealed if until is None else ()
-        files: dict[str, bytes] = {commitments.PATH: json.dumps(self.entries, indent=1).encode()}
+        entries = [
+            entry
+            for entry in self.entries
+            if until is None or datetime.fromisoformat(entry["made_at"]) <= until
+        ]
+        files: dict[str, bytes] = {commitments.PATH: json.dumps(entries, indent=1).encode()}
         files[receipts.PATH] = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
         repository = PublicRepository(
             files=files, contents=Contents(part=self.contents.get, complete=True, pushed=True)
         )
-        for name in PHASES:
+        begun = [name for name, one in self.registers(until).items() if one.decisions.events]
+        for name in begun:
             (rules, frozen_at), history = self.rules(name, until), self.boards(name, until)
             closed = None if frozen_at is None else datetime.fromisoformat(frozen_at)
             sites.append(
@@ -311,8 +331,8 @@ def filler_key(number: int) -> bytes:
     return hashlib.sha256(f"line {number}".encode()).digest()
 
 
-def honest(fair: Fair) -> Story:
-    """Return what happened in a challenge whose phases are all revealed, an event an hour."""
+def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
+    """Return what happened in a challenge whose phases are all revealed, an event an hour from its beginning on."""
     with opened(str(fair.harness.board)) as public:
         page = public.json("leaderboard/dev.json")
         reveals = {name: revealed(public, f"reveal/{name}/reveal.json") for name in PHASES}
@@ -331,16 +351,16 @@ def honest(fair: Fair) -> Story:
             for part in file["parts"]
         ]
         contents = {name: public.contents.part(name) or b"" for name in parts}
-        entries = [_begun(entry, fair.signer) for entry in public.json(commitments.PATH)]
+        entries = [_begun(entry, fair.signer, begun) for entry in public.json(commitments.PATH)]
         readme = public.files["README.md"]
     with closing(fair.harness.store()) as store, store.read() as tx:
         happened = tx.events()
     moments = sorted({event.fields["at"] for event in happened})
-    told = [Told(fields=_dated(event.fields, moments), nonce=event.nonce) for event in happened]
+    told = [Told(fields=_dated(event.fields, moments, begun), nonce=event.nonce) for event in happened]
     public_ = {one.fields["entry"] for one in told if one.fields.get("public_at_first") is True}
     for one in told:
         one.whole = "entry" not in one.fields or one.fields["entry"] in public_
-    ended = BEGUN + (len(moments) + 1) * EVERY
+    ended = begun + (len(moments) + 1) * EVERY
     return Story(
         signer=fair.signer,
         site=Site(title=page["challenge"], link=page["link"], phases=()),
@@ -351,22 +371,46 @@ def honest(fair: Fair) -> Story:
         events=told,
         contents=contents,
         revealed_at=ended,
-        log=[BEGUN + number * EVERY for number in range(1, len(moments) + 2)],
+        log=[begun + number * EVERY for number in range(1, len(moments) + 2)],
     )
 
 
-def _begun(entry: Mapping[str, Any], signer: Signer) -> dict[str, Any]:
+def _begun(entry: Mapping[str, Any], signer: Signer, begun: datetime) -> dict[str, Any]:
     body = {name: value for name, value in entry.items() if name != "signature"}
-    body["made_at"] = BEGUN.isoformat(timespec="seconds")
+    body["made_at"] = begun.isoformat(timespec="seconds")
     return {**body, "signature": signer.sign(commitments.COMMITMENT, body)}
 
 
-def _dated(fields: Mapping[str, Any], moments: list[str]) -> dict[str, Any]:
-    at = BEGUN + moments.index(fields["at"]) * EVERY + EVERY / 2
+def _dated(fields: Mapping[str, Any], moments: list[str], begun: datetime) -> dict[str, Any]:
+    at = begun + moments.index(fields["at"]) * EVERY + EVERY / 2
     dated = {**copy.deepcopy(dict(fields)), "at": at.isoformat()}
     if dated.get("frozen_at") is not None:
         dated["frozen_at"] = (at - timedelta(seconds=1)).isoformat()
     return dated
+
+
+@pytest.fixture(scope="session")
+def ended(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
+    """A baseline, three teams, a private submission, and a phase that needs a score in the other one; all is revealed."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
+    folder = tmp_path_factory.mktemp("liar")
+    changes = {"evalai": {"poll_every": 1}, "phases": {"eval": {"eligible_if_scored_in": "dev"}}}
+    with Harness(folder, changes=changes, fork_server=fork_server) as harness:
+        harness.evalai.add_team(HOSTS, ("host",))
+        harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
+        harness.submit("A", FILES["A"])
+        harness.submit("B", FILES["B"])
+        harness.submit("B", FILES["B in private"], is_public=False)
+        assert harness.once().returncode == 0
+        harness.submit("C", FILES["C"])
+        harness.submit("A", FILES["A at last"])
+        harness.submit("A", FILES["A"], phase="eval")
+        assert harness.once().returncode == 0
+        for phase in PHASES:
+            assert harness.command("board", "freeze", "--phase", phase).returncode == 0
+        done = harness.command("challenge", "reveal", "--yes")
+        assert done.returncode == 0, done.stderr
+        yield Fair(harness, public_copy(harness.board, folder / "public"))
 
 
 class Git:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import copy
-import os
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.fair_challenge import Fair, lies, public_copy
+from tests.acceptance.fair_challenge import Fair, lies
 from tests.acceptance.ladder_lies import BROKEN, with_ladder
-from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
+from tests.acceptance.liar import BEGUN, EVERY, FILES, HOSTS, Git, Story, honest
 from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score
-from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import WARM_CACHE, Harness, embeddings
 from worker.fairness import disclosure, events
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened
@@ -24,31 +20,12 @@ from worker.fairness.verify.published import published_verdicts
 from worker.fairness.verify.recompute import submission_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness_liar")
-HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
 
 
 @pytest.fixture(scope="module")
-def happened(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Story]:
-    """A baseline, three teams, a private submission, and a phase that needs a score in the other one; all is revealed."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
-    folder = tmp_path_factory.mktemp("liar")
-    changes = {"evalai": {"poll_every": 1}, "phases": {"eval": {"eligible_if_scored_in": "dev"}}}
-    with Harness(folder, changes=changes, fork_server=fork_server) as harness:
-        harness.evalai.add_team(HOSTS, ("host",))
-        harness.submit(HOSTS, embeddings(3, noise=2.0), method_name=BASELINE)
-        harness.submit("A", embeddings(1))
-        harness.submit("B", embeddings(2, noise=1.0))
-        harness.submit("B", embeddings(5), is_public=False)
-        assert harness.once().returncode == 0
-        harness.submit("C", embeddings(4, noise=0.6))
-        harness.submit("A", embeddings(6, noise=0.2))
-        harness.submit("A", embeddings(1), phase="eval")
-        assert harness.once().returncode == 0
-        for phase in ("dev", "eval"):
-            assert harness.command("board", "freeze", "--phase", phase).returncode == 0
-        done = harness.command("challenge", "reveal", "--yes")
-        assert done.returncode == 0, done.stderr
-        yield honest(Fair(harness, public_copy(harness.board, folder / "public")))
+def happened(ended: Fair) -> Story:
+    """What happened, with nothing drawn."""
+    return honest(ended)
 
 
 @pytest.fixture
@@ -145,7 +122,7 @@ def test_a_raised_score_is_found_by_whoever_has_the_file(story: Story, tmp_path:
     """A friend's score that was raised before it was registered fits everything but the file."""
     raise_score(score(story, "C"), 0.05)
     file = tmp_path / "c.csv"
-    file.write_bytes(embeddings(4, noise=0.6))
+    file.write_bytes(FILES["C"])
     (found,) = submission_verdicts(story.publish(), file, engine="default")
     assert (found.worth, "not those of your file" in found.sentence) == (Worth.CONTRADICTED, True)
 

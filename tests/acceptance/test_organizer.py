@@ -81,12 +81,10 @@ class Organizer:
     def edit(self, changes: dict[str, dict[str, Any]]) -> None:
         """Change the configuration with an editor."""
         document = yaml.safe_load(self.config.read_text())
-        for section, values in changes.items():
+        for name, values in changes.items():
+            section = document.setdefault(name, {})
             for key, value in values.items():
-                if isinstance(value, dict):
-                    document[section][key] |= value
-                else:
-                    document[section][key] = value
+                section[key] = {**section[key], **value} if isinstance(value, dict) else value
         self.config.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def git(self, *arguments: str) -> str:
@@ -374,7 +372,7 @@ def _verify(organizer: Organizer) -> None:
     organizer.type("board", "freeze", "--phase", "eval")
     organizer.type("challenge", "reveal", "--yes")
     report = json.loads(
-        organizer.type("challenge", "verify", str(organizer.board), "--json", "--no-recompute", config=False)
+        organizer.type("verify", str(organizer.board), "--json", "--no-recompute", config=False)
     )
     assert report["verdict"] == "consistent"
     found = [one for one in report["verdicts"] if one["check"] == "beacon"]

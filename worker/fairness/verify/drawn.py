@@ -1,33 +1,55 @@
-"""Check of the public value that decides a phase's splits: named before anybody could know it, and drawn once."""
+"""Check of the public value that decides a phase's splits: named before anybody could know it, drawn once, and everything else bound.
+
+Whoever may still change secret or tasks when the value is known can try many of them, as if there were no value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from worker.fairness import draws
-from worker.fairness.drand import QUICKNET, is_signed, value_of
+from worker.fairness.drand import QUICKNET, Chain, is_signed, value_of
 from worker.fairness.draws import Draw
+from worker.fairness.verify.opening import same_labels
+from worker.fairness.verify.promises import Promise
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
 CHECK = "beacon"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A value that was mixed in.
+
+    Attributes:
+        draw: As it was named.
+        naming: The commitment that named it.
+        mixing: The commitment that mixed it in.
+        value: What that says of it.
+    """
+
+    draw: Draw
+    naming: Promise
+    mixing: Promise
+    value: Mapping[str, Any]
+
+
 def drawn(phase: RevealedPhase) -> Verdict:
     """Tell what decided the splits of a phase, and whether anybody could have chosen it."""
-    told: list[tuple[Draw, Mapping[str, Any], Mapping[str, Any]]] = []
-    open_one: tuple[Draw, Mapping[str, Any]] | None = None
+    told: list[Told] = []
+    open_one: tuple[Draw, Promise] | None = None
     missed = 0
-    for entry in phase.public:
-        if (draw := draws.named(entry, phase.name)) is not None:
-            missed += open_one is not None and open_one[0].at <= datetime.fromisoformat(entry["made_at"])
-            open_one = (draw, entry)
-        if (value := draws.drawn(entry, phase.name)) is not None:
+    for promise in phase.promises:
+        if (draw := draws.named(promise.public, phase.name)) is not None:
+            missed += open_one is not None and open_one[0].at <= promise.made_at
+            open_one = (draw, promise)
+        if (value := draws.drawn(promise.public, phase.name)) is not None:
             if open_one is None:
                 return phase.contradicted(CHECK, "a value was mixed into its splits that nobody had named")
-            told.append((*open_one, value))
+            told.append(Told(draw=open_one[0], naming=open_one[1], mixing=promise, value=value))
             open_one = None
     if open_one is not None:
         return phase.contradicted(
@@ -35,10 +57,10 @@ def drawn(phase: RevealedPhase) -> Verdict:
         )
     if not told:
         return _undrawn(phase)
-    for draw, naming, value in told:
-        if (lie := _lie(draw, naming, value)) is not None:
+    for one in told:
+        if (lie := _lie(phase, one)) is not None:
             return phase.contradicted(CHECK, lie)
-    return _judged(phase, told[-1][0], told[-1][2], times=len(told) + missed)
+    return _judged(phase, told[-1], times=len(told) + missed)
 
 
 def _undrawn(phase: RevealedPhase) -> Verdict:
@@ -51,7 +73,8 @@ def _undrawn(phase: RevealedPhase) -> Verdict:
         )
     return phase.believed(
         CHECK,
-        f"the beacon “{beacon}” was mixed into its splits: that it is the public value that it names is believed",
+        f"the beacon “{beacon}” was mixed into its splits, and nobody had announced it: that it is the public value that it names, and was"
+        f" not chosen among many, is believed{_needed(phase)}",
     )
 
 
@@ -83,42 +106,98 @@ def tries(p_first: float, replicates: int) -> str:
     return f"about {round(number, 2 - len(str(number))):,} tries would have been enough"
 
 
-def _lie(draw: Draw, naming: Mapping[str, Any], value: Mapping[str, Any]) -> str | None:
+def _lie(phase: RevealedPhase, told: Told) -> str | None:
     """Return what contradicts a draw, None if nothing does."""
-    if datetime.fromisoformat(naming["made_at"]) >= draw.at:
+    draw, number = told.draw, told.mixing.sequence
+    if told.naming.made_at >= draw.at:
         return f"commitment {draw.sequence} names a value of {draw.source} that was known already"
-    if draw.chain is None or draw.round is None:
-        return None
-    if draw.chain.made_at(draw.round) != draw.at:
-        return f"round {draw.round} of {draw.source} is not made when commitment {draw.sequence} says"
-    if draw.source == QUICKNET.name and draw.chain != QUICKNET:
-        return f"commitment {draw.sequence} names {draw.source} and means another chain"
-    if int(value["round"]) != draw.round:
-        return f"round {int(value['round'])} was mixed into its splits, and round {draw.round} was named"
-    signature = str(value["signature"])
-    if not is_signed(draw.chain, draw.round, signature) or value["value"] != value_of(signature):
-        return f"the value that was mixed into its splits is not that of round {draw.round} of {draw.source}"
+    if draw.chain is not None and draw.round is not None:
+        wrong = _no_round(draw, draw.chain, draw.round, told.value)
+        if wrong is not None:
+            return wrong
+    if told.mixing.made_at < draw.at.replace(microsecond=0):  # commitments tell whole seconds
+        return f"commitment {number} mixes a value of {draw.source} in that nobody could know yet"
+    before = [one for one in phase.promises if one.sequence < number and one.manifest is not None]
+    if changed := _changes(phase, before[-1:], told.mixing):
+        return f"its {changed} changed in commitment {number}, which mixes the value of {draw.source} in"
     return None
 
 
-def _judged(phase: RevealedPhase, draw: Draw, value: Mapping[str, Any], *, times: int) -> Verdict:
+def _no_round(draw: Draw, chain: Chain, number: int, value: Mapping[str, Any]) -> str | None:
+    """Return why a value is not the round of drand that was named, None if it is."""
+    if chain.made_at(number) != draw.at:
+        return f"round {number} of {draw.source} is not made when commitment {draw.sequence} says"
+    if draw.source == QUICKNET.name and chain != QUICKNET:
+        return f"commitment {draw.sequence} names {draw.source} and means another chain"
+    if int(value["round"]) != number:
+        return f"round {int(value['round'])} was mixed into its splits, and round {number} was named"
+    signature = str(value["signature"])
+    if not is_signed(chain, number, signature) or value["value"] != value_of(signature):
+        return f"the value that was mixed into its splits is not that of round {number} of {draw.source}"
+    return None
+
+
+def _judged(phase: RevealedPhase, told: Told, *, times: int) -> Verdict:
     """Say what a draw that nothing contradicts is worth."""
-    shown = str(value["value"])
+    draw, shown = told.draw, str(told.value["value"])
     if draw.chain is None:
-        return phase.believed(
-            CHECK,
+        said = (
             f"the value “{shown}” of {draw.source} was mixed into its splits, as commitment {draw.sequence} had announced for"
-            f" {draw.at:%Y-%m-%d %H:%M} UTC: that {draw.source} published it is believed",
+            f" {draw.at:%Y-%m-%d %H:%M} UTC"
         )
-    told = (
-        f"its splits follow from round {draw.round} of {draw.source} (value {shown[:16]}…), made {draw.at:%Y-%m-%d %H:%M:%S} UTC and"
-        f" named in commitment {draw.sequence} before, by the organizers' clock"
-    )
-    doubts = []
-    if draw.chain != QUICKNET:
-        doubts.append("that nobody could choose what this chain says is believed")
+        doubts = [f"that {draw.source} published it is believed"]
+    else:
+        said = (
+            f"its splits follow from round {draw.round} of {draw.source} (value {shown[:16]}…), made {draw.at:%Y-%m-%d %H:%M:%S} UTC and"
+            f" named in commitment {draw.sequence} before, by the organizers' clock"
+        )
+        foreign = draw.chain != QUICKNET
+        doubts = ["that nobody could choose what this chain says is believed"] if foreign else []
     if times > 1:
         doubts.append(
             f"it is draw {times}, and that the earlier ones were not dropped for their values is believed"
         )
-    return phase.believed(CHECK, "; ".join([told, *doubts])) if doubts else phase.consistent(CHECK, told)
+    doubts += _changed_later(phase, draw)
+    return phase.believed(CHECK, "; ".join([said, *doubts])) if doubts else phase.consistent(CHECK, said)
+
+
+def _changed_later(phase: RevealedPhase, draw: Draw) -> Iterator[str]:
+    """Say what was committed to otherwise when the value was known."""
+    before: list[Promise] = []
+    for promise in phase.promises:
+        if promise.manifest is None:
+            continue
+        if promise.made_at >= draw.at and (changed := _changes(phase, before, promise)):
+            yield (
+                f"its {changed} changed in commitment {promise.sequence}, when the value was known: these splits could have been chosen,"
+                " and that they were not is believed"
+            )
+        before = [promise]
+
+
+def _changes(phase: RevealedPhase, before: Sequence[Promise], after: Promise) -> str:
+    """Name what a commitment has otherwise than the one before it; nothing if there is none before."""
+    if not before or after.manifest is None:
+        return ""
+    (earlier,) = before
+    changed = {
+        "secret": earlier.is_opened_by(phase.key) != after.is_opened_by(phase.key),
+        "protocol": earlier.rules_of_scores != after.rules_of_scores,
+        "tasks": not _same_tasks(phase, earlier, after),
+    }
+    return " and ".join(name for name, differs in changed.items() if differs)
+
+
+def _same_tasks(phase: RevealedPhase, earlier: Promise, later: Promise) -> bool:
+    """Tell whether two commitments bind the same tasks: by the labels where they are published, or else by their versions."""
+    if earlier.tasks.keys() != later.tasks.keys():
+        return False
+    published = phase.label_files if phase.with_labels else {}
+    for (name, kind), task in earlier.tasks.items():
+        other, content = later.tasks[name, kind], published.get(f"{name}__{kind}.csv")
+        if content is None:
+            if task["version"] != other["version"]:
+                return False
+        elif same_labels(content, task) != same_labels(content, other):
+            return False
+    return True

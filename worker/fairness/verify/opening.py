@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from scoring.protocol import ids_hash
-from scoring.randomness import secret_commitment
 from worker.challenge.canonical import canonical
 from worker.fairness import commitments
 from worker.fairness.canonical import digest
@@ -63,14 +62,14 @@ def commitment(phase: RevealedPhase) -> Verdict:
 
 def splits(phase: RevealedPhase) -> Verdict:
     """Check that the seeds were fixed from the start."""
-    if not _opens(phase, phase.latest):
+    if not phase.latest.is_opened_by(phase.key):
         return phase.contradicted(
             "splits", "the revealed key is not the one that was committed to: the splits may have been chosen"
         )
     if phase.protocol.hash != phase.manifest["protocol_hash"]:
         return phase.contradicted("splits", "the protocol is not the one that was committed to")
     for promise in phase.promises:
-        if promise.manifest is not None and not _opens(phase, promise):
+        if promise.manifest is not None and not promise.is_opened_by(phase.key):
             return phase.believed(
                 "splits",
                 f"the key of its random splits was changed after commitment {promise.sequence}; "
@@ -79,12 +78,6 @@ def splits(phase: RevealedPhase) -> Verdict:
     return phase.consistent(
         "splits", "the key of its random splits and its protocol were fixed from the start"
     )
-
-
-def _opens(phase: RevealedPhase, promise: Any) -> bool:
-    """Tell whether the revealed key is the one of a commitment."""
-    promised = promise.manifest["protocol"]["secret_commitment"]
-    return bool(secret_commitment(phase.phase_key(promise)) == promised)
 
 
 def labels(phase: RevealedPhase) -> Verdict:

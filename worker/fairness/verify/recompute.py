@@ -160,7 +160,7 @@ def difference(
         embeddings,
         tasks,
         phase.protocol,
-        phase.phase_key(phase.latest),
+        phase.latest.splits_key(phase.key),
         engine=make_engine(ENGINES[engine]),
         progress=progress,
     )

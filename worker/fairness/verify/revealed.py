@@ -7,57 +7,28 @@ from __future__ import annotations
 
 import csv
 import json
-from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from leaderboard import Board, Rules, Selection
 from leaderboard.ranking import append_board, from_json
-from scoring.protocol import Protocol, Recipe
+from scoring.protocol import Protocol
 from scoring.quality import quality
-from scoring.scorecard import folds_from_json
 from scoring.tasks import TaskType
-from worker.challenge.keys import mixed_key, public_value
 from worker.fairness import events, pseudonyms, receipts
 from worker.fairness.commitments import committed_epsilon
 from worker.fairness.verify.documents import RevealDocument
+from worker.fairness.verify.entries import compact, of_event, of_format_1
+from worker.fairness.verify.promises import Promise, protocol_of, read_promises
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.replay import Register
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
 """What reading a document of unexpected form may raise."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Promise:
-    """One public commitment and what the reveal opens of it for a phase.
-
-    Attributes:
-        public: The entry of ``commitment.json``.
-        opening: What opens its hash, None if nothing was revealed for it.
-        manifest: The phase's tasks and protocol as they were committed to, None if the phase had not begun.
-        beacon: The public value that was mixed into the splits by then, if any.
-    """
-
-    public: Mapping[str, Any]
-    opening: Mapping[str, Any] | None
-    manifest: Mapping[str, Any] | None
-    beacon: str | None
-
-    @property
-    def sequence(self) -> int:
-        """Its number in ``commitment.json``."""
-        return int(self.public["sequence"])
-
-    @property
-    def made_at(self) -> datetime:
-        """When it was published, as its organizers say."""
-        return datetime.fromisoformat(self.public["made_at"])
 
 
 class RevealedPhase:
@@ -105,19 +76,7 @@ class RevealedPhase:
     @cached_property
     def promises(self) -> list[Promise]:
         """All commitments, oldest first, with what was revealed of them."""
-        revealed = {item["sequence"]: item for item in self.document["commitments"]}
-        promises: list[Promise] = []
-        for entry in self.public:
-            item = revealed.get(entry["sequence"], {})
-            promises.append(
-                Promise(
-                    public=entry,
-                    opening=item.get("opening"),
-                    manifest=item.get("manifest"),
-                    beacon=public_value(self.public[: len(promises) + 1], self.name),
-                )
-            )
-        return promises
+        return list(read_promises(self.public, self.document["commitments"], self.name))
 
     @property
     def waits(self) -> bool:
@@ -139,7 +98,7 @@ class RevealedPhase:
     @property
     def protocol(self) -> Protocol:
         """The protocol of the latest manifest."""
-        return _protocol(self.manifest)
+        return protocol_of(self.manifest)
 
     @cached_property
     def _manifests(self) -> Mapping[str, Mapping[str, Any]]:
@@ -153,7 +112,7 @@ class RevealedPhase:
         Raises:
             LookupError: If nobody committed to it.
         """
-        return _protocol(self._manifests[record["protocol_hash"]])
+        return protocol_of(self._manifests[record["protocol_hash"]])
 
     def types_of(self, record: Mapping[str, Any]) -> Mapping[str, TaskType]:
         """Return the types of the tasks that were committed to with a record's protocol, the latest of equal names."""
@@ -165,10 +124,10 @@ class RevealedPhase:
             for task in manifest["tasks"]
         }
 
-    def phase_key(self, promise: Promise) -> bytes:
-        """Return the key that seeds derived from under a commitment: the revealed one, with the beacon if there was one."""
-        key = bytes.fromhex(self.document["key"])
-        return mixed_key(key, promise.beacon)
+    @property
+    def key(self) -> bytes:
+        """The revealed key of its splits, without a beacon."""
+        return bytes.fromhex(self.document["key"])
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -213,7 +172,7 @@ class RevealedPhase:
         found = []
         for opening in self.each_opening():
             commitment, fields = events.read_opening(opening)
-            found.append((commitment, _compact(fields), pseudonyms.hidden(opening, fields)))
+            found.append((commitment, compact(fields), pseudonyms.hidden(opening, fields)))
         return list(pseudonyms.filled(found))
 
     @cached_property
@@ -229,17 +188,10 @@ class RevealedPhase:
     @cached_property
     def entries(self) -> list[Mapping[str, Any]]:
         """Every score that was revealed, with what it was committed to by; those of a register in the form of format 1."""
-        earlier = [
-            {
-                **entry,
-                "opens": receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"])),
-                "record": _compact(entry["record"]),
-            }
-            for entry in map(json.loads, self._revealed.each("entries"))
-        ]
+        earlier = [of_format_1(json.loads(text)) for text in self._revealed.each("entries")]
         registered = self.events if self.is_registered else []
         scored = [
-            _entry(commitment, fields)
+            of_event(commitment, fields)
             for commitment, fields in registered
             if fields["kind"] == events.SCORE and "submission" in fields
         ]
@@ -328,40 +280,6 @@ class RevealedPhase:
     def not_revealed(self, check: str, sentence: str) -> Verdict:
         """Say that something of this phase cannot be told yet."""
         return not_revealed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
-
-
-def _protocol(manifest: Mapping[str, Any]) -> Protocol:
-    fields = dict(manifest["protocol"])
-    return Protocol(**{**fields, "recipe": Recipe(**fields["recipe"])})
-
-
-def _compact(scored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a score with its folds as an array: a list takes four times the memory. What has no folds stays."""
-    if "cells" not in scored:
-        return scored
-    cells = {
-        task: {**cell, "folds": array("d", folds_from_json(cell["folds"]))}
-        for task, cell in scored["cells"].items()
-    }
-    return {**scored, "cells": cells}
-
-
-def _entry(commitment: str, fields: events.Fields) -> dict[str, Any]:
-    return {
-        "submission": fields["submission"],
-        "team": fields["team"],
-        "commitment": commitment,
-        "opens": commitment,
-        "record": {
-            "submission": fields["submission"],
-            "phase": fields["phase"],
-            "content_hash": fields["content"],
-            "protocol_hash": fields["protocol"],
-            "scored_at": fields["at"],
-            "cells": fields["cells"],
-            "q_mean": fields["q_mean"],
-        },
-    }
 
 
 def revealed_phases(repository: PublicRepository) -> list[str]:

@@ -32,7 +32,7 @@ from worker.state import Attempt, Store, Transaction
 PATIENCE_S = 120.0  # beyond a submission's deadline, without any change; then something is wrong
 ANSWERED = ("finished", "failed")
 BEACON = "beacon"
-"""The check of `challenge verify` that tells what decided the splits."""
+"""The check of `verify` that tells what decided the splits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +154,7 @@ def _end(
         return (), (f"The end could not be rehearsed: {error.message}",)
     contradicted = [one.sentence for one in report.verdicts if one.worth is Worth.CONTRADICTED]
     drawn = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
-    return (*drawn, report.sentence), tuple(
-        f"`challenge verify` contradicts it: {one}" for one in contradicted
-    )
+    return (*drawn, report.sentence), tuple(f"`verify` contradicts it: {one}" for one in contradicted)
 
 
 def _failures(challenge: ChallengeFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:

@@ -156,7 +156,7 @@ class Rehearsal:
         calls_per_submission: Calls to EvalAI that one submission cost.
         requests_per_minute: The configuration's limit.
         failures: What went wrong with the worker itself.
-        verified: What `challenge verify` says of everything that was published; empty if it did not come so far.
+        verified: What `verify` says of everything that was published; empty if it did not come so far.
         drawn_by: The configuration's ``fairness.beacon``.
         seconds: How long it took.
     """

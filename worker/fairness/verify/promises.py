@@ -1,0 +1,86 @@
+"""A promise: one public commitment, and what the reveal of a phase opens of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scoring.protocol import Protocol, Recipe
+from scoring.randomness import secret_commitment
+from worker.challenge.keys import mixed_key, public_value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """One public commitment and what the reveal opens of it for a phase.
+
+    Attributes:
+        public: The entry of ``commitment.json``.
+        opening: What opens its hash, None if nothing was revealed for it.
+        manifest: The phase's tasks and protocol as they were committed to, None if the phase had not begun.
+        beacon: The public value that was mixed into the splits by then, if any.
+    """
+
+    public: Mapping[str, Any]
+    opening: Mapping[str, Any] | None
+    manifest: Mapping[str, Any] | None
+    beacon: str | None
+
+    @property
+    def sequence(self) -> int:
+        """Its number in ``commitment.json``."""
+        return int(self.public["sequence"])
+
+    @property
+    def made_at(self) -> datetime:
+        """When it was published, as its organizers say."""
+        return datetime.fromisoformat(self.public["made_at"])
+
+    @property
+    def tasks(self) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+        """The tasks that were committed to: name and type to what binds their labels."""
+        return {(task["identifier"], task["type"]): task for task in (self.manifest or {})["tasks"]}
+
+    @property
+    def rules_of_scores(self) -> Mapping[str, Any]:
+        """The protocol that was committed to, without what binds the key of the splits."""
+        protocol: Mapping[str, Any] = (self.manifest or {})["protocol"]
+        return {name: value for name, value in protocol.items() if name != "secret_commitment"}
+
+    def splits_key(self, key: bytes) -> bytes:
+        """Return the key that seeds derived from under this commitment: the revealed one, with the beacon if there was one."""
+        return mixed_key(key, self.beacon)
+
+    def is_opened_by(self, key: bytes) -> bool:
+        """Tell whether a revealed key is the one that was committed to."""
+        promised = (self.manifest or {})["protocol"]["secret_commitment"]
+        return bool(secret_commitment(self.splits_key(key)) == promised)
+
+
+def read_promises(
+    entries: Sequence[Mapping[str, Any]], opened: Sequence[Mapping[str, Any]], phase: str
+) -> Iterator[Promise]:
+    """Yield all commitments, oldest first, with what was revealed of them.
+
+    Args:
+        entries: The public commitments.
+        opened: What the reveal of the phase says of them.
+        phase: Codename.
+    """
+    revealed = {item["sequence"]: item for item in opened}
+    for number, entry in enumerate(entries, start=1):
+        item = revealed.get(entry["sequence"], {})
+        yield Promise(
+            public=entry,
+            opening=item.get("opening"),
+            manifest=item.get("manifest"),
+            beacon=public_value(entries[:number], phase),
+        )
+
+
+def protocol_of(manifest: Mapping[str, Any]) -> Protocol:
+    """Return the protocol that a manifest commits to."""
+    fields = dict(manifest["protocol"])
+    return Protocol(**{**fields, "recipe": Recipe(**fields["recipe"])})

@@ -359,9 +359,10 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     )
     last = demo.output.splitlines()[-1]
     assert re.fullmatch(r"Consistent, and recomputed for 6 of \d\d entries\.", last), last
-    (verify,) = (words.split() for words in re.findall(r"^  (\S+ challenge .*)$", demo.output, re.MULTILINE))
+    assert "The demo uses no public beacon" in demo.output
+    (verify,) = (words.split() for words in re.findall(r"^  (\S+ verify .*)$", demo.output, re.MULTILINE))
     assert verify[:3] == [WORKER, "verify", "--receipt"]
-    assert Path(verify[4]).is_file()
+    assert Path(verify[3]).is_file()
     named_page = re.search(r"^Web page: +(.*)$", demo.output, re.MULTILINE)
     assert named_page is not None
     assert re.search(r"\bloop\b", Path(named_page[1]).read_text(encoding="utf-8"))
@@ -390,7 +391,7 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     }
 
     def verdict(*options: str) -> dict[str, Any]:
-        command = [*verify[:3], str(elsewhere / "public"), "--json", *options]
+        command = [*verify[:2], str(elsewhere / "public"), "--json", *options]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=300, cwd=elsewhere, env=environment, check=False
         )

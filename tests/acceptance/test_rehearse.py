@@ -31,7 +31,7 @@ DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3
 def challenge(tmp_path: Path) -> Path:
     """A challenge whose EvalAI, repository, token and webhook cannot be reached."""
     write_healthy(tmp_path)
-    document = {
+    document: dict[str, Any] = {
         "challenge": {"title": "Rehearsed"},
         "evalai": {
             "server": "https://evalai.invalid",
@@ -55,6 +55,8 @@ def challenge(tmp_path: Path) -> Path:
         "fairness": {"beacon": "drand", "drand_servers": ["https://drand.invalid"]},
         "alerts": {"webhook": "file:nowhere"},
     }
+    document["phases"]["dev"] |= {"selection": "ladder", "ladder_step": 0.001}
+    document["phases"]["eval"] |= {"shown": "at_end"}
     path = tmp_path / "challenge.yaml"
     path.write_text(yaml.safe_dump(document))
     return path
@@ -133,6 +135,7 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     assert verdict.startswith("Consistent")
     assert "nothing is scored before round" in done.stderr
     assert "8 of 8 answered." in done.stderr
+    assert "eval: closed, so the values that were kept back are shown now." in done.stderr
     assert {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")} == before
 
 

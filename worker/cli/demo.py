@@ -145,7 +145,7 @@ def _verify(result: DemoResult, console: Console) -> None:
     whose = "Whoever wants to check it runs"
     if ranked:
         receipt = [result.receipts[ranked[-1]["submission"]]]
-        words[3:3] = ["--receipt", str(receipt[0])]
+        words[2:2] = ["--receipt", str(receipt[0])]
         whose = f"{ranked[-1]['team']}, who came last and kept the receipt, can check it"
     told = "Both phases are closed, and what was hidden is published (the web page shows it)"
     undrawn = (

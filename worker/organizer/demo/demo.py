@@ -17,7 +17,16 @@ from worker.organizer.demo import data
 from worker.organizer.demo.entries import HOSTS, PHASES, DemoEntry, teams
 from worker.organizer.demo.folder import FOLDS, ChallengeFolder, git, prepare
 from worker.organizer.demo.methods import DIMENSION
-from worker.organizer.demo.runner import board, close, last_words, q_mean, sandbox_values, watch, worker
+from worker.organizer.demo.runner import (
+    board,
+    close,
+    last_words,
+    publish_all,
+    q_mean,
+    sandbox_values,
+    watch,
+    worker,
+)
 from worker.organizer.demo.screen import Screen, ShownSubmission
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings, TeamSettings
 from worker.state import Store
@@ -199,7 +208,8 @@ def _wait(
 
 def _close(challenge: ChallengeFolder) -> None:
     """Close all phases and reveal them, as an organizer does at the end."""
-    close(challenge, tuple(PHASES), tell=print)
+    close(challenge, tuple(PHASES))
+    publish_all(challenge, tuple(PHASES), tell=print)
     # Also where hooks do not run, such as on a file system that is mounted without the right to execute.
     git(
         *("--git-dir", str(challenge.repository), "--work-tree", str(challenge.checkout)),

@@ -119,11 +119,16 @@ def published_commitments(challenge: ChallengeFolder) -> list[dict[str, Any]]:
     return list(_read(challenge, PATH)) if _published(challenge, PATH) else []
 
 
-def close(challenge: ChallengeFolder, phases: Collection[str], tell: Callable[[str], object]) -> None:
-    """Close phases and reveal them, as an organizer does at the end."""
+def close(challenge: ChallengeFolder, phases: Collection[str]) -> None:
+    """Close phases, as an organizer does at the end."""
     with open_session(challenge.configuration) as session:
         for codename in phases:
             freeze(session, codename)
+
+
+def publish_all(challenge: ChallengeFolder, phases: Collection[str], tell: Callable[[str], object]) -> None:
+    """Publish the last boards and everything that was hidden."""
+    with open_session(challenge.configuration) as session:
         publish_now(session, tell=tell)
         contents = disclose(session, phases, tell=tell)
         reveal(session, phases, labels=True, contents=contents)

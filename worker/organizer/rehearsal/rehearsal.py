@@ -5,9 +5,10 @@ At the end the phases are closed, revealed and verified, and the outcome is coll
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,11 +18,12 @@ from scoring.errors import NeucoError
 from scoring.inputs.identifiers import read_ids
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
+from worker.challenge.sections import Phase
 from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.published import published_verdicts
 from worker.organizer.demo.folder import ChallengeFolder
-from worker.organizer.demo.runner import board, close, last_words, q_mean, watch, worker
+from worker.organizer.demo.runner import board, close, last_words, publish_all, q_mean, watch, worker
 from worker.organizer.rehearsal.entries import Features, RehearsalEntry, covering, make_entries
 from worker.organizer.rehearsal.practice_draw import DrawWatch, practised
 from worker.organizer.rehearsal.preparation import prepare, sandbox_settings
@@ -79,7 +81,7 @@ def rehearse(
         failures = _failures(challenge, evalai, status)
         verified: tuple[str, ...] = ()
         if not failures:
-            verified, failures = _end(challenge, tuple(configuration.phases), tell)
+            verified, failures = _end(challenge, configuration.phases, tell)
         phases = _phases(configuration, challenge, evalai, submitted, watched)
     return Rehearsal(
         phases=phases,
@@ -142,16 +144,23 @@ def _drain(
 
 
 def _end(
-    challenge: ChallengeFolder, phases: Sequence[str], tell: Callable[[str], None]
+    challenge: ChallengeFolder, phases: Mapping[str, Phase], tell: Callable[[str], None]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Close and reveal the phases, and check everything from the repository alone; return what that says, and what went wrong."""
-    tell("The phases are closed, revealed, and checked from the repository alone.")
     try:
-        close(challenge, phases, tell)
+        close(challenge, phases)
+        if kept := [name for name, phase in phases.items() if phase.shown == "at_end"]:
+            tell(f"{', '.join(kept)}: closed, so the values that were kept back are shown now.")
+            with worker(challenge, "once") as process:
+                process.wait(timeout=PATIENCE_S)
+        tell("The phases are closed, revealed, and checked from the repository alone.")
+        publish_all(challenge, phases, tell)
         with opened(str(challenge.repository)) as public:
             report = make_report(public, [*verdicts(public), *published_verdicts(public)])
     except NeucoError as error:
         return (), (f"The end could not be rehearsed: {error.message}",)
+    except subprocess.TimeoutExpired:
+        return (), (f"The worker did not end after the phases were closed. {last_words(challenge)}",)
     contradicted = [one.sentence for one in report.verdicts if one.worth is Worth.CONTRADICTED]
     drawn = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
     return (*drawn, report.sentence), tuple(f"`verify` contradicts it: {one}" for one in contradicted)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from leaderboard.exchange import leaderboard_csv, rank_runs
+from scoring.neuco_bench.charts import sizes
 from worker.cli import guarded
 
 ROWS, DIM = 80, 4
@@ -168,3 +170,25 @@ def test_what_cannot_be_compared_is_said(
         assert words in capsys.readouterr().err
     assert guarded(["compare", ours, str(other)]) == 0
     assert "B was not compared with A in pairs in height" in capsys.readouterr().out
+
+
+def test_tables_and_charts_keep_the_order_of_tasks(tmp_path: Path) -> None:
+    """As the runs have them: a leaderboard's columns, and the lines of a size study with the mean of the tasks at the end."""
+    for name in ("one", "two"):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        document = {
+            "task_q_scores": {"wood": 2.0, "height": 1.0},
+            "task_acc_scores": {"wood": 0.5, "height": 0.4},
+        }
+        (tmp_path / "all" / name / "results_summary.json").write_text(json.dumps(document))
+    runs = rank_runs(tmp_path, "all")
+    assert runs.table.tasks == ("wood", "height")
+    header = leaderboard_csv(runs).splitlines()[0].split(",")
+    assert [name for name in header if "::" in name] == ["q::wood", "q::height", "acc::wood", "acc::height"]
+    points = [
+        {"series": series, "size": size, "score": 0.5}
+        for size in (4, 8)
+        for series in ("wood", "height", "mean of tasks")
+    ]
+    spec = sizes("A study", points, y="Q")  # type: ignore[arg-type]
+    assert spec["encoding"]["color"]["sort"] == ["wood", "height", "mean of tasks"]

@@ -5,7 +5,7 @@ from leaderboard.rendering.commit_message import commit_message, plain
 from leaderboard.rendering.files import render
 from leaderboard.rendering.history import unrecorded, update_history
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
-from leaderboard.rendering.readme import BEGIN, END
+from leaderboard.rendering.readme import BEGIN, END, team_cell
 from leaderboard.rendering.rows import Row, public_rows
 from leaderboard.rendering.shown import file_stems
 
@@ -22,6 +22,7 @@ __all__ = [
     "plain",
     "public_rows",
     "render",
+    "team_cell",
     "templates",
     "unrecorded",
     "update_history",

@@ -245,7 +245,7 @@ def _day_ticks(days: Sequence[tuple[float, date]]) -> tuple[tuple[float, str], .
 
 
 def submissions(history: Sequence[Board]) -> Submissions | None:
-    """Return how many scored public submissions each day (or week) brought; None if the boards say nothing about it."""
+    """Return how many scored public submissions each day (or week) brought; None if that is one day."""
     per_day: Counter[date] = Counter()
     known: dict[RowKey, int] = {}
     for board in history:
@@ -255,8 +255,8 @@ def submissions(history: Sequence[Board]) -> Submissions | None:
                 # Several may have come between two boards; the last one's date is the best that is public.
                 per_day[min(standing.last_submitted_at, board.made_at).date()] += more
             known[standing.key] = standing.submissions
-    if not per_day:
-        return None
+    if len(per_day) < 2:
+        return None  # one bar compares nothing
     first, last = min(per_day), max(per_day)
     days = (last - first).days + 1
     size = 1 if days <= 70 else 7 if days <= 490 else 28

@@ -87,9 +87,24 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
         first=begun[-1] if begun else (sections[0].stem if sections else ""),
         style=asset("page.css"),
         script=script,
+        summary=_summary(phases),
+        icon=base64.b64encode(asset("icon.svg").encode()).decode(),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         show=display_name,
     ).encode()
+
+
+def _summary(phases: Sequence[ShownPhase]) -> str:
+    """Say in a sentence what stands on the page, for whoever is sent its link; who leads is a matter for the page."""
+    told = []
+    for phase in phases:
+        title = display_name(phase.site.title)
+        if phase.board is not None:
+            entries = f"{len(phase.rows)} {'entry' if len(phase.rows) == 1 else 'entries'}"
+            told.append(f"{title}: {entries}, last change {minute(phase.board.made_at)}")
+        elif phase.waiting:
+            told.append(f"{title}: {len(phase.waiting)} teams, ranks at the end")
+    return f"{'; '.join(told)}." if told else "No submission has been scored yet."
 
 
 def _section(phase: ShownPhase) -> Section:

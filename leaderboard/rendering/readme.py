@@ -16,18 +16,8 @@ from leaderboard.snapshot import WaitingTeam
 
 BEGIN = "<!-- neuco-worker:begin -->"
 END = "<!-- neuco-worker:end -->"
-HEADER = (
-    "Rank",
-    "Movement",
-    "Team",
-    "Mean Q",
-    "By mean Q",
-    "Group",
-    "Submissions",
-    "Last submission",
-    "Notes",
-)
-ALIGNMENT = ("---:", ":---", ":---", "---:", "---:", "---:", "---:", ":---", ":---")
+HEADER = ("Rank", "Movement", "Team", "Mean Q", "Last submission")
+ALIGNMENT = ("---:", ":---", ":---", "---:", ":---")
 WAITING_HEADER = ("Team", "Submissions", "Last submission")
 WAITING_ALIGNMENT = (":---", "---:", ":---")
 
@@ -66,7 +56,7 @@ def render_block(phases: Sequence[ShownPhase]) -> str:
             parts += ["", f"**How the board of {markdown(phase.site.title)} is made**", "", *_rules(phase)]
     if len(shared) == 1:
         parts += ["", "**How this board is made**", "", *_rules(phases[0])]
-    page = "The same with search, history and the reason of every move: [index.html](index.html)."
+    page = "The same with groups, search, history and the reason of every move: [index.html](index.html)."
     parts += ["", page, "", END]
     return "\n".join(parts)
 
@@ -120,14 +110,16 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         _number(row.rank),
         movement(row),
-        markdown(row.team),
+        team_cell(row),
         row.q_text,
-        _number(row.rank_by_mean),
-        str(row.group),
-        str(row.submissions),
         minute(row.last_submitted_at),
-        ", ".join(row.notes),
     )
+
+
+def team_cell(row: Row) -> str:
+    """Return a team's name with what a reader must know to read its line right."""
+    notes = f" *({', '.join(row.notes)})*" if row.notes else ""
+    return f"{markdown(row.team)}{notes}"
 
 
 def _number(rank: int | None) -> str:

@@ -112,7 +112,7 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
     if phase.waiting is not None and not phase.history:
         shown = f"Values and ranks are shown when the organizers close this phase. {shown}"
     return (
-        "The dynamic rank decides (column Rank), not mean Q; the standing by mean Q (column By mean Q) stands beside it.",
+        "The dynamic rank decides, not mean Q; the page shows the standing by mean Q beside it.",
         (
             "On every hidden task the entries are ranked by their quality score Q; the board orders them by the weighted mean of these "
             f"ranks, and a task weighs more the more the entries differ on it. Baselines {weigh}."

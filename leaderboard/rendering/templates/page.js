@@ -21,6 +21,28 @@
     addEventListener("hashchange", show);
   }
 
+  // As the system has it, until a reader wants it otherwise.
+  const themes = ["system", "light", "dark"];
+  const store = (() => {
+    try { return localStorage; } catch { return null; }
+  })();
+  const theme = document.createElement("button");
+  theme.type = "button";
+  theme.className = "theme";
+  const dress = (wanted) => {
+    if (wanted === "system") delete root.dataset.theme;
+    else root.dataset.theme = wanted;
+    theme.textContent = `Colours: ${wanted}`;
+    theme.dataset.now = wanted;
+  };
+  dress(themes.includes(store?.getItem("theme")) ? store.getItem("theme") : "system");
+  theme.addEventListener("click", () => {
+    const next = themes[(themes.indexOf(theme.dataset.now) + 1) % themes.length];
+    store?.setItem("theme", next);
+    dress(next);
+  });
+  document.querySelector(".top").prepend(theme);
+
   // What a column sorts by, and which way first. Numbers that are missing go last either way.
   const columns = { rank: ["n", 1], move: ["n", -1], team: ["t", 1], q: ["n", -1], mean: ["n", 1], group: ["n", 1], count: ["n", -1], last: ["t", -1] };
   const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });

@@ -136,6 +136,30 @@ def test_sort_filter_and_toggle(page: Page, server: str) -> None:
     assert teams(page) == by_rank
 
 
+def test_the_head_stays_and_colours_are_the_readers_choice(page: Page, server: str) -> None:
+    """Names of columns are there wherever the reader is in a board; light or dark is remembered."""
+    page.set_viewport_size({"width": 1180, "height": 320})
+    page.goto(f"{server}/embed2scale/index.html#dev")
+    head = page.locator("section:not([hidden]) .board thead th.team")
+    page.locator("section:not([hidden]) .board tbody tr").nth(9).scroll_into_view_if_needed()
+    box = head.bounding_box()
+    assert box is not None
+    assert abs(box["y"]) < 1
+    paper = "getComputedStyle(document.body).backgroundColor"
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(paper)
+    button = page.get_by_role("button", name="Colours: system")
+    button.click()
+    assert page.evaluate(paper) == light
+    page.get_by_role("button", name="Colours: light").click()
+    dark = page.evaluate(paper)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(paper) == dark
+    page.get_by_role("button", name="Colours: dark").click()
+    assert page.evaluate(paper) == light
+
+
 def test_phases_moves_and_figure(page: Page, pages: Path) -> None:
     """From a file: phases switch, a move explains itself, a row lights up its line, older updates unfold."""
     page.goto((pages / "embed2scale" / "index.html").as_uri())

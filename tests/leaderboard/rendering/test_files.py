@@ -65,7 +65,7 @@ def test_files_of_a_site() -> None:
 
 
 def test_readme_table_tells_the_board() -> None:
-    """The README's table says rank, movement, team, mean Q, both standings, group, counts and dates."""
+    """The README's table says rank, movement, team, mean Q and the last submission; a team's notes stand behind its name."""
     rows = [
         standing(1, "Alpha", rank_by_mean=2, q_mean=14.8742, move=1, move_kind=MoveKind.PASSIVE),
         standing(2, "Beta", rank_by_mean=1, q_mean=15.2249, move=-1, move_kind=MoveKind.OWN),
@@ -76,19 +76,23 @@ def test_readme_table_tells_the_board() -> None:
     site = Site(title="T", phases=(phase_site(board(rows)),))
     cells = table(render(site, readme=None)["README.md"])
     assert cells[0] == list(HEADER)
-    assert [row[:5] for row in cells[1:]] == [
-        ["1", "▲ 1 passive", "Alpha", "14.874", "2"],
-        ["2", "▼ 1 own", "Beta", "15.225", "1"],
-        ["–", "–", "Mean baseline", "-0.784", "–"],
-        ["–", "new", "Late", "20.250", "–"],
-        ["3", "–", "Gamma", "0.000", "3"],
+    assert [row[:4] for row in cells[1:]] == [
+        ["1", "▲ 1 passive", "Alpha", "14.874"],
+        ["2", "▼ 1 own", "Beta", "15.225"],
+        ["–", "–", "Mean baseline (baseline, unreliable: mean Q below zero)", "-0.784"],
+        ["–", "new", "Late (out of competition)", "20.250"],
+        ["3", "–", "Gamma", "0.000"],
     ]
-    assert cells[1][5:] == ["1", "1", "2026-03-02 08:00 UTC", ""]
-    assert [row[8] for row in cells[3:]] == [
-        "baseline, unreliable: mean Q below zero",
-        "out of competition",
-        "",
-    ]
+    assert cells[1][4:] == ["2026-03-02 08:00 UTC"]
+
+
+def test_a_page_says_what_it_is_to_whoever_is_sent_its_link() -> None:
+    """Its description tells phases and entries and names nobody; its icon is part of it."""
+    page = render(simple_site(), readme=None)["index.html"].decode()
+    told = re.search(r'<meta property="og:description" content="([^"]*)">', page)
+    assert told is not None
+    assert re.search(r"entries, last change \d{4}-\d\d-\d\d", told[1])
+    assert '<link rel="icon" href="data:image/svg+xml;base64,' in page
 
 
 @pytest.mark.parametrize(

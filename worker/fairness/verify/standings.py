@@ -17,7 +17,7 @@ import numpy as np
 
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import Ranking, rank
-from leaderboard.rendering import Row, csv_cell, markdown, public_rows, update_history
+from leaderboard.rendering import Row, csv_cell, markdown, public_rows, team_cell, update_history
 from scoring.quality import mean_quality
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.revealed import RevealedPhase
@@ -214,7 +214,9 @@ def _present_fault(phase: RevealedPhase, board: Board, stem: str) -> str | None:
         for row in rows
     ]:
         return f"the table {stem}.csv is not the last board of its history"
-    if rows and readme_rows(published[README].decode(), stem) != [_readme_row(row) for row in rows]:
+    # An earlier version had the notes in a column of their own.
+    tables = [[_readme_row(row, cell(row)) for row in rows] for cell in (team_cell, _name_cell)]
+    if rows and readme_rows(published[README].decode(), stem) not in tables:
         return f"the table in {README} is not the last board of its history"
     return None
 
@@ -249,5 +251,9 @@ def readme_rows(text: str, stem: str) -> list[tuple[str, str, str]]:
     return [(row[places[0]], row[places[1]], row[places[2]]) for row in table[2:]]
 
 
-def _readme_row(row: Row) -> tuple[str, str, str]:
-    return ("–" if row.rank is None else str(row.rank), markdown(row.team), row.q_text)
+def _readme_row(row: Row, team: str) -> tuple[str, str, str]:
+    return ("–" if row.rank is None else str(row.rank), team, row.q_text)
+
+
+def _name_cell(row: Row) -> str:
+    return markdown(row.team)

@@ -25,7 +25,7 @@ def compare(
         list[Path],
         typer.Argument(
             help="Folders of runs, such as results/all/mine_20260314_120000; the others are compared with the first.",
-            metavar="RUN RUN…",
+            metavar="RUN",
         ),
     ],
     *,

@@ -20,6 +20,7 @@ from worker.organizer.web_address import EXAMPLE_REPOSITORY, web_address
 
 EXAMPLE_QUEUE = "name-of-the-queue"
 WRITTEN = ("challenge.yaml", "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
+LADDER_STEP = 0.5  # a smaller one lets a team climb by luck: see SECURITY.md
 CODENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 GITIGNORE = """# Never publish these: with them anyone knows the hidden tasks and every split.
 challenge.secret
@@ -96,7 +97,7 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
             "leaderboard.repository": new.repository or EXAMPLE_REPOSITORY,
             "fairness.beacon": new.beacon,
         },
-        phase_keys(new.phases),
+        with_proposals(phase_keys(new.phases)),
     )
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "challenge.yaml"
@@ -189,4 +190,16 @@ def phase_keys(folds: Mapping[str, int]) -> dict[str, dict[str, object]]:
             "eligible_if_scored_in": names[0] if 0 < number == len(names) - 1 else None,
         }
         for number, name in enumerate(names)
+    }
+
+
+def with_proposals(phases: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
+    """Add how values are shown, so that nobody climbs by asking: the Ladder, and in the last of several phases nothing before its end.
+
+    SECURITY.md has the measurements that the proposals rest on.
+    """
+    last = list(phases)[-1] if len(phases) > 1 else None
+    ladder = {"selection": "ladder", "ladder_step": LADDER_STEP}
+    return {
+        name: {**keys, **({"shown": "at_end"} if name == last else ladder)} for name, keys in phases.items()
     }

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,17 @@ def test_any_plan_becomes_its_configuration(title: str, phases: list[str], dim: 
     for name in phases:
         assert wanted[name].items() <= document["phases"][name].items()
     Configuration.model_validate(document)
+
+
+def test_init_proposes_how_values_are_shown(tmp_path: Path) -> None:
+    """The Ladder while teams develop, and nothing before the end in the last of several phases."""
+    scaffold.create(tmp_path / "two", PLAN, now=NOW)
+    dev, last = load(tmp_path / "two" / "challenge.yaml").phases.values()
+    assert (dev.selection, dev.ladder_step, dev.shown) == ("ladder", 0.5, "at_once")
+    assert (last.selection, last.shown) == ("last", "at_end")
+    scaffold.create(tmp_path / "one", replace(PLAN, phases={"dev": 4}), now=NOW)
+    (only,) = load(tmp_path / "one" / "challenge.yaml").phases.values()
+    assert (only.selection, only.shown) == ("ladder", "at_once")
 
 
 def test_changed_value_is_not_called_default() -> None:

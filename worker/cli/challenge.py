@@ -8,15 +8,31 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from worker.cli.commands import Commands
+from worker.cli.commands import Commands, Group
 from worker.cli.options import ConfigOption
 from worker.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from worker.organizer.session import OrganizerSession
 
+
+class ChallengeCommands(Group):
+    """The commands of a challenge, in sections."""
+
+    sections = (
+        (
+            "Scores, and who counts",
+            ("rescore", "rules", "retry", "choose", "disqualify", "rename-team"),
+        ),
+        ("The daemon", ("pause", "resume", "drain")),
+        ("Records and copies", ("audit", "backup", "restore", "mark-restored")),
+        ("What anybody can check", ("commit", "reveal")),
+    )
+
+
 challenge = Commands(
     name="challenge",
+    cls=ChallengeCommands,
     help="Run and correct a challenge; every step goes into the audit trail.",
 )
 

@@ -16,6 +16,7 @@ from tests.worker.harness.harness import ROOT, Harness, StepWorker, clean_enviro
 from tests.worker.harness.terminal import shown
 from worker.cli import app, guarded
 from worker.cli.application import RENAMED, SECTIONS
+from worker.cli.commands import Group
 
 PAGES = [path.relative_to(ROOT) for path in ROOT.rglob("*.md") if not {".venv", ".cache"} & set(path.parts)]
 
@@ -68,6 +69,15 @@ def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[st
     listed = re.findall(r"^  ([a-z]+)  ", page[places[0] :], re.MULTILINE)
     assert listed == [name for names in SECTIONS.values() for name in names]
     assert set(listed) == set(program().commands)
+
+
+def test_sections_leave_no_command_out() -> None:
+    """Where a group has sections, each of its commands is in one of them."""
+    groups = [program(), *(one for one in program().commands.values() if isinstance(one, Group))]
+    divided = [group for group in groups if isinstance(group, Group) and group.sections]
+    assert len(divided) == 2
+    for group in divided:
+        assert sorted(name for _, names in group.sections for name in names) == sorted(group.commands)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

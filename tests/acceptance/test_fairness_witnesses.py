@@ -193,7 +193,7 @@ def test_a_terminal_sees_how_far_it_is(fair: Fair, tmp_path: Path) -> None:
     told = (tmp_path / "stdout").read_text()
     assert "Checking what was published" in seen
     assert "Computing a.csv anew" in seen
-    assert "12/12" in seen
+    assert "12 of 12" in seen
     assert "All 3 x 4 fold scores were computed anew" in told
     assert "\x1b" not in told
 

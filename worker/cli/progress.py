@@ -27,7 +27,7 @@ def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int | None], 
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(bar_width=20),
         MofNCompleteColumn(" of "),
         TextColumn(unit),
         TimeElapsedColumn(),

@@ -28,7 +28,7 @@ from scoring.scorecard import folds_from_json
 from tests.acceptance.fair_challenge import Fair, public_copy, revealed, with_reveal
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import commitments, events, receipts, seal
+from worker.fairness import commitments, events, receipts, seal, succession
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
 from worker.fairness.verify.replay import Register
@@ -378,7 +378,7 @@ def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
 def _begun(entry: Mapping[str, Any], signer: Signer, begun: datetime) -> dict[str, Any]:
     body = {name: value for name, value in entry.items() if name != "signature"}
     body["made_at"] = begun.isoformat(timespec="seconds")
-    return {**body, "signature": signer.sign(commitments.COMMITMENT, body)}
+    return {**body, "signature": signer.sign(succession.COMMITMENT, body)}
 
 
 def _dated(fields: Mapping[str, Any], moments: list[str], begun: datetime) -> dict[str, Any]:

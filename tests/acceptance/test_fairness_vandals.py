@@ -14,7 +14,7 @@ import pytest
 
 from tests.acceptance.fair_challenge import REVEAL, Fair, lies, named, resealed
 from tests.worker.harness.harness import clean_environment
-from worker.fairness import commitments, receipts, seal
+from worker.fairness import commitments, receipts, seal, succession
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import PublicRepository, opened, read_folder
@@ -82,7 +82,7 @@ def stranger_entry(clone: Clone) -> bytes:
     entries = json.loads(clone.read(commitments.PATH))
     body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
     del body["signature"]
-    return json.dumps([*entries, {**body, "signature": STRANGER.sign(commitments.COMMITMENT, body)}]).encode()
+    return json.dumps([*entries, {**body, "signature": STRANGER.sign(succession.COMMITMENT, body)}]).encode()
 
 
 def sealed_by_a_stranger(clone: Clone) -> dict[str, bytes]:
@@ -227,13 +227,13 @@ def test_a_challenge_with_a_key_and_without_a_seal_is_contradicted(clone: Clone)
 def test_a_key_counts_if_the_one_before_has_signed_it(fair: Fair, clone: Clone) -> None:
     """Another key with its succession is the challenge's; the key before it then seals nothing any more."""
     entries: list[Any] = json.loads(clone.read(commitments.PATH))
-    assert commitments.keys_of(stranger_entry(clone)) == (fair.signer.public,)
+    assert succession.keys_of(stranger_entry(clone)) == (fair.signer.public,)
     body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
     del body["signature"]
-    body["succession"] = fair.signer.sign(commitments.SUCCESSION, STRANGER.public)
-    entry = {**body, "signature": STRANGER.sign(commitments.COMMITMENT, body)}
+    body["succession"] = fair.signer.sign(succession.SUCCESSION, STRANGER.public)
+    entry = {**body, "signature": STRANGER.sign(succession.COMMITMENT, body)}
     listed = json.dumps([*entries, entry]).encode()
-    assert commitments.keys_of(listed) == (fair.signer.public, STRANGER.public)
+    assert succession.keys_of(listed) == (fair.signer.public, STRANGER.public)
     files = {**read_folder(clone.folder).files, commitments.PATH: listed}
     head, at = receipts.head(files[receipts.PATH]), datetime(2100, 1, 1, tzinfo=UTC)
     new = clone.commit(

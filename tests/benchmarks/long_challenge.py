@@ -25,7 +25,7 @@ from scoring.quality import mean_quality, quality, shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
 from worker.challenge.records import PhaseRecord, PhaseRules
-from worker.fairness import commitments, events, membership, parts, receipts, seal
+from worker.fairness import commitments, events, manifests, membership, parts, receipts, seal, succession
 from worker.fairness.signing import Signer
 from worker.fairness.verify.growth import HISTORY
 
@@ -68,21 +68,21 @@ class Story:
 def make_repository(folder: Path, size: Size) -> Path:
     """Write a bare repository as an honest challenge of this size leaves it, and return it."""
     record = record_of(size)
-    manifest = commitments.phase_manifest(record)
-    opened = commitments.opening(SECRET, {PHASE: manifest})
+    manifest = manifests.phase_manifest(record)
+    opened = manifests.opening(SECRET, {PHASE: manifest})
     public = {
         "format": commitments.FORMAT,
         "sequence": 1,
         "made_at": START.isoformat(),
         "reason": "the challenge begins",
-        "commitment": commitments.commitment_of(opened),
+        "commitment": manifests.commitment_of(opened),
         "beacon": None,
         "publish_files": "baselines",
-        "phases": {PHASE: commitments.announced_protocol(manifest["protocol"])},
+        "phases": {PHASE: manifests.announced_protocol(manifest["protocol"])},
         "software": f"neuco-worker {version('neuco-worker')}",
         "key": SIGNER.public,
     }
-    public["signature"] = SIGNER.sign(commitments.COMMITMENT, public)
+    public["signature"] = SIGNER.sign(succession.COMMITMENT, public)
     story = _story(record, size)
     rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen={})
     history = tuple(story.boards)

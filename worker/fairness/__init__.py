@@ -9,7 +9,9 @@ __all__ = [
     "events",
     "id_lists",
     "ladder",
+    "manifests",
     "membership",
+    "mixing",
     "parts",
     "pseudonyms",
     "receipts",
@@ -17,5 +19,6 @@ __all__ = [
     "register",
     "seal",
     "signing",
+    "succession",
     "verify",
 ]

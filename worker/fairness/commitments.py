@@ -1,83 +1,25 @@
-"""The commitment: one hash that binds secret and hidden tasks before anybody submits.
-
-It covers 32 random bytes and, per phase, the hash of a manifest under random bytes of its own. So it shows neither the number of tasks nor
-their names, binds all of them, and one phase can be opened without another.
-"""
+"""The commitment: one hash that binds secret and hidden tasks before anybody submits, in a public list that only ever grows."""
 
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError
-from scoring.randomness import secret_commitment
-from worker.challenge.canonical import canonical
 from worker.challenge.keys import public_value, split_key
-from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
-from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
+from worker.challenge.setups import PhaseSetup, has_scores, put_on_record
 from worker.fairness.draws import alert_key
-from worker.fairness.signing import is_signed, renew, signer
+from worker.fairness.manifests import announced_protocol, commitment_of, covers, opening, phase_manifest
+from worker.fairness.signing import renew, signer
+from worker.fairness.succession import COMMITMENT, SUCCESSION, key_of, keys_of
 from worker.state import Transaction
 
 FORMAT = 2  # 1 had no key and no signature
-COMMITMENT, SUCCESSION = "commitment", "succession"  # what is signed
 PATH = "commitment.json"
 UNKNOWN = "leaderboard.commitment_unknown"
-
-
-def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
-    """Describe one phase completely, with fresh random salts for its labels."""
-    tasks = []
-    for task in record.tasks:
-        salt = secrets.token_bytes(NONCE_BYTES)
-        tasks.append(
-            {
-                "identifier": task.name,
-                "type": task.type.value,
-                "version": task.version,
-                "salt": salt.hex(),
-                "labels": labels_hash(task, salt),
-            }
-        )
-    return {
-        "phase": record.codename,
-        "nonce": secrets.token_hex(NONCE_BYTES),
-        "protocol": asdict(record.protocol),
-        "protocol_hash": record.protocol.hash,
-        "tasks": tasks,
-    }
-
-
-def phase_commitment(manifest: Mapping[str, Any]) -> str:
-    """Commit to one phase's manifest under its own nonce."""
-    body = {key: value for key, value in manifest.items() if key != "nonce"}
-    return digest("phase", bytes.fromhex(manifest["nonce"]), canonical(body))
-
-
-def opening(secret: bytes, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what opens a commitment: nonce, the secret's hash, one hash per phase."""
-    return {
-        "nonce": secrets.token_hex(NONCE_BYTES),
-        "secret": digest("secret", secret),
-        "phases": {name: phase_commitment(manifest) for name, manifest in manifests.items()},
-    }
-
-
-def commitment_of(opened: Mapping[str, Any]) -> str:
-    """Return the one public hash."""
-    body = {"secret": opened["secret"], "phases": opened["phases"]}
-    return digest("commitment", bytes.fromhex(opened["nonce"]), canonical(body))
-
-
-def announced_protocol(protocol: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what everybody may know of a phase's protocol from the start."""
-    return {key: value for key, value in protocol.items() if key != "secret_commitment"}
 
 
 def commit(
@@ -136,18 +78,23 @@ def commit(
         "phases": {name: announced_protocol(manifest["protocol"]) for name, manifest in manifests.items()},
         "software": f"neuco-worker {version('neuco-worker')}",
     }
-    before = signer(tx)
-    key = renew(tx) if before is None or new_key else before
-    public["key"] = key.public
-    if before is not None and key is not before:
-        public["succession"] = before.sign(SUCCESSION, key.public)
-    public["signature"] = key.sign(COMMITMENT, public)
+    _sign(tx, public, new_key=new_key)
     for codename in {**(draws or {}), **(drawn or {})}:
         tx.resolve_alert(alert_key(codename), now=now)  # another value is awaited now, or none
     tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
     for phase, files in tx.reveals().items():
         tx.add_reveal(phase, _opened_too(files, phase, sequence, opened, manifests.get(phase)))
     return public
+
+
+def _sign(tx: Transaction, public: dict[str, Any], *, new_key: bool) -> None:
+    """Sign an entry, if need be with a new key that the one before signs."""
+    before = signer(tx)
+    key = renew(tx) if before is None or new_key else before
+    public["key"] = key.public
+    if before is not None and key is not before:
+        public["succession"] = before.sign(SUCCESSION, key.public)
+    public["signature"] = key.sign(COMMITMENT, public)
 
 
 def _opened_too(
@@ -239,57 +186,6 @@ def _draws(
     return {setup.codename: draw for setup in fresh}
 
 
-def mix_in(
-    tx: Transaction,
-    secret: bytes,
-    drawn: Mapping[str, Mapping[str, Any]],
-    *,
-    reason: str,
-    now: datetime,
-) -> dict[str, Any]:
-    """Mix the values that were drawn into the splits of phases, put these on record anew, and commit to them.
-
-    Args:
-        tx: Where they are kept.
-        secret: The challenge's.
-        drawn: Phase to value, with drand's round and signature if it has them.
-        reason: Why, in public.
-        now: The time.
-
-    Raises:
-        OrganizerError: If something was scored in such a phase already, or the secret is not the one that was bound before the value was
-            known.
-    """
-    setups = []
-    for codename, found in drawn.items():
-        if has_scores(tx, codename):
-            raise OrganizerError(
-                f"Something was scored in phase {codename} already: a public value would change its splits.",
-                cure="Nothing has to be done; its splits stay as they are.",
-                code="beacon.too_late",
-            )
-        record = open_phase(tx, codename, secret).record
-        key = split_key(secret, codename, str(found["value"]))
-        protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
-        setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
-        put_on_record(tx, setup.record, files=tx.record_files(record.hash), now=now)
-        setups.append(setup)
-    return commit(tx, secret, setups, reason=reason, now=now, drawn=drawn)
-
-
-def name_again(
-    tx: Transaction,
-    secret: bytes,
-    phases: Iterable[str],
-    draw: Mapping[str, Any],
-    *,
-    reason: str,
-    now: datetime,
-) -> dict[str, Any]:
-    """Name another, later value for phases in which nothing was scored."""
-    return commit(tx, secret, (), reason=reason, now=now, draws=dict.fromkeys(phases, draw))
-
-
 def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:
     """Put phases on record and return those that nobody has committed to as they are.
 
@@ -323,56 +219,6 @@ def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:
         f"phase {name} was changed before anything was scored in it" for name in names if name in before
     ]
     return "; ".join(reasons)
-
-
-def covers(manifest: Mapping[str, Any] | None, record: PhaseRecord) -> bool:
-    """Tell whether a manifest is of a phase as it is on record."""
-    if manifest is None:
-        return False
-    versions = {task["identifier"]: task["version"] for task in manifest["tasks"]}
-    return record.scores_as(manifest["protocol_hash"], versions)
-
-
-def committed_epsilon(manifests: Iterable[Mapping[str, Any] | None], protocol_hash: str) -> float | None:
-    """Return the epsilon of the protocol with a hash, from the manifest that commits to it; None if none does."""
-    for manifest in manifests:
-        if manifest is not None and manifest["protocol_hash"] == protocol_hash:
-            return float(manifest["protocol"]["recipe"]["epsilon"])
-    return None
-
-
-def keys_of(public: bytes | None) -> tuple[str, ...]:
-    """Return the keys that a public list of commitments names, see :func:`keys_in`; what is no such list names none."""
-    try:
-        return keys_in(json.loads(public or b"[]"))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ()
-
-
-def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the keys that public commitments name, in their order.
-
-    The first commitment with a key says which is the challenge's, and every other key is signed with the one before it: without that,
-    whoever may push could name a key. A key that was replaced signs nothing any more, neither a commitment nor another key.
-    """
-    known: list[str] = []
-    for entry in entries:
-        key = key_of(entry, known)
-        if key is not None and key not in known:
-            known.append(key)
-    return tuple(known)
-
-
-def key_of(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
-    """Return the key of an entry that is signed with the newest of the known keys, or with one that this key has signed; else None."""
-    key = entry.get("key")
-    body = {name: value for name, value in entry.items() if name != "signature"}
-    if not isinstance(key, str) or not is_signed(key, COMMITMENT, body, entry.get("signature")):
-        return None
-    if not known or key == known[-1]:
-        return key
-    is_new = key not in known and is_signed(known[-1], SUCCESSION, key, entry.get("succession"))
-    return key if is_new else None
 
 
 def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = False) -> None:

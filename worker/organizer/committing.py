@@ -8,7 +8,7 @@ from typing import Any
 from scoring.errors import OrganizerError
 from worker.challenge.files import read_phases, read_secret
 from worker.challenge.setups import put_on_record
-from worker.fairness import commitments, draws
+from worker.fairness import commitments, draws, mixing
 from worker.fairness.canonical import digest
 from worker.fairness.draws import Draw
 from worker.fairness.recording import has_begun, name_draw
@@ -129,4 +129,4 @@ def _mix_in(session: OrganizerSession, value: str, awaited: Collection[Draw]) ->
     reason = f"the value of {named[0].source} was mixed in"
     with session.store.write() as tx:
         secret = read_secret(session.configuration)
-        return commitments.mix_in(tx, secret, drawn, reason=reason, now=session.now)
+        return mixing.mix_in(tx, secret, drawn, reason=reason, now=session.now)

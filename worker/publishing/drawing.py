@@ -12,7 +12,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.context import Context
 from worker.challenge.files import read_secret
 from worker.evalai import Retry
-from worker.fairness import commitments, draws
+from worker.fairness import draws, mixing
 from worker.fairness.draws import Draw
 from worker.publishing.rounds import FetchRound, drand_session
 from worker.runtime import Runner
@@ -115,7 +115,7 @@ class Drawing:
             return False
         secret = read_secret(configuration)
         with self._context.store.write() as tx:
-            commitments.name_again(
+            mixing.name_again(
                 tx,
                 secret,
                 [one.phase for one in together],

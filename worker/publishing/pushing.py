@@ -12,7 +12,7 @@ from leaderboard.rendering import render
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.fairness import commitments, receipts, seal
+from worker.fairness import commitments, receipts, seal, succession
 from worker.publishing import changes
 from worker.publishing.act import PublishAct
 from worker.publishing.boards import PendingBoards
@@ -103,7 +103,7 @@ class _Rendering:
     def __init__(self, pending: PendingBoards, publisher: Publisher) -> None:
         self._pending = pending
         self._publisher = publisher
-        self._keys = commitments.keys_of(pending.preconditions.attestations.get(commitments.PATH))
+        self._keys = succession.keys_of(pending.preconditions.attestations.get(commitments.PATH))
         self.spoilt: frozenset[str] = frozenset()
 
     def files(self, existing: Files) -> Files:
@@ -137,7 +137,7 @@ class _Rendering:
         last = self._pending.preconditions.last
         if last is None or len(self._keys) < 2:
             return self._keys
-        then = commitments.keys_of(self._publisher.earlier(last, commitments.PATH))
+        then = succession.keys_of(self._publisher.earlier(last, commitments.PATH))
         return (*(key for key in then[-1:] if key in self._keys), self._keys[-1])
 
     def _history(self, existing: Files) -> bytes | None:

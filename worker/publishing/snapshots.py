@@ -8,7 +8,7 @@ from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record
 from worker.evaluation.told import counting
-from worker.fairness import commitments, membership
+from worker.fairness import manifests, membership
 from worker.fairness.pseudonyms import pseudonyms
 from worker.fairness.register import submission_facts
 from worker.state import COUNTED, State, Transaction
@@ -59,8 +59,8 @@ def rules_and_epsilon(
     record = read_record(tx, codename)
     if record is None:
         row = tx.phase_record(codename)
-        manifests = (private["manifests"].get(codename) for _, private in tx.commitments())
-        epsilon = None if row is None else commitments.committed_epsilon(manifests, row.protocol_hash)
+        committed = (private["manifests"].get(codename) for _, private in tx.commitments())
+        epsilon = None if row is None else manifests.committed_epsilon(committed, row.protocol_hash)
         return rules_of(configuration, codename), epsilon or configuration.scoring.epsilon
     return record.rules, record.protocol.recipe.epsilon
 

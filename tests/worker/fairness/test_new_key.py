@@ -17,7 +17,7 @@ from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
 from worker.cli import guarded
-from worker.fairness import commitments, receipts, seal
+from worker.fairness import commitments, receipts, seal, succession
 from worker.fairness.signing import Signer, is_signed, signer
 from worker.fairness.verify import Verdict, Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import PublicRepository, opened, read_folder
@@ -75,7 +75,7 @@ def test_a_new_key_signs_everything_that_follows(
     worker.drive()
     worker.wait(40)
     assert worker.alerts() == set()
-    assert commitments.keys_of(shown(harness, commitments.PATH).encode()) == (old.public, new.public)
+    assert succession.keys_of(shown(harness, commitments.PATH).encode()) == (old.public, new.public)
     assert json.loads(shown(harness, seal.PATH))["key"] == new.public
     lines = [json.loads(line) for line in shown(harness, receipts.PATH).splitlines()]
     by = [
@@ -188,12 +188,12 @@ class Theft:
             **more,
         }
         del body["signature"]
-        signed = {**body, "signature": by.sign(commitments.COMMITMENT, body)}
+        signed = {**body, "signature": by.sign(succession.COMMITMENT, body)}
         return json.dumps([*entries, signed]).encode()
 
     def heir(self) -> bytes:
         """Return the public list with a key of the thief's, which the old key has signed."""
-        return self.commitment(THIEF, succession=self.old.sign(commitments.SUCCESSION, THIEF.public))
+        return self.commitment(THIEF, succession=self.old.sign(succession.SUCCESSION, THIEF.public))
 
     def line(self) -> bytes:
         """Return the log with one more line that the old key has signed."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from worker.fairness import commitments, events, receipts
+from worker.fairness import events, receipts, succession
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.counting import counting
 from worker.fairness.verify.public import PublicRepository
@@ -50,7 +50,7 @@ def claims(
         lines, begun_at=_made_at(entries[0]), now=now
     )
     named = receipt["challenge"] in {entry.get("commitment") for entry in entries}
-    if str(receipt["key"]) not in commitments.keys_in(entries):
+    if str(receipt["key"]) not in succession.keys_in(entries):
         yield (
             not_revealed(
                 check,
@@ -93,7 +93,7 @@ def _is_of_a_replaced_key(
 
     One that names nothing so young stays evidence, whatever is said of its key. Otherwise a new key would be a way to get rid of receipts.
     """
-    keys = commitments.keys_in(entries)
+    keys = succession.keys_in(entries)
     later = keys[keys.index(str(receipt["key"])) + 1 :]
     named = next((entry for entry in entries if entry.get("commitment") == receipt["challenge"]), {})
     if named.get("key") in later:

@@ -9,7 +9,7 @@ from typing import Any
 
 from scoring.protocol import ids_hash
 from worker.challenge.canonical import canonical
-from worker.fairness import commitments
+from worker.fairness import manifests
 from worker.fairness.canonical import digest
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
@@ -36,15 +36,15 @@ def commitment(phase: RevealedPhase) -> Verdict:
         if opening is None and promise.made_at >= phase.revealed_at:
             later = promise.sequence
             continue
-        if opening is None or commitments.commitment_of(opening) != promise.public["commitment"]:
+        if opening is None or manifests.commitment_of(opening) != promise.public["commitment"]:
             return phase.contradicted("commitment", f"what was revealed does not open commitment {number}")
         promised = opening["phases"].get(phase.name)
         if promised is None and manifest is None and phase.name not in promise.public["phases"]:
             continue  # the phase came later
-        if manifest is None or commitments.phase_commitment(manifest) != promised:
+        if manifest is None or manifests.phase_commitment(manifest) != promised:
             return phase.contradicted("commitment", f"the tasks are not those of commitment {number}")
         announced = promise.public["phases"].get(phase.name)
-        if announced != commitments.announced_protocol(manifest["protocol"]):
+        if announced != manifests.announced_protocol(manifest["protocol"]):
             return phase.contradicted(
                 "commitment", f"the protocol announced with commitment {number} is not the one committed to"
             )

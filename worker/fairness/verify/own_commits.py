@@ -16,7 +16,7 @@ from typing import Any
 
 import git
 
-from worker.fairness import commitments, parts, receipts, seal
+from worker.fairness import commitments, parts, receipts, seal, succession
 from worker.fairness.verify.documents import LargeDocument
 
 HISTORY = "leaderboard/history.jsonl"
@@ -94,7 +94,7 @@ class Blobs:
     def keys(self, blob: str) -> tuple[str, ...]:
         """Return the keys that a list of commitments names."""
         if blob not in self._keys:
-            self._keys[blob] = commitments.keys_of(self.content(blob))
+            self._keys[blob] = succession.keys_of(self.content(blob))
         return self._keys[blob]
 
     def sealed(self, blob: str) -> Sealed | None:

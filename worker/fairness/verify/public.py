@@ -16,7 +16,7 @@ import git
 
 from leaderboard.git import LOG_OPTIONS, OtherCommit, read_log
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.fairness import commitments, seal
+from worker.fairness import commitments, seal, succession
 from worker.fairness.disclosure import BRANCH, PART_BYTES
 from worker.fairness.verify.growth import Growth, growth
 from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits, reveals, walk
@@ -200,7 +200,7 @@ def read_folder(folder: Path) -> PublicRepository:
         if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(folder).parts
     }
     sealed = seal.read(files.get(seal.PATH))
-    if sealed is None or sealed["key"] not in commitments.keys_of(files.get(commitments.PATH))[-1:]:
+    if sealed is None or sealed["key"] not in succession.keys_of(files.get(commitments.PATH))[-1:]:
         return PublicRepository(files=files, address=str(folder))
     own = {path: content for path, content in files.items() if path == seal.PATH or path in sealed["files"]}
     return PublicRepository(

@@ -19,7 +19,7 @@ from scoring.protocol import Protocol
 from scoring.quality import quality
 from scoring.tasks import TaskType
 from worker.fairness import events, pseudonyms, receipts
-from worker.fairness.commitments import committed_epsilon
+from worker.fairness.manifests import committed_epsilon
 from worker.fairness.verify.documents import RevealDocument
 from worker.fairness.verify.entries import compact, of_event, of_format_1
 from worker.fairness.verify.promises import Promise, protocol_of, read_promises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from worker.fairness import commitments, receipts, seal
+from worker.fairness import receipts, seal, succession
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, name_some
@@ -24,7 +24,7 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
     for entry in entries:
         if not keys and "key" not in entry:
             continue  # of format 1
-        key = commitments.key_of(entry, keys)
+        key = succession.key_of(entry, keys)
         if key is None:
             yield contradicted(
                 "signatures",
@@ -69,7 +69,7 @@ def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -
     if not any("key" in entry for entry in entries):
         return
     document = seal.read(repository.files.get(seal.PATH))
-    if document is None or document["key"] not in commitments.keys_in(entries)[-1:]:
+    if document is None or document["key"] not in succession.keys_in(entries)[-1:]:
         yield contradicted(
             "seal", "The files carry no seal of the challenge: somebody else has put them there."
         )

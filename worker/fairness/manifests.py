@@ -1,0 +1,81 @@
+"""Manifests: a phase described completely, and the hashes that bind it without showing it.
+
+One hash covers 32 random bytes and, per phase, the hash of a manifest under random bytes of its own. So it shows neither the number of
+tasks nor their names, binds all of them, and one phase can be opened without another.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from worker.challenge.canonical import canonical
+from worker.challenge.records import PhaseRecord
+from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
+
+
+def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
+    """Describe one phase completely, with fresh random salts for its labels."""
+    tasks = []
+    for task in record.tasks:
+        salt = secrets.token_bytes(NONCE_BYTES)
+        tasks.append(
+            {
+                "identifier": task.name,
+                "type": task.type.value,
+                "version": task.version,
+                "salt": salt.hex(),
+                "labels": labels_hash(task, salt),
+            }
+        )
+    return {
+        "phase": record.codename,
+        "nonce": secrets.token_hex(NONCE_BYTES),
+        "protocol": asdict(record.protocol),
+        "protocol_hash": record.protocol.hash,
+        "tasks": tasks,
+    }
+
+
+def phase_commitment(manifest: Mapping[str, Any]) -> str:
+    """Commit to one phase's manifest under its own nonce."""
+    body = {key: value for key, value in manifest.items() if key != "nonce"}
+    return digest("phase", bytes.fromhex(manifest["nonce"]), canonical(body))
+
+
+def opening(secret: bytes, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what opens a commitment: nonce, the secret's hash, one hash per phase."""
+    return {
+        "nonce": secrets.token_hex(NONCE_BYTES),
+        "secret": digest("secret", secret),
+        "phases": {name: phase_commitment(manifest) for name, manifest in manifests.items()},
+    }
+
+
+def commitment_of(opened: Mapping[str, Any]) -> str:
+    """Return the one public hash."""
+    body = {"secret": opened["secret"], "phases": opened["phases"]}
+    return digest("commitment", bytes.fromhex(opened["nonce"]), canonical(body))
+
+
+def announced_protocol(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what everybody may know of a phase's protocol from the start."""
+    return {key: value for key, value in protocol.items() if key != "secret_commitment"}
+
+
+def covers(manifest: Mapping[str, Any] | None, record: PhaseRecord) -> bool:
+    """Tell whether a manifest is of a phase as it is on record."""
+    if manifest is None:
+        return False
+    versions = {task["identifier"]: task["version"] for task in manifest["tasks"]}
+    return record.scores_as(manifest["protocol_hash"], versions)
+
+
+def committed_epsilon(manifests: Iterable[Mapping[str, Any] | None], protocol_hash: str) -> float | None:
+    """Return the epsilon of the protocol with a hash, from the manifest that commits to it; None if none does."""
+    for manifest in manifests:
+        if manifest is not None and manifest["protocol_hash"] == protocol_hash:
+            return float(manifest["protocol"]["recipe"]["epsilon"])
+    return None

@@ -1,0 +1,66 @@
+"""Mixing: the public value that a phase waited for decides its splits, or another one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from scoring.errors import OrganizerError
+from scoring.randomness import secret_commitment
+from worker.challenge.keys import split_key
+from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
+from worker.fairness.commitments import commit
+from worker.state import Transaction
+
+
+def mix_in(
+    tx: Transaction,
+    secret: bytes,
+    drawn: Mapping[str, Mapping[str, Any]],
+    *,
+    reason: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Mix the values that were drawn into the splits of phases, put these on record anew, and commit to them.
+
+    Args:
+        tx: Where they are kept.
+        secret: The challenge's.
+        drawn: Phase to value, with drand's round and signature if it has them.
+        reason: Why, in public.
+        now: The time.
+
+    Raises:
+        OrganizerError: If something was scored in such a phase already, or the secret is not the one that was bound before the value was
+            known.
+    """
+    setups = []
+    for codename, found in drawn.items():
+        if has_scores(tx, codename):
+            raise OrganizerError(
+                f"Something was scored in phase {codename} already: a public value would change its splits.",
+                cure="Nothing has to be done; its splits stay as they are.",
+                code="beacon.too_late",
+            )
+        record = open_phase(tx, codename, secret).record
+        key = split_key(secret, codename, str(found["value"]))
+        protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
+        setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
+        put_on_record(tx, setup.record, files=tx.record_files(record.hash), now=now)
+        setups.append(setup)
+    return commit(tx, secret, setups, reason=reason, now=now, drawn=drawn)
+
+
+def name_again(
+    tx: Transaction,
+    secret: bytes,
+    phases: Iterable[str],
+    draw: Mapping[str, Any],
+    *,
+    reason: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Name another, later value for phases in which nothing was scored."""
+    return commit(tx, secret, (), reason=reason, now=now, draws=dict.fromkeys(phases, draw))

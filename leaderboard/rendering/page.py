@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboard.rendering.assets import asset, templates
 from leaderboard.rendering.charts import Evolution, Submissions, submissions
 from leaderboard.rendering.names import display_name
-from leaderboard.rendering.rows import Row, minute, movement, public_rows, stamp, waiting_sentence
+from leaderboard.rendering.rows import Row, minute, movement, public_rows, rounded, stamp, waiting_sentence
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.rendering.unlocked import Interval, Unlocked
-from leaderboard.snapshot import Board, MoveKind, Site
+from leaderboard.snapshot import Board, MoveKind, PhaseSite, RowKey, Site
 
 CHANGES = 15  # newest updates told in words
 MOVES = 12  # of each of them
+PASTS = 8  # newest submissions of a team that are told
 
 _HEAT_STEPS = 6
 
@@ -32,6 +33,15 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Past:
+    """A submission of a team that came to count."""
+
+    at: str  # when the board first had it
+    q_text: str
+    rank: int | None  # on that board
+
+
+@dataclass(frozen=True, kw_only=True)
 class Line:
     """One row of the page's table, with what only the page shows."""
 
@@ -41,6 +51,9 @@ class Line:
     last_stamp: str
     share: float  # 0 to 1: mean Q over the best mean Q
     opens_group: bool
+    past: tuple[Past, ...]  # the newest ones, newest first
+    counted: int  # how many there were
+    best: str  # mean Q of the best of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +128,7 @@ def _section(phase: ShownPhase) -> Section:
         title=site.title,
         made_at=minute(board.made_at) if board else "",
         frozen_at=minute(site.frozen_at) if site.frozen_at else "",
-        lines=_lines(phase.rows),
+        lines=_lines(phase.rows, _pasts(site)),
         waiting=tuple(
             (team.team, team.submissions, minute(team.last_submitted_at)) for team in phase.waiting or ()
         ),
@@ -134,13 +147,35 @@ def _section(phase: ShownPhase) -> Section:
     )
 
 
-def _lines(rows: tuple[Row, ...]) -> tuple[Line, ...]:
+def _pasts(site: PhaseSite) -> dict[RowKey, list[Past]]:
+    """Return what counted for each row through the history, oldest first."""
+    pasts: dict[RowKey, list[Past]] = {}
+    latest: dict[RowKey, int] = {}
+    for board in site.history:
+        rules = board.rules_then(site.rules)
+        for row in board.standings:
+            if latest.get(row.key) != row.submission:
+                latest[row.key] = row.submission
+                past = Past(
+                    at=minute(board.made_at),
+                    q_text=rounded(rules.value(row.q_mean), rules.decimals),
+                    rank=row.rank if row.numbered else None,
+                )
+                pasts.setdefault(row.key, []).append(past)
+    return pasts
+
+
+def _lines(rows: tuple[Row, ...], pasts: Mapping[RowKey, Sequence[Past]]) -> tuple[Line, ...]:
     best = max((float(row.q_text) for row in rows), default=0.0)
     group = 0
     lines = []
     for row in rows:
+        past = pasts.get(row.key, ())
         lines.append(
             Line(
+                past=tuple(past[: -PASTS - 1 : -1]),
+                counted=len(past),
+                best=max((one.q_text for one in past), key=float, default=row.q_text),
                 row=row,
                 movement=movement(row),
                 last=minute(row.last_submitted_at),

@@ -6,8 +6,23 @@
   const links = [...document.querySelectorAll(".phases a")];
 
   // One phase at a time; without a choice the one that the page names.
+  // What a reader has chosen stands in the address: #phase?team=…&sort=…&way=…&find=…
+  const address = () => {
+    const [place, query = ""] = location.hash.slice(1).split("?", 2);
+    let id = place;
+    try { id = decodeURIComponent(place); } catch { /* somebody's typing: no such place */ }
+    return [id, new URLSearchParams(query)];
+  };
+  const remember = (id, key, value) => {
+    const [at, query] = address();
+    const kept = at === id ? query : new URLSearchParams();
+    if (value) kept.set(key, value);
+    else kept.delete(key);
+    const told = kept.toString();
+    history.replaceState(null, "", `#${encodeURIComponent(id)}${told ? `?${told}` : ""}`);
+  };
   const show = () => {
-    const wanted = decodeURIComponent(location.hash.slice(1));
+    const [wanted] = address();
     const holder = document.getElementById(wanted)?.closest(".phase");
     const id = holder ? holder.id : document.getElementById("content").dataset.first;
     for (const section of sections) section.hidden = section.id !== id;
@@ -79,6 +94,7 @@
       if (by === "mean") sort("q", -1);
       else sort("rank", 1);
     };
+    const chosen = address()[0] === section.id ? address()[1] : new URLSearchParams();
     for (const head of heads) {
       const button = document.createElement("button");
       button.type = "button";
@@ -87,13 +103,17 @@
       button.addEventListener("click", () => {
         const key = head.dataset.sort, first = columns[key][1];
         const now = head.getAttribute("aria-sort");
-        sort(key, now ? (now === "ascending" ? -1 : 1) : first);
+        const way = now ? (now === "ascending" ? -1 : 1) : first;
+        sort(key, way);
+        remember(section.id, "sort", key === "rank" && way > 0 ? "" : `${key}${way > 0 ? "" : "-"}`);
       });
     }
     for (const radio of tools.querySelectorAll("input[type=radio]")) {
       radio.addEventListener("change", () => stand(radio.value));
       if (radio.checked) stand(radio.value);
     }
+    const [, by, down] = /^(\w+)(-?)$/.exec(chosen.get("sort") ?? "") ?? [];
+    if (by in columns) sort(by, down ? -1 : 1);
 
     const found = tools.querySelector(".found");
     const search = tools.querySelector("input[type=search]");
@@ -106,8 +126,41 @@
       }
       found.textContent = wanted ? `${count} of ${rows.length} entries` : "";
     };
-    search.addEventListener("input", filter);
+    search.addEventListener("input", () => {
+      filter();
+      remember(section.id, "find", search.value.trim());
+    });
+    if (chosen.get("find")) search.value = chosen.get("find");
     if (search.value) filter();
+
+    // A team's row opens, one at a time, and has an address of its own.
+    const pasts = rows.map((row) => [name.get(row), row.querySelector("details.past")]);
+    for (const [team, past] of pasts) {
+      past.addEventListener("toggle", () => {
+        const open = pasts.filter(([, other]) => other.open);
+        if (past.open) for (const [, other] of open) if (other !== past) other.open = false;
+        if (past.open) remember(section.id, "team", team);
+        else if (!pasts.some(([, other]) => other.open)) remember(section.id, "team", "");
+      });
+      const share = document.createElement("button");
+      share.type = "button";
+      share.className = "share";
+      share.textContent = "Copy the link to this row";
+      share.addEventListener("click", async () => {
+        remember(section.id, "team", team);
+        try {
+          await navigator.clipboard.writeText(location.href);
+          share.textContent = "Copied";
+        } catch {
+          share.textContent = "The link is in the address bar";
+        }
+      });
+      past.append(share);
+      if (team === chosen.get("team")) {
+        past.open = true;
+        past.scrollIntoView({ block: "center" });
+      }
+    }
 
     // A row and its line in the figure light up together.
     const chart = section.querySelector(".evolution");

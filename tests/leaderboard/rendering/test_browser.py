@@ -160,6 +160,34 @@ def test_the_head_stays_and_colours_are_the_readers_choice(page: Page, server: s
     assert page.evaluate(paper) == light
 
 
+def test_a_row_opens_and_its_address_can_be_sent(page: Page, server: str) -> None:
+    """What a team has sent, its best value and why it moved; team, order and search stand in the address, and come back with it."""
+    page.set_viewport_size({"width": 1180, "height": 800})
+    page.goto(f"{server}/embed2scale/index.html#dev")
+    shown = page.locator("section#dev")
+    team = names_of(embed2scale_site(), 0)[3]
+    row = shown.locator("tbody tr", has_text=team).first
+    row.locator("details.past summary").click()
+    told = row.locator("details.past").inner_text()
+    assert re.search(r"\d+ submissions? came to count", told)
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d\s+[−\d.]+\s+rank \d+", told)
+    shown.get_by_role("columnheader", name="Team").get_by_role("button").click()
+    shown.get_by_role("searchbox").fill(team[:4])
+    row.get_by_role("button", name="Copy the link").click()
+    address, listed = page.url, teams(page)
+    page.goto("about:blank")
+    page.goto(address)
+    assert teams(page) == listed
+    assert shown.get_by_role("searchbox").input_value() == team[:4]
+    opened = shown.locator("details.past[open]")
+    assert opened.count() == 1
+    assert opened.locator("summary").inner_text() == team
+    assert shown.get_by_role("columnheader", name="Team").get_attribute("aria-sort") == "ascending"
+    page.goto("about:blank")
+    page.goto(f"{server}/embed2scale/index.html#%zz?team=%00&sort=nothing-")
+    assert page.locator("section:not([hidden]) table.board tbody tr").count() > 3
+
+
 def test_phases_moves_and_figure(page: Page, pages: Path) -> None:
     """From a file: phases switch, a move explains itself, a row lights up its line, older updates unfold."""
     page.goto((pages / "embed2scale" / "index.html").as_uri())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from scoring.protocol import Protocol, Recipe, ids_hash
 from scoring.quality import shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType
+from worker.challenge.records import PhaseRules
+from worker.fairness.ladder import Rung, ladders
 
 SUBMISSIONS = 210  # of one team
 DIM, TASKS = 16, 4
@@ -105,7 +108,18 @@ class Team:
         self.rule = rule
         self.left = SUBMISSIONS
         self._challenge = challenge
-        self._standing: dict[bool, float] = {}
+        self._rungs: list[Rung] = []
+        self._rules = PhaseRules(
+            selection="ladder",
+            visibility="at_submission",
+            eligible_if_scored_in=None,
+            baselines=(),
+            baselines_weigh=True,
+            ghost_task=0.0,
+            decimals=rule.decimals,
+            hidden_teams=(),
+            ladder_step=rule.step,
+        )
 
     def send(self, values: Values, *, private: bool = False) -> Answer:
         """Have a file scored, and return what is shown of it."""
@@ -113,11 +127,17 @@ class Team:
             raise RuntimeError(f"{SUBMISSIONS} submissions are all that EvalAI lets through")
         self.left -= 1
         value = self._challenge.mean_q(values)
-        step = self.rule.step
-        if step is None:
+        if self.rule.step is None:
             return Answer(shown(value, self.rule.decimals), counts=True)
-        standing = self._standing.get(private)
-        counts = standing is None or value > standing + step
-        if counts:
-            self._standing[private] = round(value / step) * step
-        return Answer(shown(self._standing[private], self.rule.decimals), counts=counts)
+        rung = Rung(
+            submission=len(self._rungs),
+            team=(1, not private),
+            content=hashlib.sha256(values.tobytes()).hexdigest(),
+            place=len(self._rungs),
+            q_mean=value,
+        )
+        self._rungs.append(rung)
+        told = ladders(self._rungs, self._rules)[rung.submission]
+        if told.value is None or told.counts is None:
+            raise RuntimeError("a ladder shows values and what counts")
+        return Answer(told.value, told.counts)

@@ -35,6 +35,7 @@ from worker.participant.layout import list_path
 CHECK = "page"
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)"')
+_PAST = re.compile(rb"(<details class=\"past\"><summary>.*?</summary>).*?</details>", re.DOTALL)
 _MAIN_ENDS = b"</main>"
 
 
@@ -241,8 +242,13 @@ def _parts(page: bytes, shown: Sequence[ShownPhase]) -> list[bytes]:
     for section in sections:
         found = _SECTION.match(section)
         stem = found[1] if found else b""
-        kept.append(section.partition(b'<h3 id="%b-evolution">' % stem)[0] if stem in hidden else section)
+        kept.append(_above_charts(section, stem) if stem in hidden else section)
     return [content[: starts[0] if starts else None], *kept, main_ends, rest]
+
+
+def _above_charts(section: bytes, stem: bytes) -> bytes:
+    """Return what stands above a phase's charts, without what teams have sent before: that follows from boards that are not revealed."""
+    return _PAST.sub(rb"\1", section.partition(b'<h3 id="%b-evolution">' % stem)[0])
 
 
 def _compared(paths: Sequence[str], differing: set[str], other: str | None, *, phase: str | None) -> Verdict:

@@ -112,7 +112,7 @@ class Phase(Section):
         "`ladder`: one that does not beat the team's standing value by `ladder_step` does not count, and is shown that value again.",
     )
     ladder_step: float = Field(
-        0.1,
+        0.5,
         gt=0,
         description="By how much a submission has to beat its team's standing value, with `selection: ladder`; values are shown as "
         "multiples of it.",

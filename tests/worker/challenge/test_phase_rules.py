@@ -40,6 +40,6 @@ def test_rules_that_a_phase_does_not_use_change_nothing_that_is_committed_to(tmp
         assert not {"ladder_step", "shown"} & before.stated.keys()
         harness.configure({"phases": {"dev": {"selection": "ladder"}, "eval": {"shown": "at_end"}}})
         configuration = load(harness.path)
-        assert rules_of(configuration, "dev").stated["ladder_step"] == 0.1
+        assert rules_of(configuration, "dev").stated["ladder_step"] == 0.5
         assert rules_of(configuration, "eval").stated["shown"] == "at_end"
         assert before.changed(rules_of(configuration, "dev")) == ("selection", "ladder_step")

@@ -553,6 +553,7 @@ EXAMPLES_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"
 
 SHADES: list[tuple[str, Fault]] = [
     ("configuration.file", failing(changing({"phases": {"dev": {"folds": "many"}}}))),
+    ("configuration.folds", warning(changing({"phases": {"dev": {"selection": "ladder"}}}))),
     ("board.address", failing(changing({"leaderboard": {"repository": EXAMPLES_REPOSITORY}}))),
     ("configuration.phases", warning(changing({"phases": {"eval": {"ids": "./dev.txt"}}}))),
     ("configuration.early_release", warning(changing({"leaderboard": {"publish": ["stable_views"]}}))),

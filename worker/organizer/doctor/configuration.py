@@ -21,6 +21,7 @@ from worker.organizer.web_address import web_address
 from worker.state import is_host_team
 
 FEW_FOLDS = 10
+LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
 DISTINCT_BYTES = 16  # of 32; random ones have about 30, and never as few as this
 SECRET = ("configuration.file", "secret.file")
 GIT_S = 20.0
@@ -74,6 +75,12 @@ def _folds(exam: Examination) -> Iterator[Finding]:
             yield warn(
                 f"Phase {codename} has {phase.folds} folds: the spread that Q punishes is then mostly luck.",
                 f"Set phases.{codename}.folds to 40 or more, as in 2025.",
+            )
+        elif phase.selection == "ladder" and phase.folds < LADDER_FOLDS:
+            yield warn(
+                f"Phase {codename} has {phase.folds} folds and a ladder: with so few, small changes of a file move mean Q by more than"
+                f" {phase.ladder_step:g}, and the Ladder tells much of what it is there to hide.",
+                f"Set phases.{codename}.folds to {LADDER_FOLDS} or more.",
             )
 
 

@@ -175,6 +175,8 @@ def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replica
         rules.ghost_task,
         rules.decimals,
     )
+    if rules.ladder_step is not None:
+        add(rules.ladder_step)
     add(sorted(phase.row_sets.items()))
     for contender in contenders:
         entry = contender.entry

@@ -150,12 +150,12 @@ def _section(phase: ShownPhase) -> Section:
 def _pasts(site: PhaseSite) -> dict[RowKey, list[Past]]:
     """Return what counted for each row through the history, oldest first."""
     pasts: dict[RowKey, list[Past]] = {}
-    latest: dict[RowKey, int] = {}
+    known: set[int] = set()
     for board in site.history:
         rules = board.rules_then(site.rules)
         for row in board.standings:
-            if latest.get(row.key) != row.submission:
-                latest[row.key] = row.submission
+            if row.submission not in known:
+                known.add(row.submission)
                 past = Past(
                     at=minute(board.made_at),
                     q_text=rounded(rules.value(row.q_mean), rules.decimals),

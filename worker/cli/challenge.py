@@ -100,8 +100,9 @@ def rules(
 ) -> None:
     """Take up changed rules of the board; until then a phase keeps the rules that it was recorded with.
 
-    The rules are selection, visibility, eligible_if_scored_in, baselines, baselines_weigh, ghost_task, decimals and hidden_teams. The next
-    board follows the new ones; answers that were posted, and boards that are frozen, stay as they are.
+    The rules are selection, ladder_step, shown, visibility, eligible_if_scored_in, baselines, baselines_weigh, ghost_task, decimals and
+    hidden_teams. The next board follows the new ones; boards that are frozen stay as they are, and so do answers that were posted, unless a
+    ladder or the keeping back of values begins or ends.
 
     Example: neuco-worker challenge rules --reason "announced on 1 June" --config challenge.yaml
     """

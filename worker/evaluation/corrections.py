@@ -13,13 +13,21 @@ from worker.evaluation.answers import Answer, finished
 from worker.evaluation.matrix import give_receipt
 from worker.evaluation.told import in_order, told, withholds
 from worker.fairness import events
-from worker.fairness.ladder import Told
-from worker.fairness.register import stands_on, subject_of
+from worker.fairness.ladder import Told, climbs
+from worker.fairness.register import stands_on, subject_of, submission_facts
 from worker.state import COUNTED, OutboxKind, State, SubmissionRow, Transaction
+
+AT_ONCE = 100  # corrections in one publish cycle; the rest follows when these are posted
 
 
 def correct(
-    tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float], *, renewed: bool, now: datetime
+    tx: Transaction,
+    record: PhaseRecord,
+    q_means: Mapping[int, float],
+    *,
+    renewed: bool,
+    now: datetime,
+    most: int | None = None,
 ) -> int:
     """Give every submission the answer that follows from its score; return how many answers changed.
 
@@ -29,13 +37,18 @@ def correct(
         q_means: Submission to unrounded mean Q, of those that have an answer.
         renewed: Whether all of them were scored on other tasks, or by another protocol, than before: then each gets a new receipt.
         now: The time.
+        most: How many answers change at most; None for all.
     """
     tells, changed = told(tx, record, q_means), 0
     rows = [
         row for row in tx.submissions(COUNTED | {State.SCORED}, phase=record.codename) if row.pk in q_means
     ]
     for row in in_order(tx, record.codename, rows):
+        if changed == most:
+            break
         q_mean, tell, before = q_means[row.pk], tells[row.pk], Answer.from_json(row.answer or "{}")
+        if record.rules.ladder_step is not None and _is_off(row):
+            tell = Told(value=before.value, counts=before.counts)
         same = before.tells == (tell.value, tell.counts)
         if same and q_mean == row.q_mean and not renewed:
             continue
@@ -51,28 +64,40 @@ def correct(
 def correct_phase(tx: Transaction, phase: str, *, now: datetime) -> None:
     """Let the answers of a phase follow what has become of its ladders, or show the values that were kept back until it was closed.
 
-    What the organizers took off the board, or took back, changes what else climbs. A closed board stays, and so do the answers behind it.
+    What the organizers took off the board, or took back, changes what else climbs. Rules without a ladder change what a ladder has told.
+    A closed board stays, and so do the answers behind it, but for values that were kept back.
     """
     row, record = tx.phase_record(phase), read_record(tx, phase)
     if row is None or record is None or withholds(tx, phase):
         return
-    if record.rules.shown == "at_once" and (record.rules.ladder_step is None or row.frozen_at is not None):
-        return
-    newest = tx.latest_facts(events.SCORE)
+    closed, newest = row.frozen_at is not None, tx.latest_facts(events.SCORE)
     q_means = {
         row.pk: row.q_mean
         for row in tx.submissions(COUNTED | {State.SCORED}, phase=phase)
         if row.q_mean is not None
         and row.answer is not None
+        and _may_be_wrong(Answer.from_json(row.answer), record, closed=closed)
         and newest.get(subject_of(row)) == stands_on(row.content_hash, record.protocol.hash, record.versions)
     }
-    correct(tx, record, q_means, renewed=False, now=now)
+    if q_means:
+        correct(tx, record, q_means, renewed=False, now=now, most=AT_ONCE)
+
+
+def _may_be_wrong(answer: Answer, record: PhaseRecord, *, closed: bool) -> bool:
+    """Tell whether an answer may say something else than it should by now."""
+    value, counts = answer.tells
+    return value is None or (not closed and (record.rules.ladder_step is not None or counts is not None))
+
+
+def _is_off(row: SubmissionRow) -> bool:
+    """Tell whether the organizers took a participant's submission off the board: its answer stays as it was."""
+    return not climbs(submission_facts(row)) and not (row.own or row.baseline)
 
 
 def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: float, now: datetime) -> None:
     values = {"answer": answer.to_json(), "q_mean": q_mean}
     # EvalAI takes no answer for it; it stays as it is until its re-run is answered.
-    rerun = row.remote_status == "cancelled"
+    rerun = row.deleted or row.remote_status == "cancelled"
     if row.state is State.SCORED or rerun:
         tx.note(row.pk, **values)
     elif tx.move(row.pk, row.state, State.SCORED, **values):

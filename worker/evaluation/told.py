@@ -92,6 +92,19 @@ def _placed(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float]) 
 
 
 def in_order(tx: Transaction, phase: str, rows: list[SubmissionRow]) -> list[SubmissionRow]:
-    """Sort submissions by their places on the ladders: what is registered of one follows from those before it."""
+    """Sort submissions by their places on the ladders: what is registered of one follows from those before it.
+
+    A content has the place of the first file that had it, also if that is answered no more.
+    """
     places = tx.first_events(events.SCORE, phase)
-    return sorted(rows, key=lambda row: (places.get(subject_of(row), UNPLACED), row.pk))
+    firsts: dict[tuple[object, ...], int] = {}
+    for row in tx.submissions(phase=phase):
+        place = places.get(subject_of(row), UNPLACED)
+        firsts[_rung_of(row)] = min(place, firsts.get(_rung_of(row), UNPLACED))
+    return sorted(
+        rows, key=lambda row: (firsts[_rung_of(row)], places.get(subject_of(row), UNPLACED), row.pk)
+    )
+
+
+def _rung_of(row: SubmissionRow) -> tuple[object, ...]:
+    return row.team_key, bool(row.public_at_first), row.content_hash

@@ -44,7 +44,7 @@ def issue(tx: Transaction, *, submission: int, told: Told, nonce: str, commitmen
         nonce: Opens the commitment.
         commitment: To the event; the next batch publishes it.
     """
-    entries, (number, line) = tx.commitments(), tx.last_batch()
+    entries, (number, line) = tx.public_commitments(), tx.last_batch()
     key = signer(tx)
     receipt = {
         "format": FORMAT,
@@ -53,7 +53,7 @@ def issue(tx: Transaction, *, submission: int, told: Told, nonce: str, commitmen
         **({} if told.counts is None else {"counts": told.counts}),
         "nonce": nonce,
         "commitment": commitment,
-        "challenge": entries[-1][0]["commitment"] if entries else "",
+        "challenge": entries[-1]["commitment"] if entries else "",
         "batch": number,
         "chain": head_of(line),
         "key": None if key is None else key.public,

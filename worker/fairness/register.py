@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from scoring.errors import InfrastructureError
-from scoring.quality import shown
+from scoring.quality import mean_quality, shown
 from scoring.scorecard import folds_to_json
 from worker.challenge.canonical import canonical
 from worker.challenge.records import PhaseRecord
@@ -137,12 +137,16 @@ def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at:
     """Register the score of a submission that an earlier version scored, or whose new score needed no new answer."""
     cells = tx.row(row.content_hash or "", record.protocol.hash, record.versions)
     if len(cells) == len(record.versions) and row.q_mean is not None:
-        answer = json.loads(row.answer or "{}")
-        told = Told(
-            value=answer.get("value", shown(row.q_mean, record.rules.decimals)), counts=answer.get("counts")
-        )
+        told = Told(value=shown(row.q_mean, record.rules.decimals))
+        if row.answer is not None and _q_mean(cells) == row.q_mean:
+            answer = json.loads(row.answer)
+            told = Told(value=answer["value"], counts=answer.get("counts"))
         entry = _register_submission(tx, row, at)
         _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, told=told, at=at)
+
+
+def _q_mean(cells: Sequence[CellRow]) -> float:
+    return mean_quality([cell.q for cell in cells if cell.q is not None])
 
 
 def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reason: str = "") -> str:

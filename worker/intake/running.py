@@ -40,15 +40,16 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
         return None
     busy = answers.unreleased(tx, now, grid=seconds(configuration.submission.answer_grid))
     busy |= {row.team_key for row in running if row.team_key is not None}
-    busy |= _climbing(tx)
-    return next_in_turn(tx, [row for row in waiting if row.team_key not in busy])
+    climbing = _climbing(tx)
+    free = [row for row in waiting if row.team_key not in busy and (row.team_key, row.phase) not in climbing]
+    return next_in_turn(tx, free)
 
 
-def _climbing(tx: Transaction) -> frozenset[int]:
-    """Return the teams whose next answer, on a ladder, follows from one that EvalAI does not have yet."""
+def _climbing(tx: Transaction) -> frozenset[tuple[int | None, str | None]]:
+    """Return teams and phases in which a team's next answer, on a ladder, follows from one that EvalAI does not have yet."""
     unanswered = [row for row in tx.submissions([State.SCORED]) if row.posted is None]
     return frozenset(
-        row.team_key
+        (row.team_key, row.phase)
         for row in unanswered
         if row.team_key is not None
         and (record := read_record(tx, row.phase or "")) is not None

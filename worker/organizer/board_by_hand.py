@@ -16,10 +16,10 @@ from worker.fairness.register import register
 from worker.organizer.session import LeaderWait, OrganizerSession
 from worker.publishing import publisher_settings
 from worker.publishing.board_history import BoardHistory
-from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
+from worker.publishing.boards import PendingBoards, correct_answers, keep_boards, make_boards, read_inputs
 from worker.publishing.contents import push_contents
 from worker.publishing.pushing import push, record_push
-from worker.state import ACTIVE, Completed, State, Transaction, leader_lock
+from worker.state import ACTIVE, COUNTED, Completed, State, Transaction, leader_lock
 
 _NEVER = "0001-01-01T00:00:00+00:00"
 
@@ -77,7 +77,7 @@ def _publish_leading(session: OrganizerSession) -> Completed:
 
 def preview(session: OrganizerSession) -> Mapping[str, bytes]:
     """Return the files that a push would bring now, by their paths; no board is made and nothing is pushed."""
-    return render(_make_boards(session, session.configuration.phases).site, readme=None)
+    return render(_make_boards(session, session.configuration.phases, correct=False).site, readme=None)
 
 
 def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[str], object]) -> None:
@@ -150,7 +150,13 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
             raise _busy()
         if setup is not None:
             put_on_record(tx, setup.record, files=setup.files, now=session.now)
-        kept_back = withholds(tx, phase)
+        kept_back = withholds(tx, phase) or (setup is not None and setup.rules.shown == "at_end")
+        if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
+            raise OrganizerError(
+                f"Nothing was scored in phase {phase}, and once it is closed its values are kept back no more.",
+                cure="Close it when it has ended. Until it begins, EvalAI takes no submissions to it.",
+                code="freeze.empty",
+            )
         show_values(tx, phase)
         _decide(session, tx, phase, at=pending.preconditions.at, reason=reason, action="frozen")
     return kept_back
@@ -178,12 +184,17 @@ def _decide(
 
 
 def _make_boards(
-    session: OrganizerSession, phases: Collection[str], *, closing: str | None = None
+    session: OrganizerSession,
+    phases: Collection[str],
+    *,
+    closing: str | None = None,
+    correct: bool = True,
 ) -> PendingBoards:
+    now = session.clock()
     with session.store.write() as tx:
-        inputs = read_inputs(
-            tx, session.configuration, phases, BoardHistory(), now=session.clock(), closing=closing
-        )
+        inputs = read_inputs(tx, session.configuration, phases, BoardHistory(), now=now, closing=closing)
+        if correct:
+            correct_answers(tx, inputs, now=now)
     if inputs.damaged:
         raise next(iter(inputs.damaged.values()))
     return make_boards(inputs)

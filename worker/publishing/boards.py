@@ -99,7 +99,7 @@ def read_inputs(
     now: datetime,
     closing: str | None = None,
 ) -> Inputs:
-    """Register what decides the boards now, correct the answers that follow from it, and read what else a publish cycle needs.
+    """Register what decides the boards now, and read it with everything else that a publish cycle needs.
 
     All of it is of the database alone, no file of a phase is looked at. Boards carry the moment at which it was registered.
 
@@ -115,7 +115,6 @@ def read_inputs(
     snapshots, damaged = {}, {}
     for name in phases:
         try:
-            correct_phase(tx, name, now=now)
             snapshots[name] = snapshot(tx, configuration, name)
         except InfrastructureError as error:
             damaged[name] = error
@@ -139,6 +138,12 @@ def read_inputs(
             restored=tx.fact(LOG_UNSEEN) is not None,
         ),
     )
+
+
+def correct_answers(tx: Transaction, inputs: Inputs, *, now: datetime) -> None:
+    """Have answers follow what was just registered for the boards."""
+    for name in inputs.snapshots:
+        correct_phase(tx, name, now=now)
 
 
 def attestation_files(tx: Transaction) -> dict[str, bytes]:
@@ -250,6 +255,7 @@ class MakeBoards(PublishAct[PendingBoards]):
         """Register and read what decides the boards."""
         context = self._context
         self._inputs = read_inputs(tx, context.configuration, context.phases, self._history, now=now)
+        correct_answers(tx, self._inputs, now=now)
         for phase, error in self._inputs.damaged.items():
             context.report(tx, alert_key(phase), error, now=now)
 

@@ -53,8 +53,8 @@
   dress(themes.includes(store?.getItem("theme")) ? store.getItem("theme") : "system");
   theme.addEventListener("click", () => {
     const next = themes[(themes.indexOf(theme.dataset.now) + 1) % themes.length];
-    store?.setItem("theme", next);
     dress(next);
+    try { store?.setItem("theme", next); } catch { /* it holds until the page is closed */ }
   });
   document.querySelector(".top").prepend(theme);
 
@@ -109,11 +109,14 @@
       });
     }
     for (const radio of tools.querySelectorAll("input[type=radio]")) {
-      radio.addEventListener("change", () => stand(radio.value));
+      radio.addEventListener("change", () => {
+        stand(radio.value);
+        remember(section.id, "sort", radio.value === "mean" ? "q-" : "");
+      });
       if (radio.checked) stand(radio.value);
     }
     const [, by, down] = /^(\w+)(-?)$/.exec(chosen.get("sort") ?? "") ?? [];
-    if (by in columns) sort(by, down ? -1 : 1);
+    if (Object.hasOwn(columns, by ?? "")) sort(by, down ? -1 : 1);
 
     const found = tools.querySelector(".found");
     const search = tools.querySelector("input[type=search]");
@@ -146,6 +149,8 @@
       share.type = "button";
       share.className = "share";
       share.textContent = "Copy the link to this row";
+      share.setAttribute("aria-live", "polite");
+      past.addEventListener("toggle", () => { share.textContent = "Copy the link to this row"; });
       share.addEventListener("click", async () => {
         remember(section.id, "team", team);
         try {
@@ -156,11 +161,16 @@
         }
       });
       past.append(share);
-      if (team === chosen.get("team")) {
-        past.open = true;
-        past.scrollIntoView({ block: "center" });
-      }
     }
+    const openChosen = () => {
+      const [id, query] = address();
+      const [, past] = pasts.find(([team]) => id === section.id && team === query.get("team")) ?? [];
+      if (!past || past.open) return;
+      past.open = true;
+      past.scrollIntoView({ block: "center" });
+    };
+    openChosen();
+    addEventListener("hashchange", openChosen);
 
     // A row and its line in the figure light up together.
     const chart = section.querySelector(".evolution");

@@ -169,7 +169,7 @@ def test_a_row_opens_and_its_address_can_be_sent(page: Page, server: str) -> Non
     row = shown.locator("tbody tr", has_text=team).first
     row.locator("details.past summary").click()
     told = row.locator("details.past").inner_text()
-    assert re.search(r"\d+ submissions? came to count", told)
+    assert re.search(r"\d+ submissions? stood on the board", told)
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d\s+[−\d.]+\s+rank \d+", told)
     shown.get_by_role("columnheader", name="Team").get_by_role("button").click()
     shown.get_by_role("searchbox").fill(team[:4])

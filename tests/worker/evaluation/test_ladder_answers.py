@@ -100,9 +100,21 @@ def test_a_rescore_climbs_again_and_a_check_finds_every_answer_right(
         worker.drive()
     harness.submit("B", NEAR)
     worker.drive()
-    harness.add_task("late__regr", seed=1)
-    assert harness.rescore() == 4
+    private = []
+    for content in (GOOD, BAD):
+        private.append(harness.submit("B", content, is_public=False))
+        worker.drive()
+    assert [told(harness, pk)[1] for pk in private] == [True, False]
+    harness.evalai.edit(
+        private[1], is_public=True
+    )  # so it is revealed, and the one that stands before it is not
+    first_again = harness.evalai.rerun(1002)
     worker.drive()
+    assert told(harness, first_again)[1]
+    harness.add_task("late__regr", seed=1)
+    assert harness.rescore() == 6
+    worker.drive()
+    assert [told(harness, pk)[1] for pk in (first_again, 1003)] == [True, False]
     worker.stop()
     assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
     done = harness.command("challenge", "reveal", "--yes")

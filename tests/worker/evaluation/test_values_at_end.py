@@ -85,6 +85,21 @@ def test_closing_waits_for_what_was_sent_before(harness: Harness, worker: StepWo
     assert "--now" in refused.stderr
 
 
+def test_a_phase_that_shows_its_values_after_all_posts_them(harness: Harness, worker: StepWorker) -> None:
+    """The rule takes effect on what was answered before. A phase without scores is not closed: that would show them from the first on."""
+    refused = harness.command("board", "freeze", "--phase", "dev", "--now")
+    assert (refused.returncode, "Nothing was scored" in refused.stderr) == (2, True)
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    assert "q_mean" not in harness.stdout(pk)
+    preview = harness.command("board", "preview", "--no-open")
+    assert preview.returncode == 0, preview.stderr
+    harness.configure({"phases": {"dev": {"shown": "at_once"}}})
+    assert harness.command("challenge", "rules", "--reason", "a test").returncode == 0
+    worker.drive()
+    assert [row["q_mean"] for row in harness.boards()] == [harness.stdout(pk)["q_mean"]]
+
+
 def test_values_that_were_shown_are_never_kept_back(harness: Harness, worker: StepWorker) -> None:
     """Neither by opening a phase that was closed, nor by a rule that comes late."""
     harness.submit("A", embeddings(1), phase="eval")

@@ -101,8 +101,12 @@ def _shown(phase: RevealedPhase) -> Iterator[str]:
             if _follows_a_rule(register, datetime.fromisoformat(record["scored_at"])):
                 continue
             q_mean = mean_quality(list(phase.quality_of(record).values()))
-            if "q_mean" in record and not abs(q_mean - float(record["q_mean"])) <= rounding:
+            if "q_mean" in record and not _is_near(record["q_mean"], q_mean, rounding):
                 yield f"the mean Q that submission {submission} was told does not follow from its scores"
+
+
+def _is_near(told: float | None, q_mean: float, rounding: float) -> bool:
+    return told is not None and abs(q_mean - float(told)) <= rounding
 
 
 def _follows_a_rule(register: Register, moment: datetime) -> bool:
@@ -118,13 +122,18 @@ def _told(phase: RevealedPhase) -> Iterator[str]:
         for moment, score in zip(history.moments, history.events, strict=True):
             if not _follows_a_rule(register, moment):
                 continue
+            if not score["public_at_first"] and not register.withholds(moment):
+                continue  # a ladder of private submissions is not open as a whole
             expected = _expected(phase, entry, score, moment)
-            if (score["q_mean"], score.get("counts")) != (expected.value, expected.counts):
+            if expected is not None and (score["q_mean"], score.get("counts")) != (
+                expected.value,
+                expected.counts,
+            ):
                 yield f"what submission {score['submission']} was told on {score['at'][:16]} does not follow from the rules of then"
 
 
-def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime) -> Told:
-    """Return what a submission was to be told of a score."""
+def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime) -> Told | None:
+    """Return what a submission was to be told of a score; None of one that was off the board, whose answer stayed as it was."""
     register = phase.register
     rules = register.rules(moment)
     if rules is None or register.withholds(moment):
@@ -134,11 +143,14 @@ def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: da
         "protocol": score["protocol"],
         "tasks": {task: cell["version"] for task, cell in score["cells"].items()},
     }
-    rungs = register.rungs(basis, moment, epsilon=epsilon, entry=entry)
-    ours = [rung for rung in rungs if rung.team == (score["team_key"], bool(score["public_at_first"]))]
-    climbed = ladders(ours, rules).get(int(score["submission"]))
+    team = int(score["team_key"]), bool(score["public_at_first"])
+    rungs = register.rungs(basis, moment, epsilon=epsilon, entry=entry, team=team)
+    climbed = ladders(rungs, rules).get(int(score["submission"]))
     if climbed is not None:
         return climbed
+    facts = register.submissions[entry].at(moment)
+    if facts is None or not (facts["own"] or facts["baseline"]):
+        return None
     q_mean = mean_quality([quality(cell["folds"], epsilon).q for cell in score["cells"].values()])
     return Told(value=shown(q_mean, rules.decimals, rules.ladder_step))
 

@@ -35,7 +35,10 @@ from worker.participant.layout import list_path
 CHECK = "page"
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)"')
-_PAST = re.compile(rb"(<details class=\"past\"><summary>.*?</summary>).*?</details>", re.DOTALL)
+_PAST = re.compile(
+    rb'(<details class="past"><summary><bdi>[^<]*</bdi></summary>)<p>[^<]*</p>'
+    rb"<ol>(?:<li>(?:<time>[^<]*</time> <b>[^<]*</b>(?: <span>[^<]*</span>)?|[^<]*)</li>)*</ol></details>"
+)
 _MAIN_ENDS = b"</main>"
 
 

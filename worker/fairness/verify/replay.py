@@ -60,6 +60,7 @@ class Register:
         self.submissions: dict[str, History] = {}
         self.scores: dict[str, History] = {}
         self._entries: dict[str, tuple[tuple[int, ...], Entry | None]] = {}
+        self._ladders: dict[tuple[int, bool], list[tuple[int, str]]] = {}
         self._answered_at: dict[str, datetime | None] = {}
         self._q_means: dict[tuple[int, float], float] = {}
         self.private: set[str] = set()
@@ -81,6 +82,9 @@ class Register:
                 self.qualifying.setdefault(fields["entry"], History()).add(fields)
         else:
             histories = self.submissions if kind == events.SUBMISSION else self.scores
+            if kind == events.SCORE and fields["entry"] not in self.scores:
+                team = fields["team_key"], bool(fields["public_at_first"])
+                self._ladders.setdefault(team, []).append((len(self.scores), fields["entry"]))
             histories.setdefault(fields["entry"], History()).add(fields)
 
     @property
@@ -193,7 +197,15 @@ class Register:
         rungs = self.rungs(decided, moment, epsilon=epsilon)
         return frozenset(pk for pk, told in ladders(rungs, rules).items() if told.counts)
 
-    def rungs(self, basis: Fields, moment: datetime, *, epsilon: float, entry: str = "") -> list[Rung]:
+    def rungs(
+        self,
+        basis: Fields,
+        moment: datetime,
+        *,
+        epsilon: float,
+        entry: str = "",
+        team: tuple[int, bool] | None = None,
+    ) -> list[Rung]:
         """Return everything that is on a ladder at a moment.
 
         Args:
@@ -201,9 +213,11 @@ class Register:
             moment: The moment.
             epsilon: Of that protocol.
             entry: One that is on its ladder although it is not answered yet.
+            team: Of one ladder alone.
         """
         found = []
-        for place, (name, scores) in enumerate(self.scores.items()):
+        for place, name in self._ladders.get(team, ()) if team else enumerate(self.scores):
+            scores = self.scores[name]
             facts, first = self.submissions.get(name, History()).at(moment), scores.at(moment)
             if facts is None or first is None or not climbs(facts):
                 continue

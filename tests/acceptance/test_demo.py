@@ -231,7 +231,11 @@ def test_readme_shows_the_same_board(demo: Demo, phase: str) -> None:
     rank, team, mean_q = head.index("Rank"), head.index("Team"), head.index("Mean Q")
     shown = [(row[rank], row[team], row[mean_q]) for row in body]
     wanted = [
-        ("–" if entry["rank"] is None else str(entry["rank"]), entry["team"], f"{entry['q_mean']:.3f}")
+        (
+            "–" if entry["rank"] is None else str(entry["rank"]),
+            f"{entry['team']} *(baseline)*" if entry["baseline"] else entry["team"],
+            f"{entry['q_mean']:.3f}",
+        )
         for entry in demo.published(phase)
     ]
     assert shown == wanted

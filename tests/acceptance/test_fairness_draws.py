@@ -232,7 +232,7 @@ BELIEVED: dict[str, tuple[Tell, str]] = {
     "secrets tried without a value": (_secrets_tried, "the organizers could have chosen them among many"),
     "values tried that nobody named": (_values_tried, "nobody had announced it"),
     "a lottery that was never drawn": (_lotto_invented, "that Lotto published it is believed"),
-    "a chain of our own": (_own_chain, "that nobody could choose what this chain says is believed"),
+    "a chain of our own": (_own_chain, "that nobody could choose the values of this chain is taken on trust"),
     "two draws": (
         _drawn_twice,
         "it is draw 2, and that the earlier ones were not dropped for their values is believed",

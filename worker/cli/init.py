@@ -148,7 +148,8 @@ Next:
   neuco-worker doctor --config {config}     # what is still to do before the launch
 
 Then:
-  1. Put your label files into {directory}/tasks and your public ids into {directory}/ids, in place of the examples.
+  1. Delete the examples in {directory}/tasks and {directory}/ids. Put one file per task into {directory}/tasks/PHASE,
+     called NAME__regr.csv or NAME__cls.csv (columns id,label), and the public ids into {directory}/ids/PHASE.txt, one per line.
   {missing} {config}; the challenge's pages link the leaderboard.
   3. Edit {directory}/bundle (texts, dates), pack it with `neuco-worker bundle {directory}`, and upload bundle.zip to EvalAI.
   4. Enter the challenge's number and queue in {config}; EvalAI shows the queue on the challenge's Manage tab as soon

@@ -88,6 +88,10 @@ def _show(rehearsal: Rehearsal) -> None:
         console.print(
             f"\nEverything came out as it should, in {rehearsal.seconds:.0f} s.", style="bold green"
         )
+        console.print(
+            "Nothing of it is kept. Next: `neuco-worker doctor` says what is still to do before the launch.",
+            markup=False,
+        )
 
 
 def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> None:

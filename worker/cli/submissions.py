@@ -47,7 +47,8 @@ def submissions(
 
     console = Console(highlight=False)
     if not rows:
-        console.print("No submission is like that.", markup=False)
+        asked = phase or team or state
+        console.print("No submission matches." if asked else "There are no submissions yet.", markup=False)
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("Number", "Phase", "Team", "Method", "Submitted (UTC)", "State", "Mean Q", "Notes"):

@@ -77,8 +77,11 @@ def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str |
             return asked_by(read, phase)
     if challenge is None and phase is None and ids is not None and dim is not None:
         return Asked(ids=read_ids(ids), embedding_dim=dim)
+    lacks = "--dim N" if ids is not None else "--ids FILE"
     raise _unsaid(
-        "Nothing says which ids must be there, or too much does.",
+        "Which ids and how many columns a file must have comes from the challenge or from you, not from both."
+        if challenge is not None or (ids is None) == (dim is None)
+        else f"{lacks} is missing.",
         "Give --challenge URL (with --phase NAME if it has several), or --ids FILE and --dim N.",
         code="validate.usage",
     )

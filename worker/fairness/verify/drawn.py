@@ -152,7 +152,7 @@ def _judged(phase: RevealedPhase, told: Told, *, times: int) -> Verdict:
             f" named in commitment {draw.sequence} before, by the organizers' clock"
         )
         foreign = draw.chain != QUICKNET
-        doubts = ["that nobody could choose what this chain says is believed"] if foreign else []
+        doubts = ["that nobody could choose the values of this chain is taken on trust"] if foreign else []
     if times > 1:
         doubts.append(
             f"it is draw {times}, and that the earlier ones were not dropped for their values is believed"

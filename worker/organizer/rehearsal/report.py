@@ -141,7 +141,8 @@ class PhaseReport:
         if pooled is not None and random is not None and pooled <= random:
             yield (
                 f"{self.codename}: the pooled mean of the public data is no better than random numbers"
-                f" ({pooled:g} and {random:g}); do labels and data belong to the same ids?"
+                f" ({pooled:g} and {random:g}). Either labels and data do not belong to the same ids, or the probes have too few steps to"
+                " learn: a fold has scoring.epochs times its samples divided by scoring.batch_size. Try more epochs."
             )
         for one in self.submissions:
             if one.good and one.q_mean is not None and one.q_mean < 0 and one.method == "pooled mean":

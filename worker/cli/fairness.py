@@ -191,6 +191,7 @@ def verify(
     sent = [_readable(path) for path in submission or ()]
     beside = None if files is None else contents_in(files)
     with opened_repository(repository) as as_pushed:
+        _check_is_leaderboard(as_pushed, repository)
         contents = as_pushed.contents if beside is None else as_pushed.contents.after(beside)
         public = replace(as_pushed, contents=contents)
         with progress_bar("Checking what was published", "checks") as progress:
@@ -281,6 +282,19 @@ def _show(report: Report) -> None:
             if sums:
                 print(f"  {sums}")
     print(f"\n{report.sentence}")
+
+
+def _check_is_leaderboard(public: PublicRepository, place: str) -> None:
+    """Refuse what holds no file of a challenge: a wrong path is no lie of its organizers."""
+    if not any(
+        path.startswith(("commitment.json", "receipts.jsonl", "leaderboard/", "reveal/"))
+        for path in public.files
+    ):
+        raise OrganizerError(
+            f"{place} is not a challenge's leaderboard repository.",
+            cure="Name its address, a clone, or a folder with its files.",
+            code="verify.not_a_leaderboard",
+        )
 
 
 def _told(path: Path) -> tuple[dict[str, Any], float | None]:

@@ -220,3 +220,12 @@ def test_long_work_shows_how_far_it_is(harness: Harness, worker: StepWorker, tmp
     told = shown("challenge", "rescore", "--yes", *config, NO_COLOR="1")
     assert re.search(r"Rescoring dev.* 2 of 2 submissions 0:00:\d\d < ", told), told
     assert "Done: 2 answers changed" in told
+
+
+def test_a_wrong_path_is_no_lie_of_its_organizers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`verify` of a folder that holds nothing of a challenge says so, and contradicts nobody."""
+    (tmp_path / "notes.txt").write_text("remember")
+    assert guarded(["verify", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert "is not a challenge's leaderboard repository" in told.err
+    assert "ontradicted" not in told.out

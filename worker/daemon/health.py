@@ -26,7 +26,7 @@ CLOSES_WITHIN_S = 1  # its thread has nothing to do by then
 
 
 class _Quiet(WSGIRequestHandler):
-    """Requests for monitoring are no news."""
+    """Do not log requests for monitoring."""
 
     def log(self, *_: Any) -> None:
         """Say nothing."""
@@ -109,8 +109,8 @@ class HealthServer:
             )
         except (OSError, SystemExit):
             raise InfrastructureError(
-                f"Nothing can listen on {listen}: the port is taken or not allowed.",
-                cure="Choose another metrics.listen.",
+                f"The worker cannot listen on {listen}. The port is in use or not allowed.",
+                cure="Set metrics.listen to another port.",
                 code="metrics.listen",
             ) from None
         self.port: int = self._server.server_port

@@ -26,7 +26,7 @@ _TOKENS = (
     re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),  # user:password in a URL
 )
 REDACTED = "[redacted]"
-_COMMITS = ("commit",)  # 40 hexadecimal digits that are no secret
+_COMMITS = ("commit",)  # 40 hexadecimal digits that are not secret
 
 
 class Redactor:
@@ -63,7 +63,7 @@ def _printable(_: Any, __: str, event: EventDict) -> EventDict:
 
 
 def for_systemd() -> bool:
-    """Tell whether systemd reads what this process writes."""
+    """Return whether systemd reads what this process writes."""
     return "JOURNAL_STREAM" in os.environ
 
 

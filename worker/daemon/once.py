@@ -41,7 +41,9 @@ def once(path: Path) -> None:
             _lead(path, lock, signals)
     except Stopped:
         raise InfrastructureError(
-            "Stopped before everything was done.", cure="Run it again.", code="once.stopped"
+            "The command was stopped before everything was finished.",
+            cure="Run the command again.",
+            code="once.stopped",
         ) from None
 
 
@@ -87,7 +89,7 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals) -> None:
 
 
 class Patience:
-    """Decides when `once` gives up: nothing has come nearer its end for a while. Looking at an empty queue is no progress.
+    """Decides when `once` gives up: nothing has come nearer its end for a while. Looking at an empty queue is not progress.
 
     Args:
         configuration: Retries come after `evalai.poll_every`, answers at multiples of `submission.answer_grid`.
@@ -100,7 +102,7 @@ class Patience:
         self._since_s = 0.0
 
     def ended(self, worker: Worker, left: Waiting, clock_s: float) -> bool:
-        """Tell whether it is time to give up; a child at work has a deadline of its own."""
+        """Return whether it is time to give up; a child at work has a deadline of its own."""
         if left != self._left or worker.evaluation.busy or worker.fetching.busy:
             self._left, self._since_s = left, clock_s
         # A failed push says nothing while the queue is still being read: what waits there is not even known.
@@ -113,8 +115,8 @@ class Patience:
 
 def _undone(worker: Worker, now: datetime) -> InfrastructureError:
     return InfrastructureError(
-        "Not everything could be done: " + " ".join(reasons(worker, worker.waiting(now))),
-        cure="Run it again; nothing is lost.",
+        "Not everything was finished: " + " ".join(reasons(worker, worker.waiting(now))),
+        cure="Run the command again. Nothing is lost.",
         code="once.undone",
     )
 

@@ -50,7 +50,7 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
 
 
 def stand_by(path: Path, lock: LeaderLock, signals: Signals) -> bool:
-    """Wait until the lead is ours, and tell whether it is; it is not if we were asked to stop.
+    """Wait until the lead is ours, and return whether it is; it is not if we were asked to stop.
 
     Raises:
         InfrastructureError: On SQLite, where another machine could not take over.
@@ -71,15 +71,15 @@ def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable
         OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
         Deposed: If the lock is lost, or another worker has taken the lead.
     """
-    with started(path, signals=signals, checkpoint=checkpoint) as (configuration, worker):
+    with started(path, signals=signals, checkpoint=checkpoint, stays=True) as (configuration, worker):
         watchdog = Watchdog(utc_now())
         with served(configuration, registry(collector(worker)), Health(worker, watchdog, utc_now)):
             log = structlog.get_logger("neuco_worker")
-            log.info("The worker runs.", event_key="run.start", pid=os.getpid())
+            log.info("Worker started.", event_key="run.start", pid=os.getpid())
             notify("READY=1")
             repeat(path, worker, lock, signals, watchdog)
             notify("STOPPING=1")
-            log.info("The worker ends.", event_key="run.end")
+            log.info("Worker stopped.", event_key="run.end")
         if worker.fatal is not None:
             raise worker.fatal
 
@@ -111,7 +111,7 @@ def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watch
 
 
 def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
-    """Do one step; tell whether anything moved, and whether the step was completed.
+    """Do one step; return whether anything moved, and whether the step was completed.
 
     What fails is told, and the next step tries again. A step that finds the database locked or full has done what it could; after a defect
     nobody knows, and if that goes on, systemd starts the worker again.
@@ -130,7 +130,7 @@ def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
         return False, True
     except Exception as problem:  # noqa: BLE001 - told, and tried again: a daemon does not end by a defect
         log.error(
-            f"Unexpected {type(problem).__name__} in a step.",
+            f"Unexpected {type(problem).__name__} in the main loop.",
             event_key="unexpected",
             traceback=traceback.format_exc(),
         )

@@ -43,7 +43,7 @@ class Signals:
         self._reload.set()
 
     def reload_asked(self) -> bool:
-        """Tell whether a reload was asked for since the last time."""
+        """Return whether a reload was asked for since the last time."""
         asked = self._reload.is_set()
         self._reload.clear()
         return asked

@@ -51,14 +51,14 @@ class Standby:
         _make(configuration.state_dir)
 
     def wait(self) -> bool:
-        """Wait until the lock is ours, and tell whether it is; it is not if we were asked to stop."""
-        self._log.info(f"This worker stands by: {self._lock.holder()} leads.", event_key="standby.begin")
+        """Wait until the lock is ours, and return whether it is; it is not if we were asked to stop."""
+        self._log.info(f"Waiting as standby; {self._lock.holder()} leads.", event_key="standby.begin")
         self._signals.starting = False
         notify("READY=1")
         while not self._signals.stop.is_set():
             self._signals.wake.clear()
             if self._look(datetime.now(UTC)):
-                self._log.info("The leader is gone: this worker takes over.", event_key="standby.end")
+                self._log.info("Leader ended; this worker took over.", event_key="standby.end")
                 self._signals.starting = True
                 return True
             self._watchdog.feed(datetime.now(UTC))
@@ -79,7 +79,7 @@ class Standby:
         return said if error else {**said, **room(FileStore(state_dir), reserve)}
 
     def _look(self, now: datetime) -> bool:
-        """Look at the lock, and now and then at what taking over would need; tell whether the lock is ours."""
+        """Look at the lock, and now and then at what taking over would need; return whether the lock is ours."""
         try:
             if self._lock.take():
                 return True
@@ -107,7 +107,7 @@ class Standby:
             elif raised:
                 with store.write() as tx:
                     tx.resolve_alert(key, now=now)
-                self._log.info("This worker could take over again.", event_key="standby.fit")
+                self._log.info("This worker can take over again.", event_key="standby.fit")
 
 
 def lacking(path: Path) -> NeucoError | None:
@@ -141,7 +141,7 @@ def _check_secret(tx: Transaction, configuration: Configuration) -> None:
     entries = tx.commitments()
     if entries and entries[-1][1]["opening"]["secret"] != digest("secret", secret):
         raise OrganizerError(
-            "The challenge's secret is not the one that was committed to.",
-            cure="Copy it from the machine that leads.",
+            "The challenge's secret is not the one in the commitment.",
+            cure="Copy the secret from the machine of the leading worker.",
             code="secret.changed",
         )

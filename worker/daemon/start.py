@@ -33,9 +33,19 @@ def utc_now() -> datetime:
 
 @contextmanager
 def started(
-    path: Path, *, signals: Signals, checkpoint: Callable[[str], None] = lambda _: None
+    path: Path,
+    *,
+    signals: Signals,
+    checkpoint: Callable[[str], None] = lambda _: None,
+    stays: bool = False,
 ) -> Iterator[tuple[Configuration, Worker]]:
     """Load everything, become the leader, whose lock the caller holds, and yield a worker; what it has open is closed at the end.
+
+    Args:
+        path: The configuration file.
+        signals: What stops and wakes the worker.
+        checkpoint: See :class:`worker.challenge.context.Context`.
+        stays: Whether the worker waits for submissions to come, so that a process may be kept ready for the next one.
 
     Raises:
         OrganizerError: If configuration, credentials or tasks are wrong.
@@ -45,8 +55,9 @@ def started(
     client = make_client(configuration)
     if not configuration.evalai.challenge:
         raise OrganizerError(
-            "evalai.challenge is 0: the challenge has no number at EvalAI yet.",
-            cure="Upload bundle.zip to EvalAI; then enter the number in the challenge's address, and the queue of its Manage tab.",
+            "evalai.challenge is 0, because the challenge does not have a number at EvalAI yet.",
+            cure="Upload bundle.zip to EvalAI. Then set evalai.challenge to the number in the address of the challenge's page, and"
+            " evalai.queue to the queue in its Manage tab.",
             code="config.no_number",
         )
     logs.set_up(secrets=_secrets(configuration))
@@ -62,6 +73,7 @@ def started(
             checkpoint=checkpoint,
             fresh_client=make_client,
             cgroup=delegation(),
+            keeps_ready=stays,
         )
         signals.starting = False
         try:
@@ -71,7 +83,7 @@ def started(
 
 
 def reload(path: Path, worker: Worker) -> bool:
-    """Take up a changed configuration; a bad one is refused and the old one kept.
+    """Apply a changed configuration; refuse a bad one and keep the old one.
 
     Returns:
         False if the state could not be written, so that it has to be tried again.
@@ -88,12 +100,15 @@ def reload(path: Path, worker: Worker) -> bool:
         publisher_settings(configuration)
         if _place(configuration) != _place(old):
             raise OrganizerError(
-                "The state or the EvalAI challenge of a running worker cannot change.",
-                cure="Stop the worker and start it again.",
+                "A running worker cannot change its state or its EvalAI challenge.",
+                cure="Restart the worker.",
                 code="reload.needs_restart",
             )
     except NeucoError as error:
-        log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
+        log.error(
+            f"New configuration refused; the old one stays in effect: {error.message}",
+            event_key="reload.refused",
+        )
         return True
     try:
         worker.reload(configuration, now=utc_now())
@@ -103,9 +118,12 @@ def reload(path: Path, worker: Worker) -> bool:
         if error.code == "state.database":  # locked or full: it passes
             log.error(error.message, event_key=error.code)
             return False
-        log.error(f"The new configuration is refused: {error.message}", event_key="reload.refused")
+        log.error(
+            f"New configuration refused; the old one stays in effect: {error.message}",
+            event_key="reload.refused",
+        )
         return True
-    log.info("The configuration was read again.", event_key="reload.done")
+    log.info("Configuration reloaded.", event_key="reload.done")
     return True
 
 

@@ -71,6 +71,7 @@ class Worker:
         checkpoint: See :class:`worker.challenge.context.Context`.
         fresh_client: See :class:`worker.intake.calls.CallRunner`.
         cgroup: See :class:`worker.challenge.context.Context`.
+        keeps_ready: See :class:`worker.challenge.context.Context`.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Worker:
         checkpoint: Callable[[str], None] = lambda _: None,
         fresh_client: Callable[[Configuration], Client] | None = None,
         cgroup: Delegation | None = None,
+        keeps_ready: bool = False,
     ) -> None:
         self.files = FileStore(configuration.state_dir)
         _lead(store, self.files, now)  # first: from here on every write looks whether we still do
@@ -100,6 +102,7 @@ class Worker:
             timetable=Timetable(intervals_s(configuration)),
             checkpoint=checkpoint,
             cgroup=cgroup,
+            keeps_ready=keeps_ready,
         )
         self.budget = Budget(configuration.evalai.requests_per_minute)
         self.intake = Intake(self.context, client, self.budget, fresh_client=fresh_client)
@@ -113,7 +116,7 @@ class Worker:
         self._log_differences()
 
     def step(self, now: datetime) -> bool:
-        """Do one iteration; tell whether anything moved, so that another one soon makes sense."""
+        """Do one iteration; return whether anything moved, so that another one soon makes sense."""
         moved = self.intake.collect(now)
         moved |= self.publishing.collect(now)
         moved |= self.evaluation.step(now)
@@ -155,7 +158,7 @@ class Worker:
         return any(part.late for part in parts)
 
     def reload(self, configuration: Configuration, *, now: datetime) -> None:
-        """Take up a changed configuration; what is under way ends under the old one.
+        """Apply a changed configuration; what is under way ends under the old one.
 
         Raises:
             NeucoError: As :func:`worker.fairness.recording.record_phases`; then nothing is taken up.

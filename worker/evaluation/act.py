@@ -72,7 +72,7 @@ class ScoreSubmission(ChildAct[Result]):
         tx.note_record(self._attempt, self._setup.record.hash)
         self._complete = tx.complete_rows(self._setup.protocol.hash, self._setup.tasks)
         self._context.log.info(
-            "Scoring began.", event_key="evaluate.start", submission=self.pk, attempt=self._attempt
+            "Scoring started.", event_key="evaluate.start", submission=self.pk, attempt=self._attempt
         )
 
     @property
@@ -102,7 +102,7 @@ class ScoreSubmission(ChildAct[Result]):
         self._bare_bytes = message.get("memory_bytes", self._bare_bytes)
 
     def is_due(self, tx: Transaction) -> bool:
-        """Tell whether the submission is still to be scored, and this attempt is the one that does it."""
+        """Return whether the submission is still to be scored, and this attempt is the one that does it."""
         current = tx.get(self.pk)
         return current is not None and current.state is State.SCORING and tx.is_open(self._attempt)
 
@@ -123,7 +123,7 @@ class ScoreSubmission(ChildAct[Result]):
         if q_mean is None or row is None:
             raise RuntimeError("the child ended but cells are missing")
         if setup.rules.ladder_step is not None:
-            register(tx, now)  # the ladder stands on what is registered
+            register(tx, now)  # the ladder is made from registered facts
         tells = told(tx, setup.record, {self.pk: q_mean})[self.pk]
         answer = answers.finished(
             tells,
@@ -137,9 +137,9 @@ class ScoreSubmission(ChildAct[Result]):
 
     def recorded(self, result: Result, now: datetime) -> None:
         """Log it."""
-        text, event_key = "Scored.", "evaluate.done"
+        text, event_key = "Submission scored.", "evaluate.done"
         if self._outdated:
-            text = "Scored while the phase was recorded again; what its new record asks for is scored next."
+            text = "Submission scored, but the phase was recorded again meanwhile; it will be scored again."
             event_key = "evaluate.outdated"
         self._context.log.info(text, event_key=event_key, submission=self.pk, attempt=self._attempt)
 
@@ -167,7 +167,7 @@ class ScoreSubmission(ChildAct[Result]):
             return
         outcome, error = self._ending
         self._context.log.info(
-            "Evaluation ended.",
+            "Scoring ended without a score.",
             event_key=f"evaluate.{outcome}",
             submission=self.pk,
             attempt=self._attempt,
@@ -179,13 +179,13 @@ class ScoreSubmission(ChildAct[Result]):
         return blame(error, self.stage, self.pk, fits=self._fits(), crashed_before=crashed)
 
     def _fits(self) -> bool:
-        """Tell whether a good file can be read within the memory limit, on top of what the child had before it read anything."""
+        """Return whether a good file can be read within the memory limit, on top of what the child had before it read anything."""
         most = self.limits.memory_bytes
         needed = reading_memory(len(self._setup.ids), self._setup.protocol.embedding_dim)
         return self.stage != READING or most is None or self._bare_bytes + needed <= most
 
     def _is_current(self, tx: Transaction) -> bool:
-        """Tell whether the record that this attempt scored on is still the phase's current one."""
+        """Return whether the record that this attempt scored on is still the phase's current one."""
         row = tx.phase_record(self._setup.codename)
         return row is not None and self._setup.is_recorded(row)
 

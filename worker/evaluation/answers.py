@@ -83,14 +83,18 @@ def finished(
 def _score(told: Told, step: float | None) -> dict[str, object]:
     """Say what is told of the score; without the Ladder, and with values shown at once, that is mean Q alone."""
     if told.value is None:
-        return {"explanation": "Scored. The value is shown when the organizers close the phase."}
+        return {
+            "explanation": "Your file was scored. You will see the value when the organizers close this phase."
+        }
     if told.counts is None or step is None:
         return {"q_mean": told.value}
-    does_not = (
-        f"This submission does not count: it does not beat your team's standing value by more than {step:g}."
-        " The value shown is the standing one."
-    )
-    explanation = "This submission counts for your team." if told.counts else does_not
+    if told.counts:
+        explanation = "This submission now counts for your team."
+    else:
+        explanation = (
+            f"This submission does not count, because its mean Q is not more than {step:g} above your team's standing value."
+            " q_mean is that standing value, not the value of this file."
+        )
     return {"q_mean": told.value, "counts": told.counts, "explanation": explanation}
 
 

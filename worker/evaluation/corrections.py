@@ -84,13 +84,13 @@ def correct_phase(tx: Transaction, phase: str, *, now: datetime) -> None:
 
 
 def _may_be_wrong(answer: Answer, record: PhaseRecord, *, closed: bool) -> bool:
-    """Tell whether an answer may say something else than it should by now."""
+    """Return whether an answer may say something else than it should by now."""
     value, counts = answer.tells
     return value is None or (not closed and (record.rules.ladder_step is not None or counts is not None))
 
 
 def _is_off(row: SubmissionRow) -> bool:
-    """Tell whether the organizers took a participant's submission off the board: its answer stays as it was."""
+    """Return whether the organizers took a participant's submission off the board: its answer stays as it was."""
     return not climbs(submission_facts(row)) and not (row.own or row.baseline)
 
 

@@ -108,6 +108,13 @@ def resident_bytes() -> int:
         return 0
 
 
+def prepare() -> None:
+    """Load what reading and scoring will need: numba and its compiled kernels take most of a small submission's time."""
+    from scoring.warm import warm
+
+    warm()
+
+
 def main(order: Order, say: Callable[..., None]) -> Result:
     """Read the file, and score it unless its content is known.
 

@@ -84,7 +84,9 @@ class FillRow(StoredFileAct):
             self.error = RowOverLimit(self._row, error.limit)
         elif isinstance(error, Died):
             self.error = InfrastructureError(
-                f"The process that rescored ended {error.reason}.", cure="Run it again.", code="rescore.died"
+                f"The process that rescored ended {error.reason}.",
+                cure="Run the command again.",
+                code="rescore.died",
             )
 
 
@@ -104,6 +106,6 @@ class RowOverLimit(InfrastructureError):
         )
         super().__init__(
             f"Rescoring submission {row.submissions[0].pk} took {much}.",
-            cure="Raise the limit if this machine has the room, or disqualify the submission, and run it again: it goes on from there.",
-            code=f"rescore.{limit}",
+            cure="Raise the limit, or disqualify the submission. Then run the command again. It continues where it stopped.",
+            code="rescore.deadline" if limit is Outcome.DEADLINE else "rescore.memory",
         )

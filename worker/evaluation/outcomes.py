@@ -34,22 +34,21 @@ def limit_hit(outcome: Outcome, stage: str, pk: int, *, fits: bool) -> Ending:
     """
     if outcome is Outcome.MEMORY and not fits:
         return outcome, OrganizerError(
-            f"Submission {pk} cannot be read: a child without any file takes so much memory on this machine that what"
-            " submission.memory_gigabytes leaves is not enough for a good file.",
-            cure="Raise submission.memory_gigabytes and reload; the submission then goes on by itself.",
+            f"Submission {pk} cannot be read. On this machine, submission.memory_gigabytes is too small to read even a valid file.",
+            cure="Raise submission.memory_gigabytes and reload the worker. The submission then continues.",
             code="evaluate.memory_limit",
         )
     what = "time" if outcome is Outcome.DEADLINE else "memory"
     if stage == READING:
         return outcome, ParticipantError(
             f"Reading the file took more {what} than a submission may use.",
-            cure="Check that it holds one row per id and the announced number of columns, and nothing else.",
-            code=f"file.{outcome}",
+            cure="Check that the file has one row per public id, the required number of columns, and nothing else.",
+            code="file.deadline" if outcome is Outcome.DEADLINE else "file.memory",
         )
     return outcome, InfrastructureError(
-        f"Scoring submission {pk} hit the {what} limit in stage {stage!r}.",
+        f"Scoring submission {pk} exceeded the {what} limit in stage {stage!r}.",
         cure=f"Raise submission.{'deadline' if outcome is Outcome.DEADLINE else 'memory_gigabytes'}, or use a larger machine.",
-        code=f"evaluate.{outcome}",
+        code="evaluate.deadline" if outcome is Outcome.DEADLINE else "evaluate.memory",
     )
 
 
@@ -65,13 +64,13 @@ def death(error: Died, stage: str, pk: int, *, crashed_before: int) -> Ending:
     outcome = Outcome.SIGNAL if error.status < 0 else Outcome.INFRASTRUCTURE
     if -error.status in CRASHES and stage == READING and crashed_before >= CRASHES_TO_BLAME - 1:
         return outcome, ParticipantError(
-            "The file cannot be read: it breaks the reader every time.",
-            cure="Write it again with a common library, or send it as CSV.",
+            "The file cannot be read: the reader crashed on it three times.",
+            cure="Write the file again with pandas, PyArrow or NumPy, or submit it as CSV.",
             code="file.breaks_reader",
         )
     return outcome, InfrastructureError(
         f"The process that evaluated submission {pk} ended {error.reason} in stage {stage!r}.",
-        cure="See the log; it is tried again.",
+        cure="The worker tries again. The log has the details.",
         code="evaluate.died",
     )
 

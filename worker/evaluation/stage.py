@@ -25,7 +25,10 @@ class Evaluation:
     def __init__(self, context: Context, files: FileStore) -> None:
         self._context = context
         self._files = files
-        self._runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
+        ahead = ScoreSubmission.module if context.keeps_ready else None
+        self._runner = ChildRunner(
+            context.store, wake=context.wake, checkpoint=context.checkpoint, ahead=ahead
+        )
 
     @property
     def busy(self) -> bool:
@@ -73,9 +76,8 @@ class Evaluation:
     def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:
         """Return the phase of a submission as it is on record; give the submission back if that cannot be."""
         phase = row.phase or ""
-        if (
-            phase not in self._context.phases
-        ):  # it was taken out of the configuration: the next reading holds it
+        # The phase was removed from the configuration; the next reading holds the submission.
+        if phase not in self._context.phases:
             with self._context.store.write() as tx:
                 tx.move(row.pk, State.SCORING, State.FETCHED, read_at=None)
             return None

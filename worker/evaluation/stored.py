@@ -15,7 +15,7 @@ from worker.state import Transaction
 
 
 class StoredFileAct(ChildAct[Result]):
-    """Read a stored file again. Nothing is recorded of a failure: whoever waits raises it, and begins again.
+    """Read a stored file again. Nothing is recorded of a failure: the caller raises it, and begins again.
 
     Args:
         configuration: Limits and engine.

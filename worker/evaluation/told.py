@@ -51,7 +51,7 @@ def counting(tx: Transaction, record: PhaseRecord) -> frozenset[int] | None:
 
 
 def withholds(tx: Transaction, phase: str) -> bool:
-    """Tell whether a phase keeps its values back: until it is closed for the first time."""
+    """Return whether a phase keeps its values back: until it is closed for the first time."""
     record = read_record(tx, phase)
     return record is not None and record.rules.shown == "at_end" and tx.fact(_shown_fact(phase)) is None
 

@@ -1,4 +1,4 @@
-"""What reaches outside: acts, the runners that perform them beside the loop, and the timetable of what is done again and again."""
+"""What reaches outside: acts, the runners that perform them outside the loop, and the timetable of regular jobs."""
 
 from worker.runtime.acts import Act, NotDue, Result, UnrecordedAct
 from worker.runtime.runner import Ended, Runner

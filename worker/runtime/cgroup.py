@@ -38,7 +38,7 @@ class Ceiling:
             _write(self._folder / "cgroup.procs", pid)
 
     def hit(self) -> bool:
-        """Tell whether the kernel has killed a process of it for want of memory."""
+        """Return whether the kernel has killed one of its processes because memory ran out."""
         try:
             lines = (self._folder / "memory.events").read_text(encoding="ascii").splitlines()
             events = dict(line.split() for line in lines)
@@ -98,7 +98,7 @@ class Delegation:
             with contextlib.suppress(OSError):
                 folder.rmdir()
             structlog.get_logger("neuco_worker").warning(
-                "The kernel gives a child no memory ceiling; its memory is measured instead.",
+                "Kernel refused a memory limit for a child process; its memory is measured instead.",
                 event_key="cgroup.refused",
                 reason=problem.strerror,
             )
@@ -127,7 +127,7 @@ def delegation(
         ours.take()
     except (OSError, StopIteration) as problem:
         structlog.get_logger("neuco_worker").warning(
-            "systemd was asked for a part of the cgroup tree, but it cannot be divided; the children's memory is measured instead.",
+            "Delegated cgroup cannot be used; memory of child processes is measured instead.",
             event_key="cgroup.unusable",
             reason=str(problem),
         )

@@ -66,7 +66,7 @@ class ChildAct(RecordedAct[Result]):
         """Take note of how far the child is."""
 
     def is_due(self, tx: Transaction) -> bool:
-        """Tell whether it is still to be done; the child is killed if not."""
+        """Return whether it is still to be done; the child is killed if not."""
         return True
 
 
@@ -113,7 +113,7 @@ def no_child(problem: OSError) -> InfrastructureError:
     if disk.is_full(problem):
         return disk.full("there is no room for the folder of a submission's process")
     return InfrastructureError(
-        f"A process of its own could not be started for a submission ({problem.strerror}).",
-        cure="Look at memory, disk space and the number of processes of this machine; it is tried again.",
+        f"A child process for a submission could not be started ({problem.strerror}).",
+        cure="The worker tries again. If this continues, check the memory, disk space and number of processes of this machine.",
         code="child.start",
     )

@@ -1,6 +1,7 @@
 """The first code of every child: give way, die with the parent, speak JSON lines.
 
-Run as ``python -m worker.runtime.child_main MODULE``; the module's ``main(order, say)`` does the work.
+Run as ``python -m worker.runtime.child_main MODULE [ahead]``; the module's ``main(order, say)`` does the work, in the folder that comes
+with the order. With ``ahead`` its ``prepare()`` loads what that will need before the order is read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,12 @@ def humble() -> None:
         os._exit(1)
 
 
+def work_in(folder: str) -> None:
+    """Make a folder the one in which this process works, and where its temporary files are."""
+    os.chdir(folder)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+
+
 class Voice:
     """Where messages go: what was stdout, which from now on whatever a library prints cannot mix with."""
 
@@ -59,13 +67,20 @@ def main() -> int:
     """Run one order and report how it ended; the exit status says nothing that the last message does not."""
     humble()
     voice = Voice()
-    module = sys.argv[1]
-    if module not in CHILDREN:
+    name, ahead = sys.argv[1], sys.argv[2:] == ["ahead"]
+    if name not in CHILDREN:
         return 2
-    order = json.loads(sys.stdin.buffer.read())
-    work: Callable[..., dict[str, Any]] = importlib.import_module(module).main
+    module = importlib.import_module(name)
+    if ahead:
+        module.prepare()
+    message = sys.stdin.buffer.read()
+    if not message:  # the daemon ended before there was an order
+        return 0
+    order = json.loads(message)
+    work_in(order["folder"])
+    work: Callable[..., dict[str, Any]] = module.main
     try:
-        voice.say(kind="done", **work(order, voice.say))
+        voice.say(kind="done", **work(order["order"], voice.say))
     except NeucoError as error:
         voice.report(error)
     except OSError as problem:

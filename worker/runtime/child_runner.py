@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import structlog
 
 from scoring.errors import Cancelled, NeucoError
 from worker.runtime.acts import NotDue
-from worker.runtime.cgroup import Delegation
+from worker.runtime.cgroup import Ceiling, Delegation
 from worker.runtime.child_acts import (
     ChildAct,
     Died,
@@ -21,9 +23,13 @@ from worker.runtime.child_acts import (
     decode_error,
     no_child,
 )
-from worker.runtime.children import Child
+from worker.runtime.children import Child, launch
+from worker.runtime.process_group import ProcessGroup
 from worker.runtime.runner import counted, record, unexpected
 from worker.state import Outcome, Store
+
+READY_AFTER = timedelta(seconds=5)
+"""Of quiet before a process is started ahead: in a burst it would only take processor time from what is being scored."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -49,6 +55,7 @@ class ChildRunner:
         store: Where intents and outcomes are recorded.
         wake: Called from a thread when a child has said something or ended.
         checkpoint: Called at the points at which tests kill the process.
+        ahead: A module of which, in quiet times, one process is kept ready, with its code loaded, for the next act that runs it.
     """
 
     def __init__(
@@ -57,10 +64,14 @@ class ChildRunner:
         *,
         wake: Callable[[], None],
         checkpoint: Callable[[str], None] = lambda _: None,
+        ahead: str | None = None,
     ) -> None:
         self._store = store
         self._wake = wake
         self._checkpoint = checkpoint
+        self._ahead = ahead
+        self._ready: ProcessGroup | None = None
+        self._quiet_since: datetime | None = None
         self._performances: list[_Performance] = []
         self._log = structlog.get_logger("neuco_worker")
 
@@ -70,7 +81,7 @@ class ChildRunner:
         return [performance.act for performance in self._performances]
 
     def start(self, act: ChildAct[Any], now: datetime, *, cgroup: Delegation | None = None) -> bool:
-        """Record an act's intent and start its child; tell whether it was still due. Nothing begins when the process is to end.
+        """Record an act's intent and start its child; return whether it was still due. Nothing begins when the process is to end.
 
         Args:
             act: What to do.
@@ -87,14 +98,17 @@ class ChildRunner:
         performance = _Performance(act=act, looked_at=now)
         self._performances.append(performance)
         self._checkpoint(f"before child {act.name}")
-        ceiling, memory_bytes = None, act.limits.memory_bytes
-        if cgroup is not None and memory_bytes is not None:
-            ceiling = cgroup.ceiling(act.folder.name, memory_bytes=memory_bytes)
         try:
+            order = act.order()
             performance.child = Child(
-                act.module, act.order(), folder=act.folder, wake=self._wake, ceiling=ceiling
+                self._process(act.module),
+                order,
+                folder=act.folder,
+                wake=self._wake,
+                ceiling=_ceiling(act, cgroup),
             )
         except OSError as problem:
+            shutil.rmtree(act.folder, ignore_errors=True)  # the order may have laid hidden tasks there
             performance.error = no_child(problem)
         except Exception as problem:  # noqa: BLE001 - converted: else nobody would end the act
             performance.error = unexpected(problem, f"the start of {act.name}")
@@ -102,7 +116,7 @@ class ChildRunner:
         return True
 
     def look(self, now: datetime) -> bool:
-        """Record what had ended at the last look, and look after the other children; tell whether anything moved.
+        """Record what had ended at the last look, and look after the other children; return whether anything moved.
 
         As long as an end cannot be recorded, because the database cannot be written, it stays: nothing that was done is forgotten.
         """
@@ -113,10 +127,14 @@ class ChildRunner:
                 moved |= self._supervise(performance, now)
         for performance in ended:
             self._record(performance, now)
+        self._keep_ready(now)
         return moved
 
     def stop(self, now: datetime) -> None:
         """Kill all children because the worker ends."""
+        if self._ready is not None:
+            self._ready.close()
+            self._ready = None
         for performance in self._performances:
             if not performance.over:
                 performance.error = Stopped()
@@ -129,6 +147,24 @@ class ChildRunner:
             for performance in self._performances:
                 if performance.child is not None:
                     performance.child.close()
+
+    def _process(self, module: str) -> ProcessGroup:
+        """Return a process for an act: the one that is kept ready if it runs that module and lives, else a new one."""
+        if module == self._ahead and self._ready is not None:
+            ready, self._ready = self._ready, None
+            if not ready.exited():
+                return ready
+            ready.close()
+        return launch(module)
+
+    def _keep_ready(self, now: datetime) -> None:
+        """Start the process for the next act ahead of it; one that died while it waited is not replaced before the next act."""
+        if self._performances or self._quiet_since is None:
+            self._quiet_since = now
+        quiet = now - self._quiet_since >= READY_AFTER
+        if self._ahead is not None and self._ready is None and quiet and not self._store.stopping:
+            with contextlib.suppress(OSError):  # no room now: an act that needs a process says so
+                self._ready = launch(self._ahead, ahead=True)
 
     def _supervise(self, performance: _Performance, now: datetime) -> bool:
         act, child = performance.act, performance.child
@@ -153,7 +189,7 @@ class ChildRunner:
         return moved or performance.over
 
     def _listen(self, performance: _Performance, child: Child) -> bool:
-        """Take what the child says; tell whether it said anything."""
+        """Take what the child says; return whether it said anything."""
         moved = False
         for message in child.messages():
             moved, kind = True, message.get("kind")
@@ -173,7 +209,7 @@ class ChildRunner:
         """Say how a child died; its stderr goes to the log, never out."""
         if errors := child.errors():
             self._log.error(
-                "A child process failed.",
+                "Child process failed.",
                 event_key=f"{act.name}.stderr",
                 child=act.folder.name,
                 stderr=errors[-2000:],
@@ -193,3 +229,11 @@ class ChildRunner:
             act.failure_recorded(error, now)
         else:
             act.recorded(performance.result, now)
+
+
+def _ceiling(act: ChildAct[Any], cgroup: Delegation | None) -> Ceiling | None:
+    """Make the ceiling of an act's child, where the kernel gives one."""
+    memory_bytes = act.limits.memory_bytes
+    if cgroup is None or memory_bytes is None:
+        return None
+    return cgroup.ceiling(act.folder.name, memory_bytes=memory_bytes)

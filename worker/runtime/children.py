@@ -3,6 +3,9 @@
 A child reads its order from stdin (nothing secret on a command line or in an environment), answers with JSON lines on stdout, and lives in
 its own process group, which is killed whole (:mod:`worker.runtime.process_group`). It dies with its parent. What a participant sent is
 parsed nowhere else.
+
+A child obeys one order and ends, so that no submission meets what another one left. Where a second counts, a process is started ahead of
+its order (:func:`launch`): it loads its code and waits, and knows nothing of any submission until it is used.
 """
 
 from __future__ import annotations
@@ -28,26 +31,43 @@ KEPT_ENVIRONMENT = (
 )
 """What a child may see of our environment; tokens and secrets are not among it."""
 STDERR_KEPT_BYTES = 8192
+WAITS_IN = Path("/")  # until its order names a folder of its own
 LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one answer; a scorecard of 100 tasks x 1,000 folds has 2 MB
 
 
-class Child:
-    """One process.
+def launch(module: str, *, ahead: bool = False) -> ProcessGroup:
+    """Start a process that waits for its order.
 
     Args:
         module: Python module to run, e.g. ``worker.evaluation.evaluate_child``.
+        ahead: Whether it is to load all its code before it looks for the order.
+
+    Raises:
+        OSError: If the machine has no room for another process.
+    """
+    environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
+    environment |= {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-P", "-m", "worker.runtime.child_main", module, *(["ahead"] if ahead else [])]
+    return ProcessGroup(command, folder=WAITS_IN, environment=environment)
+
+
+class Child:
+    """One process with its order.
+
+    Args:
+        group: A process that waits for it, from :func:`launch`.
         order: What it is to do, sent as JSON.
         folder: Its temporary folder; made here, removed by :meth:`close` in every outcome.
         wake: Called from a thread when something arrived or the child ended.
         ceiling: What holds its memory down, where the kernel does that.
 
     Raises:
-        OSError: If the machine has no room for another process or its folder.
+        OSError: If there is no room for its folder; the process is ended then.
     """
 
     def __init__(
         self,
-        module: str,
+        group: ProcessGroup,
         order: Mapping[str, object],
         *,
         folder: Path,
@@ -55,19 +75,13 @@ class Child:
         ceiling: Ceiling | None = None,
     ) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
-        environment |= {
-            "TMPDIR": str(folder),
-            "PYTHONUNBUFFERED": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "OMP_NUM_THREADS": "1",
-        }
-        command = [sys.executable, "-P", "-m", "worker.runtime.child_main", module]
+        self._group = group
+        if ceiling is not None:
+            group.limit(ceiling)
         try:
-            self._group = ProcessGroup(command, folder=folder, environment=environment, ceiling=ceiling)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+            group.close()
             raise
         self._stdin, self._stdout, self._stderr = self._group.streams
         self._arrived: deque[dict[str, Any]] = deque()
@@ -88,7 +102,7 @@ class Child:
         """Send the order and close; a dead child is noticed by :meth:`ended`, not here."""
         if self._stdin is not None:
             with contextlib.suppress(OSError, ValueError):
-                self._stdin.write(json.dumps(order).encode())
+                self._stdin.write(json.dumps({"folder": str(self.folder), "order": order}).encode())
                 self._stdin.close()
 
     def _listen(self) -> None:
@@ -137,7 +151,7 @@ class Child:
         return self._group.peak_memory_bytes
 
     def out_of_memory(self) -> bool:
-        """Tell whether the kernel ended it for going over its ceiling."""
+        """Return whether the kernel ended it for going over its ceiling."""
         return self._group.out_of_memory()
 
     def errors(self) -> str:

@@ -10,7 +10,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def is_full(problem: OSError) -> bool:
-    """Tell whether a call failed because nothing more may be written."""
+    """Return whether a call failed because nothing more may be written."""
     return problem.errno in FULL
 
 
@@ -18,6 +18,6 @@ def full(sentence: str) -> InfrastructureError:
     """Return the error to tell; ``sentence`` says what could not be written."""
     return InfrastructureError(
         f"The disk is full: {sentence}.",
-        cure="Make room in the file systems of the state directory and of the cache; it is tried again.",
+        cure="Free some space in the file systems of the state directory and of the cache. The worker tries again.",
         code="disk.write",
     )

@@ -18,7 +18,7 @@ ABANDONED_S = 24 * 3600.0  # no child works for so long
 
 
 class FileStore:
-    """Files by content hash, and temporary folders beside them on the same file system.
+    """Files by content hash, and temporary folders on the same file system.
 
     Args:
         root: The state directory.

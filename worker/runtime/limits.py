@@ -7,7 +7,7 @@ import math
 from scoring.errors import OrganizerError
 
 GIGABYTE = 1_000_000_000  # of memory as of disk
-BARE_BYTES = 50_000_000  # of memory: a child that has read nothing yet; 35 MB were measured
+BARE_BYTES = 50_000_000  # of memory: a child that has read nothing yet; 35 MB were measured, 171 MB of one that was kept ready
 READING_BYTES = 200_000_000  # what reading loads, whatever the file: 90 MB were measured for Parquet, 110 MB for a large CSV
 VALUE_BYTES = 24  # of memory for each value of a good file; 13 were measured for CSV and Parquet
 
@@ -28,6 +28,6 @@ def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int
         raise OrganizerError(
             f"submission.memory_gigabytes is {memory_gigabytes:g}; to read a good file of phase {phase} ({rows:,} rows,"
             f" {columns:,} columns) may take {least:.2f} GB.",
-            cure=f"Set it to {math.ceil(2 * least)} or more: scoring takes memory too.",
+            cure=f"Set it to {math.ceil(2 * least)} or more, because scoring needs memory too.",
             code="config.memory",
         )

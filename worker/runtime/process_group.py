@@ -28,7 +28,6 @@ class ProcessGroup:
         command: Program and arguments.
         folder: Where it runs.
         environment: All that it sees.
-        ceiling: The kernel's group that holds its memory down, if there is one; ended with it.
 
     Raises:
         OSError: If the machine has no room for another process.
@@ -40,26 +39,26 @@ class ProcessGroup:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        ceiling: Ceiling | None = None,
     ) -> None:
-        self._ceiling = ceiling
+        self._ceiling: Ceiling | None = None
         self.peak_memory_bytes = 0
-        try:
-            self._leader = subprocess.Popen(
-                list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=folder,
-                env=dict(environment),
-                start_new_session=True,
-            )
-        except OSError:
-            if ceiling is not None:
-                ceiling.remove()
-            raise
-        if ceiling is not None:
-            ceiling.admit(self._leader.pid)
+        self._leader = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=dict(environment),
+            start_new_session=True,
+        )
+
+    def limit(self, ceiling: Ceiling) -> None:
+        """Put the leader, and all that it will start, under a ceiling that is ended with this group.
+
+        The kernel counts what is taken from then on; what a process had before stays with the group that it leaves.
+        """
+        self._ceiling = ceiling
+        ceiling.admit(self._leader.pid)
 
     @property
     def pid(self) -> int:
@@ -72,7 +71,7 @@ class ProcessGroup:
         return self._leader.stdin, self._leader.stdout, self._leader.stderr
 
     def exited(self) -> bool:
-        """Tell whether the leader is gone; it is not reaped by this."""
+        """Return whether the leader is gone; it is not reaped by this."""
         if self._leader.returncode is not None:
             return True
         try:
@@ -110,7 +109,7 @@ class ProcessGroup:
         return total
 
     def out_of_memory(self) -> bool:
-        """Tell whether the kernel ended it for going over its ceiling."""
+        """Return whether the kernel ended it for going over its ceiling."""
         return self._ceiling is not None and self._ceiling.hit()
 
     def close(self) -> None:

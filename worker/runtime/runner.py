@@ -35,7 +35,7 @@ def unexpected(problem: Exception, where: str) -> InfrastructureError:
     )
     error = InfrastructureError(
         f"Unexpected {type(problem).__name__} in {where}.",
-        cure="It is tried again; if it stays, the log of this moment tells the maintainers what happened.",
+        cure="The worker tries again. If this continues, report it as a bug in neuco-worker, with the log of this moment.",
         code="unexpected",
     )
     error.__cause__ = problem
@@ -127,7 +127,7 @@ class Runner(Generic[Resource]):
         return performance is not None and performance.ended is not None and performance.ended.given_up
 
     def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> bool:
-        """Record an act's intent and begin it; tell whether it was still due. Nothing begins when the process is to end.
+        """Record an act's intent and begin it; return whether it was still due. Nothing begins when the process is to end.
 
         Raises:
             RuntimeError: If the runner is busy; that is a defect.
@@ -179,8 +179,8 @@ class Runner(Generic[Resource]):
         """Leave the thread to itself, with a performance that nobody looks at any more."""
         act = performance.act
         error = InfrastructureError(
-            f"{act.what} did not end within {act.time_out_s:.0f} seconds and was given up.",
-            cure="It is tried again; if this goes on, look at the other side and at the way there.",
+            f"{act.what} did not finish within {act.time_out_s:.0f} seconds and was stopped.",
+            cure="The worker tries again. If this continues, check the network and the service that it calls.",
             code="act.timed_out",
         )
         self._performance = _Performance(

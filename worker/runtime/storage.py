@@ -22,13 +22,13 @@ def fault(folder: Path) -> InfrastructureError | None:
     except OSError as problem:
         if disk.is_full(problem):
             return InfrastructureError(
-                f"The disk with the state in {folder} is full: nothing can be recorded, and so nothing goes on.",
-                cure="Make room there; the worker then goes on by itself, and nothing is lost.",
+                f"The disk with the state in {folder} is full. The worker cannot record anything, so it has stopped working.",
+                cure="Free some space. The worker then continues, and nothing is lost.",
                 code="disk.full",
             )
         return InfrastructureError(
-            f"Nothing can be written to the state directory {folder} ({problem.strerror}).",
-            cure="Look at its owner and its file system; the worker then goes on by itself.",
+            f"The worker cannot write to the state directory {folder} ({problem.strerror}).",
+            cure="Check its owner and its file system. When the cause is fixed, the worker continues.",
             code="disk.unwritable",
         )
     return None
@@ -39,7 +39,7 @@ def below_reserve(free_bytes: int, reserve_gigabytes: float) -> InfrastructureEr
     if free_bytes >= reserve_gigabytes * GIGABYTE:
         return None
     return InfrastructureError(
-        "The disk is nearly full; no more submissions are fetched.",
-        cure="Make room in the state directory's file system; fetching goes on by itself.",
+        "The disk is nearly full, so the worker does not download more submissions.",
+        cure="Free some space in the state directory's file system. The worker then continues.",
         code="disk.reserve",
     )

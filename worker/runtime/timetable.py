@@ -60,7 +60,7 @@ class Timetable:
         return self._done_at.get(job)
 
     def due(self, job: Job, now: datetime) -> bool:
-        """Tell whether a job is due."""
+        """Return whether a job is due."""
         done_at = self._done_at.get(job)
         return done_at is None or not done_at <= now < self._again_at(job, done_at)
 

@@ -9,6 +9,7 @@ from leaderboard.figures import Private
 from leaderboard.snapshot import (
     Board,
     Entry,
+    Method,
     MoveKind,
     PhaseSite,
     PhaseSnapshot,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Board",
     "Entry",
+    "Method",
     "MoveKind",
     "PhaseSite",
     "PhaseSnapshot",

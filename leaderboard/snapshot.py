@@ -197,6 +197,21 @@ class Board:
         return rules if kept is None else replace(rules, **asdict(kept))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Method:
+    """What a participant says of a submission at EvalAI; hostile text, and no part of what decides a board.
+
+    Attributes:
+        name: Of the method.
+        project_url: Address of its code or its page.
+        publication_url: Address of the paper.
+    """
+
+    name: str = ""
+    project_url: str = ""
+    publication_url: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class WaitingTeam:
     """A team with a score in a phase that keeps its values back.
@@ -220,6 +235,7 @@ class PhaseSite:
 
     Attributes:
         waiting: The teams that wait for their values; None if values are shown.
+        methods: Submission pk to what its participant says of it; of the newest board's submissions that may be told.
     """
 
     codename: str
@@ -230,13 +246,23 @@ class PhaseSite:
     snapshot: PhaseSnapshot | None = None  # only if something beyond the boards may be shown
     revealed: bool = False
     frozen_at: datetime | None = None
+    methods: Mapping[int, Method] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Everything that is published, in the order of the configuration."""
+    """Everything that is published, in the order of the configuration.
+
+    Attributes:
+        publish: What is released early: ``intervals``, ``stable_views``.
+        link: EvalAI's challenge page.
+        repository: Web page of the repository that all of it is published in; empty if it has none that is known.
+        committed: Whether the challenge has committed itself, so that anybody can check it.
+    """
 
     title: str
     phases: tuple[PhaseSite, ...]
-    publish: frozenset[str] = frozenset()  # early release: "intervals", "stable_views"
-    link: str = ""  # EvalAI's challenge page
+    publish: frozenset[str] = frozenset()
+    link: str = ""
+    repository: str = ""
+    committed: bool = False

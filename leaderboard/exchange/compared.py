@@ -152,7 +152,7 @@ def _read(folder: Path) -> dict[str, TaskFolds]:
         ) from error
     if len(found) < len(tasks):
         raise OrganizerError(
-            f"The run {folder} has no fold scores, and without them nobody can say how sure a difference is.",
+            f"The run {folder} has no fold scores. Without them, the uncertainty of a difference is unknown.",
             cure="Score it again with output_fold_results: true.",
             code="runs.no_folds",
         )

@@ -131,7 +131,7 @@ def _results(path: Path, faults: list[str]) -> list[Result]:
             if result is not None:
                 results.append(result)
     except csv.Error as error:
-        faults.append(f"`{RESULTS}` is no CSV: {_plain(str(error))}.")
+        faults.append(f"`{RESULTS}` is not a CSV file: {_plain(str(error))}.")
         return []
     faults.extend(f"{what}: {_some(places)}." for what, places in found.items())
     if not results and not found:
@@ -217,10 +217,10 @@ def _names(path: Path, faults: list[str], backbones: set[str]) -> dict[str, str]
     try:
         document = json.loads(text)
     except ValueError as error:
-        faults.append(f"`{INFO}` is no JSON: {_plain(str(error))}.")
+        faults.append(f"`{INFO}` is not JSON: {_plain(str(error))}.")
         return {}
     if not isinstance(document, dict):
-        faults.append(f"`{INFO}` does not hold keys with values.")
+        faults.append(f"`{INFO}` does not contain keys with values.")
         return {}
     stripped = {str(key).strip() for key in document}
     needed = [key.strip() for key in (*INFO_KEYS, MODELS)]

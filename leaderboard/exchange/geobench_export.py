@@ -58,7 +58,7 @@ def rows_of_runs(output_dir: Path, phase: str) -> tuple[Row, ...]:
             result: TaskResult = json.loads((path.parent / task / f"{task}_result.json").read_text("utf-8"))
             if "q_t" not in result:
                 raise OrganizerError(
-                    f"The run {path.parent.name} does not hold its fold scores.",
+                    f"The run {path.parent.name} has no fold scores.",
                     cure="Score again with output_fold_results: true.",
                     code="geobench.no_folds",
                 )
@@ -78,7 +78,7 @@ def rows_of_runs(output_dir: Path, phase: str) -> tuple[Row, ...]:
     if not rows:
         raise OrganizerError(
             f"There are no runs in {output_dir / phase}.",
-            cure="Give the --output_dir and --phase of the runs.",
+            cure="Set --output_dir and --phase to those of the runs.",
             code="geobench.no_runs",
         )
     return tuple(rows)

@@ -63,8 +63,8 @@ def read_normalizer(path: Path) -> Normalizer:
         ranges = {str(name): (float(low), float(high)) for name, (low, high) in document.items()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise OrganizerError(
-            f"{path} is no normaliser file.",
-            cure='It holds {"dataset": [lowest, highest], …}.',
+            f"{path} is not a normalizer file.",
+            cure='It must contain {"dataset": [lowest, highest], …}.',
             code="geobench.normalizer",
         ) from error
     for name, (low, high) in ranges.items():
@@ -89,7 +89,7 @@ def make_normalizer(results: Sequence[Result]) -> Normalizer:
         if min(values) == max(values):
             raise OrganizerError(
                 f"All results on {dataset} are {values[0]:g}.",
-                cure="A range needs results that differ; freeze it from more submissions.",
+                cure="A range needs results that differ. Create the normalizer from more submissions.",
                 code="geobench.normalizer",
             )
         ranges[dataset] = (min(values), max(values))
@@ -241,7 +241,7 @@ def board_files(
     if not complete:
         raise OrganizerError(
             "No backbone has results on every dataset.",
-            cure="A board compares like with like; render the datasets that all have.",
+            cure="Select datasets for which every backbone has results.",
             code="geobench.none_complete",
         )
     fewest = {dataset: min(len(values[backbone][dataset]) for backbone in complete) for dataset in datasets}

@@ -37,7 +37,7 @@ def neurobench_documents(source: Path) -> tuple[NeuroBenchDocument, ...]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OrganizerError(
             f"{source} is neither the folder of a run nor a scorecard.",
-            cure="Give <output_dir>/<phase>/<method>_<time>, or a scorecard's JSON file.",
+            cure="Name <output_dir>/<phase>/<method>_<time>, or the JSON file of a scorecard.",
             code="neurobench.no_results",
         ) from error
 

@@ -52,7 +52,7 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
     if not folder.is_dir():
         raise OrganizerError(
             f"There are no runs in {folder}.",
-            cure="Give the --output_dir and --phase that the runs were made with.",
+            cure="Set --output_dir and --phase to those of the runs.",
             code="runs.no_phase",
         )
     documents: dict[str, RunSummary] = {}
@@ -77,7 +77,7 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
             rows.append(tuple(scores[task] for task in tasks))
     if not complete or not tasks:
         raise OrganizerError(
-            f"{folder} holds no complete run.",
+            f"{folder} does not contain a complete run.",
             cure="; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "Score something first.",
             code="runs.none_complete",
         )

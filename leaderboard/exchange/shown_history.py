@@ -221,6 +221,6 @@ def _column(columns: Sequence[str], names: Sequence[str]) -> str:
 def _unreadable(sentence: str) -> OrganizerError:
     return OrganizerError(
         f"{sentence}.",
-        cure="Give the leaderboard/history.jsonl of a challenge, or a CSV table with made_at, phase, rank, team and q_mean.",
+        cure="Name the leaderboard/history.jsonl of a challenge, or a CSV table with the columns made_at, phase, rank, team and q_mean.",
         code="runs.history",
     )

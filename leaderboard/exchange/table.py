@@ -36,26 +36,30 @@ def read_table(text: str) -> Table:
         ]
     except csv.Error as error:
         raise _fault(
-            f"The table is no CSV: {error}.", "Save it as CSV, separated by commas.", "no_csv"
+            f"The table is not CSV: {error}.", "Save it as CSV, separated by commas.", "rank.no_csv"
         ) from error
     if not lines:
-        raise _fault("The table is empty.", "Write a header line, then one line per entry.", "empty")
+        raise _fault("The table is empty.", "Write a header line, then one line per entry.", "rank.empty")
     tasks = tuple(name.strip() for name in lines[0][1:])
     if not tasks:
         cure = "The first column names the entry, every other column is a task, separated by commas."
-        raise _fault("The table has no task columns.", cure, "no_tasks")
+        raise _fault("The table has no task columns.", cure, "rank.no_tasks")
     if not all(tasks):
-        raise _fault("A task column has no name.", "Name every column in the header line.", "unnamed_task")
+        raise _fault(
+            "A task column has no name.", "Name every column in the header line.", "rank.unnamed_task"
+        )
     if len(lines) == 1:
-        raise _fault("The table has no entries.", "Write one line per entry below the header.", "no_entries")
+        raise _fault(
+            "The table has no entries.", "Write one line per entry below the header.", "rank.no_entries"
+        )
     entries, scores = [], []
     for number, line in enumerate(lines[1:], 1):
         name = line[0].strip()
         if not name:
-            raise _fault(f"Entry {number} has no name.", "Name it in the first column.", "unnamed_entry")
+            raise _fault(f"Entry {number} has no name.", "Name it in the first column.", "rank.unnamed_entry")
         if len(line) != len(tasks) + 1:
             sentence = f"Entry {_shown(name)} has {len(line) - 1} scores, but there are {len(tasks)} tasks."
-            raise _fault(sentence, "Give every entry one score per task.", "ragged")
+            raise _fault(sentence, "Write one score per task for every entry.", "rank.ragged")
         entries.append(name)
         scores.append(tuple(_score(value, name, task) for task, value in zip(tasks, line[1:], strict=True)))
     _refuse_repeats(entries, "entry")
@@ -75,12 +79,14 @@ def rank_table(
         if name not in table.entries:
             raise _fault(
                 f"No entry is named {_shown(name)}.",
-                "Name baselines as in the first column.",
-                "unknown_baseline",
+                "Write the name as it is in the first column.",
+                "rank.unknown_baseline",
             )
     if not (math.isfinite(ghost_task) and ghost_task >= 0):
         raise _fault(
-            "The ghost task's spread is not a number of at least 0.", "Use 0 to switch it off.", "bad_ghost"
+            "The ghost task's spread is not a number of at least 0.",
+            "Use 0 to switch it off.",
+            "rank.bad_ghost",
         )
     numbered = np.array([entry not in baselines for entry in table.entries])
     return rank(
@@ -122,15 +128,15 @@ def _score(text: str, entry: str, task: str) -> float:
     if value is None:
         found = _shown(text.strip()) if text.strip() else "nothing"
         raise _fault(
-            f"Entry {_shown(entry)} has {found} in task {_shown(task)}, which is no finite number.",
-            "An entry without a score in every task has no rank: fill the cell or leave the entry out.",
-            "bad_score",
+            f"Entry {_shown(entry)} has {found} in task {_shown(task)}, which is not a finite number.",
+            "Fill in the cell or remove the entry. An entry needs a score in every task.",
+            "rank.bad_score",
         )
     if abs(value) > LARGEST:
         raise _fault(
             f"Entry {_shown(entry)} has {_shown(text.strip())} in task {_shown(task)}, which is too large to be ranked.",
-            f"Scores may be at most {LARGEST:g}: give the task another unit.",
-            "too_large",
+            f"Scores may be at most {LARGEST:g}. Use another unit for the task.",
+            "rank.too_large",
         )
     return value
 
@@ -139,9 +145,9 @@ def _refuse_repeats(names: Sequence[str], kind: str) -> None:
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise _fault(
-            f"The {kind} {_shown(name)} stands {times} times in the table.",
-            "Keep one or rename the others.",
-            f"repeated_{kind}",
+            f"The {kind} {_shown(name)} occurs {times} times in the table.",
+            "Keep one, or rename the others.",
+            "rank.repeated_entry" if kind == "entry" else "rank.repeated_task",
         )
 
 
@@ -150,4 +156,4 @@ def _shown(text: str) -> str:
 
 
 def _fault(sentence: str, cure: str, code: str) -> OrganizerError:
-    return OrganizerError(sentence, cure=cure, code=f"rank.{code}")
+    return OrganizerError(sentence, cure=cure, code=code)

@@ -21,20 +21,20 @@ _REFUSALS = (
     (
         _HOST_KEY,
         "leaderboard.host_key",
-        "The leaderboard's server did not show the host key that is pinned.",
+        "The leaderboard's server has another host key than the pinned one.",
         "Compare the server's published key with the file in leaderboard.known_hosts.",
     ),
     (
         _REFUSED,
         "leaderboard.auth_refused",
         "The leaderboard's repository refused the credentials.",
-        "Check that leaderboard.token or leaderboard.ssh_key is valid, has not expired, and may write to the repository.",
+        "Check that leaderboard.token or leaderboard.ssh_key is valid, has not expired, and is allowed to write to the repository.",
     ),
     (
         _NOT_FOUND,
         "leaderboard.repository_not_found",
         "The leaderboard's repository was not found.",
-        "Check leaderboard.repository, and that the credentials may see it: servers hide private repositories from strangers.",
+        "Check leaderboard.repository, and whether the credentials may read it. Servers hide private repositories from other accounts.",
     ),
 )
 _PUSH_REFUSED = re.compile(
@@ -64,7 +64,7 @@ def sort_fault(remote: Remote, verb: str, said: str) -> Exception:
         if _PUSH_REFUSED.search(said):
             return OrganizerError(
                 "The leaderboard's repository refused the push: a rule or hook protects the branch.",
-                cure="Let the account of the token or key push to leaderboard.branch, or name another branch.",
+                cure="Allow the account of the token or key to push to leaderboard.branch, or set another branch.",
                 code="leaderboard.push_refused",
             )
         if _MOVED.search(said):
@@ -78,6 +78,6 @@ def sort_fault(remote: Remote, verb: str, said: str) -> Exception:
         return CloneDamaged(said)
     return InfrastructureError(
         "The leaderboard's repository cannot be reached.",
-        cure="The push is tried again; look at the network and the server's status page if this goes on.",
+        cure="The worker tries again. If this continues, check the network and the server's status page.",
         code="leaderboard.unreachable",
     )

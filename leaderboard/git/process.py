@@ -115,8 +115,8 @@ class GitProcess:
             out, err = process.communicate(stdin, timeout=self._timeout_s)
         except subprocess.TimeoutExpired as error:
             raise InfrastructureError(
-                f"git {arguments[0]} did not end within {self._timeout_s:.0f} seconds.",
-                cure="The push is tried again; look at the connection to the leaderboard's server if this goes on.",
+                f"git {arguments[0]} did not finish within {self._timeout_s:.0f} seconds and was stopped.",
+                cure="The worker tries again. If this continues, check the connection to the leaderboard's server.",
                 code="leaderboard.timeout",
             ) from error
         finally:

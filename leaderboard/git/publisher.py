@@ -145,8 +145,8 @@ class Publisher:
                 renewed = True
                 self._clone.discard()
         raise InfrastructureError(
-            "The leaderboard's branch moved at every attempt to push.",
-            cure="The push is tried again.",
+            "Somebody else pushed to the leaderboard's branch during every attempt to push.",
+            cure="The worker tries again.",
             code="leaderboard.busy",
         )
 
@@ -178,7 +178,7 @@ class Publisher:
             raise _clone_unusable() from error
         except TipMoved as error:
             raise InfrastructureError(
-                "The leaderboard's branch moved while it was read.",
+                "Somebody else pushed to the leaderboard's branch while it was read.",
                 cure="Try again.",
                 code="leaderboard.busy",
             ) from error
@@ -232,7 +232,7 @@ class Publisher:
 
 def _clone_unusable() -> InfrastructureError:
     return InfrastructureError(
-        "The local clone of the leaderboard's repository cannot be made.",
-        cure="Look at the free space and the owner of the state directory.",
+        "The local clone of the leaderboard's repository cannot be created.",
+        cure="Check the free space and the owner of the state directory.",
         code="leaderboard.clone",
     )

@@ -36,20 +36,20 @@ class Remote:
         """Refuse addresses that git would read as something else than a repository."""
         url = self.url
         if not url or url.startswith("-") or any(ord(char) < 32 or ord(char) == 127 for char in url):
-            raise _bad_url("is empty or has characters that no address has")
+            raise _bad_url("is empty, or contains characters that an address cannot have")
         protocol = "file"
         if "://" in url:
             parts = urlsplit(url)
             protocol = parts.scheme.lower()
             if parts.password:
                 raise _bad_url(
-                    "carries a password; it would be seen in process lists",
-                    "Put the token into leaderboard.token instead.",
+                    "contains a password, which would be visible in process lists",
+                    "Use leaderboard.token instead.",
                 )
             if protocol == "http" and not is_loopback(parts.hostname):
                 raise _bad_url(
-                    "uses http://, which would send the token readably",
-                    "Use https://; http:// works on loopback only.",
+                    "uses http://, which would send the token unencrypted",
+                    "Use https://. http:// is accepted only on loopback.",
                 )
             if protocol in ("http", "https"):
                 host = parts.netloc.rpartition("@")[2]
@@ -78,8 +78,8 @@ def folder_fault(repository: Path) -> NeucoError | None:
     if not os.path.isdir(repository):  # noqa: PTH112 - false also where this process may not even look
         return OrganizerError(
             f"There is no folder {repository} that this process can see.",
-            cure="Make the repository with `git init --bare`, or correct leaderboard.repository. A service sees home folders only "
-            "if its unit says so: run `sudo neuco-challenge NAME paths`, then restart it.",
+            cure="Create the repository with `git init --bare`, or correct leaderboard.repository. A service sees home folders only"
+            " if its unit allows it: run `sudo neuco-challenge NAME paths`, then restart the service.",
             code="leaderboard.repository_not_found",
         )
     objects = repository / "objects" if (repository / "objects").is_dir() else repository / ".git" / "objects"
@@ -88,20 +88,20 @@ def folder_fault(repository: Path) -> NeucoError | None:
     if os.statvfs(objects).f_flag & os.ST_RDONLY:
         return OrganizerError(
             f"The leaderboard's repository {repository} is on a file system that is read-only for this process.",
-            cure="A service may write to its own folders and to those that its unit names: run `sudo neuco-challenge NAME paths`, "
-            "then restart it. Outside of a service, mount the file system writable.",
+            cure="A service may write only to its own folders and to those that its unit names: run `sudo neuco-challenge NAME"
+            " paths`, then restart the service. Without a service, mount the file system writable.",
             code="leaderboard.read_only",
         )
     if not os.access(objects, os.W_OK | os.X_OK):
         return OrganizerError(
-            f"This process's user may not write to the leaderboard's repository {repository}.",
-            cure=f"Give the folder to the user who runs the worker: sudo chown -R USER: {repository}",
+            f"The user that runs the worker may not write to the leaderboard's repository {repository}.",
+            cure=f"Make that user the owner of the folder: sudo chown -R USER: {repository}",
             code="leaderboard.not_writable",
         )
     if shutil.disk_usage(objects).free < ROOM_BYTES:
         return InfrastructureError(
             f"The disk with the leaderboard's repository {repository} is full.",
-            cure="Make room there; the push is tried again.",
+            cure="Free some space. The worker tries again.",
             code="leaderboard.disk_full",
         )
     return None

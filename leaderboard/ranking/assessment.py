@@ -141,8 +141,8 @@ def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[
         folds = folds_of.setdefault(phase.row_sets[task], len(scores[0]))
         if any(len(row) != folds for row in scores):
             raise OrganizerError(
-                f"Submissions of phase {phase.codename} were scored over different numbers of folds and cannot be compared.",
-                cure="Score the phase anew with `challenge rescore`.",
+                f"Submissions of phase {phase.codename} were scored with different numbers of folds, so they cannot be compared.",
+                cure="Score the phase again with `neuco-worker challenge rescore`.",
                 code="board.folds_differ",
             )
         columns.append(np.array(scores, np.float64))

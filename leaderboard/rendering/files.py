@@ -21,6 +21,8 @@ CSV_COLUMNS = (
     "position", "rank", "rank_by_mean", "team", "mean_q", "reliable", "group", "movement", "move_kind", "baseline", "eligible",
     "submission", "submissions", "last_submission",
 )  # fmt: skip
+METHOD_COLUMNS = ("method", "project_url", "publication_url")
+"""The last columns of the CSV, if anybody gave one of them."""
 
 
 def render(site: Site, *, readme: bytes | None, history: bytes | None = None) -> dict[str, bytes]:
@@ -59,6 +61,7 @@ def _json(site: Site, phase: ShownPhase) -> bytes:
         "version": SCHEMA_VERSION,
         "challenge": site.title,
         "link": site.link,
+        **({"repository": site.repository} if site.repository else {}),
         "phase": phase.stem,
         "title": phase.site.title,
         "frozen_at": stamp(frozen_at) if frozen_at else None,
@@ -74,7 +77,7 @@ def _json(site: Site, phase: ShownPhase) -> bytes:
             "eligible_if_scored_in": rules.eligible_if_scored_in,
             **({} if rules.ladder_step is None else {"ladder_step": rules.ladder_step}),
         },
-        "entries": [_entry(row) for row in phase.rows],
+        "entries": [_entry(row) | _method(row) for row in phase.rows],
     }
     if phase.waiting is not None:
         document["waiting"] = [_waiting(team) for team in phase.waiting]
@@ -109,12 +112,22 @@ def _waiting(team: WaitingTeam) -> dict[str, object]:
     }
 
 
+def _method(row: Row) -> dict[str, str]:
+    """Return what is told of a row's method, as far as anything is."""
+    method = row.method
+    told = zip(METHOD_COLUMNS, (method.name, method.project_url, method.publication_url), strict=True)
+    return {column: text for column, text in told if text}
+
+
 def _csv(rows: tuple[Row, ...]) -> bytes:
-    entries = (_entry(row) | {"team": csv_cell(row.team), "q_mean": row.q_text} for row in rows)
-    return csv_text(
-        CSV_COLUMNS,
-        ([str(v).lower() if isinstance(v, bool) else v for v in entry.values()] for entry in entries),
-    ).encode()
+    methods = [_method(row) for row in rows]
+    more = METHOD_COLUMNS if any(methods) else ()
+    lines = []
+    for row, method in zip(rows, methods, strict=True):
+        entry = _entry(row) | {"team": csv_cell(row.team), "q_mean": row.q_text}
+        cells = [str(value).lower() if isinstance(value, bool) else value for value in entry.values()]
+        lines.append([*cells, *(csv_cell(method.get(column, "")) for column in more)])
+    return csv_text([*CSV_COLUMNS, *more], lines).encode()
 
 
 def _badge(phases: Sequence[ShownPhase]) -> bytes:

@@ -37,12 +37,17 @@ _REWRITTEN = re.compile(r"@|\$|#(?=\w)|:(?=[\w+-]+:)|:(?=//)|(?<=(?i:www))\.")
 _INTRAWORD = re.compile(r"(?<=[0-9A-Za-z])_(?=[0-9A-Za-z])")
 
 
-@lru_cache(maxsize=4096)
 def display_name(text: str) -> str:
+    """Return the one form in which a name is shown: :func:`display_text`, and never empty."""
+    return display_text(text) or UNNAMED
+
+
+@lru_cache(maxsize=4096)
+def display_text(text: str) -> str:
     """Return the one form in which a participant's text is shown.
 
     Canonical composition, one line, single spaces, no control, direction or invisible characters, at most ``NAME_LIMIT`` characters
-    (an ellipsis says where it was cut), never empty. Applying it twice changes nothing.
+    (an ellipsis says where it was cut). Applying it twice changes nothing.
     """
     name = text[:_SOURCE_LIMIT]
     # Dropping one character may strand or join its neighbours; two rounds settled every name seen.
@@ -55,7 +60,7 @@ def display_name(text: str) -> str:
         while cut and (name[len(cut)] in _JOINERS or unicodedata.category(name[len(cut)]) in _MARKS):
             cut = cut[:-1]  # an accent or half an emoji cut off would change the character before it
         name = cut.rstrip(" " + _JOINERS) + "…"
-    return name or UNNAMED
+    return name
 
 
 def _clean(text: str) -> str:

@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leaderboard.rendering.assets import asset, templates
 from leaderboard.rendering.charts import Evolution, Submissions, submissions
 from leaderboard.rendering.names import display_name
-from leaderboard.rendering.rows import Row, minute, movement, public_rows, rounded, stamp, waiting_sentence
+from leaderboard.rendering.row_details import RowDetails, row_details
+from leaderboard.rendering.rows import Row, minute, movement, stamp, waiting_sentence
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.rendering.unlocked import Interval, Unlocked
-from leaderboard.snapshot import Board, MoveKind, PhaseSite, RowKey, Site
+from leaderboard.rendering.updates import Update, updates
+from leaderboard.snapshot import Site
 
-CHANGES = 15  # newest updates told in words
-MOVES = 12  # of each of them
-PASTS = 8  # newest submissions of a team that are told
+CHANGES = 5  # newest updates that are shown at once; older ones unfold
 
 _HEAT_STEPS = 6
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """One update of the board in words."""
-
-    at: str
-    who: tuple[str, ...]
-    moves: tuple[Row, ...]
-    more: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Past:
-    """A submission of a team that came to count."""
-
-    at: str  # when the board first had it
-    q_text: str
-    rank: int | None  # on that board
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +31,8 @@ class Line:
     last: str
     last_stamp: str
     share: float  # 0 to 1: mean Q over the best mean Q
-    opens_group: bool
-    past: tuple[Past, ...]  # the newest ones, newest first
-    counted: int  # how many there were
-    best: str  # mean Q of the best of them
+    ends_group: bool  # the row below it is in another group
+    told: RowDetails
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +54,11 @@ class Section:
     made_at: str
     frozen_at: str
     lines: tuple[Line, ...]
+    has_methods: bool  # whether anything is told of anybody's method
     waiting: tuple[tuple[str, int, str], ...]  # team, submissions, last one: those whose values are kept back
     waits: str
-    changes: tuple[Change, ...]
+    changes: tuple[Update, ...]  # the newest first
+    older: tuple[Update, ...]
     evolution: Evolution | None
     submissions: Submissions | None
     rules: tuple[str, ...]
@@ -95,10 +76,16 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
     page = templates().get_template("page.html.j2")
     return page.render(
         site=site,
-        link=site.link if site.link.startswith(("https://", "http://")) else "",
+        links=[
+            (address, word)
+            for address, word in ((site.link, "Challenge page"), (site.repository, "Repository"))
+            if address.startswith(("https://", "http://"))
+        ],
+        repository=site.repository,
         sections=sections,
         first=begun[-1] if begun else (sections[0].stem if sections else ""),
         style=asset("page.css"),
+        dark=asset("dark.css"),
         script=script,
         summary=_summary(phases),
         icon=base64.b64encode(asset("icon.svg").encode()).decode(),
@@ -122,21 +109,21 @@ def _summary(phases: Sequence[ShownPhase]) -> str:
 
 def _section(phase: ShownPhase) -> Section:
     site, board, shown = phase.site, phase.board, phase.unlocked
-    told = site.history[-CHANGES:] if board else ()
+    changes = updates(site.history) if board else ()
+    details = row_details(site, phase.rows, shown.intervals, shown.replicates)
     return Section(
         stem=phase.stem,
         title=site.title,
         made_at=minute(board.made_at) if board else "",
         frozen_at=minute(site.frozen_at) if site.frozen_at else "",
-        lines=_lines(phase.rows, _pasts(site)),
+        lines=_lines(phase.rows, details),
+        has_methods=any(row.has_method for row in phase.rows),
         waiting=tuple(
             (team.team, team.submissions, minute(team.last_submitted_at)) for team in phase.waiting or ()
         ),
         waits=waiting_sentence(len(phase.waiting or ())),
-        changes=tuple(
-            _change(past, phase.rows if past is board else public_rows(past, site.rules))
-            for past in reversed(told)
-        ),
+        changes=changes[:CHANGES],
+        older=changes[CHANGES:],
         evolution=phase.evolution,
         submissions=submissions(site.history) if board else None,
         rules=phase.rules,
@@ -147,56 +134,22 @@ def _section(phase: ShownPhase) -> Section:
     )
 
 
-def _pasts(site: PhaseSite) -> dict[RowKey, list[Past]]:
-    """Return what counted for each row through the history, oldest first."""
-    pasts: dict[RowKey, list[Past]] = {}
-    known: set[int] = set()
-    for board in site.history:
-        rules = board.rules_then(site.rules)
-        for row in board.standings:
-            if row.submission not in known:
-                known.add(row.submission)
-                past = Past(
-                    at=minute(board.made_at),
-                    q_text=rounded(rules.value(row.q_mean), rules.decimals),
-                    rank=row.rank if row.numbered else None,
-                )
-                pasts.setdefault(row.key, []).append(past)
-    return pasts
-
-
-def _lines(rows: tuple[Row, ...], pasts: Mapping[RowKey, Sequence[Past]]) -> tuple[Line, ...]:
+def _lines(rows: Sequence[Row], details: Sequence[RowDetails]) -> tuple[Line, ...]:
     best = max((float(row.q_text) for row in rows), default=0.0)
-    group = 0
     lines = []
-    for row in rows:
-        past = pasts.get(row.key, ())
+    for place, (row, told) in enumerate(zip(rows, details, strict=True), 1):
         lines.append(
             Line(
-                past=tuple(past[: -PASTS - 1 : -1]),
-                counted=len(past),
-                best=max((one.q_text for one in past), key=float, default=row.q_text),
+                told=told,
                 row=row,
                 movement=movement(row),
                 last=minute(row.last_submitted_at),
                 last_stamp=stamp(row.last_submitted_at),
                 share=round(max(float(row.q_text), 0.0) / best, 3) if best > 0 else 0.0,
-                opens_group=row.group != group,
+                ends_group=place < len(rows) and rows[place].group != row.group,
             )
         )
-        group = row.group
     return tuple(lines)
-
-
-def _change(board: Board, rows: Sequence[Row]) -> Change:
-    triggers = frozenset(board.triggers)
-    moves = [row for row in rows if row.kind is MoveKind.NEW or row.move]
-    return Change(
-        at=minute(board.made_at),
-        who=tuple(row.team for row in rows if row.submission in triggers),
-        moves=tuple(moves[:MOVES]),
-        more=len(moves[MOVES:]),
-    )
 
 
 def _whiskers(intervals: tuple[Interval, ...]) -> tuple[Whisker, ...]:

@@ -6,11 +6,15 @@ read here at all.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from leaderboard.rendering.methods import shown_method
 from leaderboard.rendering.names import distinct_names
-from leaderboard.snapshot import Board, MoveKind, RowKey, Rules
+from leaderboard.snapshot import Board, Method, MoveKind, RowKey, Rules
+
+NO_METHOD = Method()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +29,7 @@ class Row:
         q_text: Mean Q rounded to the phase's decimals.
         reliable: False for a negative mean Q (paper, Section 3).
         why: Why the rank moved, one sentence of plain text; empty if it did not.
+        method: What its participant says of the submission, not yet escaped.
     """
 
     position: int
@@ -43,6 +48,12 @@ class Row:
     baseline: bool
     eligible: bool
     why: str
+    method: Method = NO_METHOD
+
+    @property
+    def has_method(self) -> bool:
+        """Whether anything is told of its method."""
+        return self.method != NO_METHOD
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -63,8 +74,9 @@ def rounded(q_mean: float, decimals: int) -> str:
     return text.lstrip("-") if float(text) == 0 else text
 
 
-def public_rows(board: Board, rules: Rules) -> tuple[Row, ...]:
-    """Return a board's rows in its order."""
+def public_rows(board: Board, rules: Rules, methods: Mapping[int, Method] | None = None) -> tuple[Row, ...]:
+    """Return a board's rows in its order; ``methods`` are those of its submissions, by their numbers."""
+    told = methods or {}
     names = distinct_names((standing.key, standing.team) for standing in board.standings)
     triggers = frozenset(board.triggers)
     causes = [names[standing.key] for standing in board.standings if standing.submission in triggers]
@@ -89,6 +101,7 @@ def public_rows(board: Board, rules: Rules) -> tuple[Row, ...]:
                 baseline=standing.baseline,
                 eligible=standing.eligible,
                 why=_why(standing.move, standing.move_kind, causes),
+                method=shown_method(told.get(standing.submission, NO_METHOD), known_as=names[standing.key]),
             )
         )
     return tuple(rows)

@@ -47,7 +47,7 @@ def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
 
 def _shown(phase: PhaseSite, stem: str, publish: frozenset[str]) -> ShownPhase:
     board = phase.history[-1] if phase.history and phase.history[-1].standings else None
-    rows = public_rows(board, phase.rules) if board else ()
+    rows = public_rows(board, phase.rules, phase.methods) if board else ()
     return ShownPhase(
         site=phase,
         stem=stem,

@@ -36,7 +36,7 @@ def skeleton(name: str) -> str:
 
 
 def _prototype(char: str) -> str:
-    """Return the character, or the characters, that stand for all that look like one."""
+    """Return the character, or the characters, that represent all that look like one."""
     # Loaded when a report is made: the table is large, and the worker does not need it.
     from confusable_homoglyphs.confusables import confusables_data
 

@@ -135,7 +135,7 @@ def _swaps(before: Board, after: Board) -> int:
 
 
 def _scores(board: Board) -> dict[RowKey, object]:
-    """Return what tells whether a row's scores changed: its Q per task, or its submission if the board has no private figures."""
+    """Return what shows whether a row's scores changed: its Q per task, or its submission if the board has no private figures."""
     quality = board.private.quality
     return {
         standing.key: tuple(sorted(quality[standing.key].items()))

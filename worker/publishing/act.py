@@ -18,7 +18,7 @@ class PublishAct(Act[Publisher, Result]):
 
     Args:
         context: The worker's surroundings.
-        generation: The cycle's, for whoever waits for it.
+        generation: The cycle's, for callers that wait for it.
         tries: How many cycles before this one have failed.
     """
 
@@ -28,7 +28,7 @@ class PublishAct(Act[Publisher, Result]):
         self._tries = tries
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Tell whoever waits for it, and the organizer if it goes on; the cycle is made again."""
+        """Tell those who wait for it, and the organizer if it goes on; the cycle is made again."""
         tx.fail_publish(self._generation, error)
         if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
             self._context.report(tx, "leaderboard.push", error, now=now)

@@ -1,7 +1,7 @@
 """The boards of all phases, each read out of the database once.
 
 A stored board changes only if the name of a team is removed, and a round of publishing needs the whole history (the chart of its moves,
-the appended lines). To read it anew each time would cost ever more time and memory as a challenge goes on.
+the appended lines). Reading all of it each time would cost more time and memory as a challenge goes on.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from leaderboard import Board, PhaseSite, PhaseSnapshot, Rules, Site
+from leaderboard import Board, Method, PhaseSite, PhaseSnapshot, Rules, Site
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
@@ -16,6 +16,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.files import rules_of
 from worker.challenge.setups import alert_key
+from worker.challenge.web_address import web_address
 from worker.evaluation.corrections import correct_phase
 from worker.evaluation.told import withholds
 from worker.fairness import commitments, id_lists, receipts
@@ -25,13 +26,13 @@ from worker.fairness.signing import Signer, signer
 from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.last_push import last_commit
-from worker.publishing.snapshots import snapshot
+from worker.publishing.snapshots import methods, snapshot
 from worker.state import LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preconditions:
-    """What a publish cycle stands on until it is over; what has changed meanwhile makes it void, or asks for another one.
+    """What a publish cycle assumes until it is over; a change meanwhile makes it void, or requires another one.
 
     Attributes:
         generation: The cycle brings what was requested up to this one.
@@ -76,15 +77,17 @@ class Inputs:
         snapshots: Phase to what decides its board now.
         damaged: Phase without a snapshot to why: its record cannot be read.
         histories: Phase to its boards so far.
+        methods: Phase to what participants say of its submissions, by their numbers.
         revealed: The phases that were revealed.
         withheld: The phases that keep their values back.
-        preconditions: What the cycle stands on.
+        preconditions: What the cycle assumes.
     """
 
     configuration: Configuration
     snapshots: Mapping[str, PhaseSnapshot]
     damaged: Mapping[str, NeucoError]
     histories: Mapping[str, tuple[Board, ...]]
+    methods: Mapping[str, Mapping[int, Method]]
     revealed: frozenset[str]
     withheld: frozenset[str]
     preconditions: Preconditions
@@ -123,6 +126,7 @@ def read_inputs(
         snapshots=snapshots,
         damaged=damaged,
         histories={name: history.read(tx, name) for name in phases},
+        methods={name: methods(tx, name) for name in phases},
         revealed=tx.revealed_phases(),
         withheld=frozenset(name for name in snapshots if name != closing and withholds(tx, name)),
         preconditions=Preconditions(
@@ -174,22 +178,31 @@ def make_boards(inputs: Inputs) -> PendingBoards:
             following = boards.next_board(phase, history, at=inputs.preconditions.at)
         made = () if following is None else (following,)
         new += made
+        boards_so_far = (*history, *made)
         sites.append(
             PhaseSite(
                 codename=codename,
                 title=codename,
                 rules=_rules_so_far(inputs, codename) if phase is None else phase.rules,
-                history=(*history, *made),
+                history=boards_so_far,
                 snapshot=phase
                 if codename in inputs.revealed or inputs.configuration.leaderboard.publish
                 else None,
                 waiting=waiting_teams(phase) if withheld and phase is not None else None,
                 revealed=codename in inputs.revealed,
                 frozen_at=frozen_at,
+                methods=_of_board(inputs.methods[codename], boards_so_far),
             )
         )
-    site = make_site(inputs.configuration, tuple(sites))
+    committed = commitments.PATH in inputs.preconditions.attestations
+    site = make_site(inputs.configuration, tuple(sites), committed=committed)
     return PendingBoards(site=site, new=tuple(new), preconditions=inputs.preconditions)
+
+
+def _of_board(told: Mapping[int, Method], history: tuple[Board, ...]) -> dict[int, Method]:
+    """Return what is told of the newest board's submissions."""
+    shown = [row.submission for row in history[-1].standings] if history else []
+    return {submission: told[submission] for submission in shown if submission in told}
 
 
 def _rules_so_far(inputs: Inputs, codename: str) -> Rules:
@@ -220,14 +233,16 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
     return True
 
 
-def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...]) -> Site:
-    """Say what the whole site shows."""
+def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, committed: bool) -> Site:
+    """Say what the whole site shows; ``committed`` says that a commitment is published with it."""
     server, challenge = configuration.evalai.server, configuration.evalai.challenge
     return Site(
         title=configuration.challenge.title,
         phases=phases,
         publish=frozenset(configuration.leaderboard.publish),
         link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
+        repository=web_address(configuration.leaderboard.repository) or "",
+        committed=committed,
     )
 
 

@@ -64,7 +64,7 @@ def _numbered(noun: str, first: int, last: int, *, plural: str = "") -> str:
 
 
 def _is_frozen(document: bytes | None) -> bool:
-    """Tell whether a phase's file says that its board is closed; one that somebody else wrote says nothing."""
+    """Return whether a phase's file says that its board is closed; one that somebody else wrote says nothing."""
     try:
         return json.loads(document or b"{}").get("frozen_at") is not None
     except (ValueError, AttributeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Contents that a reveal has laid out to be published: whoever pushes brings them to a branch of their own.
+"""Contents that a reveal has laid out to be published: the next push puts them on a branch of their own.
 
 They wait in a folder of the state directory, one folder each, and leave it when they are pushed. So a push that failed goes on where it
 was, and each takes a limited time.
@@ -59,5 +59,5 @@ class _Parts:
     parts: Files
 
     def files(self, _existing: Files) -> Files:
-        """Return the files that shall stand in the branch beside those that are there."""
+        """Return the files to add to those in the branch."""
         return self.parts

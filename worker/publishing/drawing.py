@@ -19,7 +19,7 @@ from worker.runtime import Runner
 from worker.state import Transaction
 
 NEAR, LATEST = timedelta(minutes=15), timedelta(minutes=1)
-LOOK_EVERY = timedelta(seconds=60)  # a command may have committed beside the worker
+LOOK_EVERY = timedelta(seconds=60)  # a command may have committed at the same time
 _PUSHED = "commitments_pushed"
 
 
@@ -64,7 +64,7 @@ class Drawing:
         return self._runner.late
 
     def is_near(self, now: datetime) -> bool:
-        """Tell whether a value that phases wait for is about to come, so that it is worth waiting."""
+        """Return whether a value that phases wait for is about to come, so that it is worth waiting."""
         return self.awaited is not None and now - LATEST < self.awaited < now + NEAR
 
     def reload(self) -> None:
@@ -72,7 +72,7 @@ class Drawing:
         self._look_at = None
 
     def step(self, now: datetime) -> bool:
-        """Fetch the next value whose moment has come; tell whether anything moved."""
+        """Fetch the next value whose moment has come; return whether anything moved."""
         ended = self._runner.collect(now)
         if ended is not None:
             self._look_at = None
@@ -130,8 +130,8 @@ class Drawing:
     def _ask_for(self, draw: Draw, now: datetime) -> None:
         """Tell the organizer that it is time to bring the value."""
         error = OrganizerError(
-            f"Phase {draw.phase} waits for the value of {draw.source}, which was to be published on {draw.at:%Y-%m-%d at %H:%M} UTC.",
-            cure="Run `neuco-worker challenge commit --beacon VALUE`; nothing is scored in the phase before that.",
+            f"Phase {draw.phase} is waiting for the value of {draw.source}, which was due on {draw.at:%Y-%m-%d at %H:%M} UTC.",
+            cure="Run `neuco-worker challenge commit --beacon VALUE`. Until then, nothing is scored in the phase.",
             code=draws.AWAITED,
         )
         self._context.raise_alert(draws.alert_key(draw.phase), error, now=now)

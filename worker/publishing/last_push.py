@@ -15,7 +15,7 @@ from worker.state import Transaction
 OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 LASTS = timedelta(days=1)
-"""So long an alert stands after what it tells of was put right."""
+"""How long an alert stays after its cause was fixed."""
 SHOWN = 3  # commits that are named
 _LAST_COMMIT = "last_commit"
 
@@ -51,8 +51,8 @@ def record_commit(
         tx.raise_alert(
             OVERWRITTEN,
             OVERWRITTEN,
-            f"Somebody else had changed files of the challenge in the leaderboard's repository ({told}). They are as they should be again."
-            " Ask who it was, and let nobody but the worker's account push to the branch.",
+            f"Somebody else had changed files of the challenge in the leaderboard's repository ({told}). The worker has restored"
+            " them. Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
         )
     for alert in tx.alerts():
@@ -64,12 +64,12 @@ def record_commit(
 
 
 def _tell_rewritten(tx: Transaction, last: str, *, now: datetime) -> None:
-    """Raise the alert, and let the register say it: whoever compares an older clone finds out anyway."""
+    """Raise the alert, and register it: anyone who compares an older clone finds out anyway."""
     told = f"The history of the leaderboard's branch was rewritten: commit {last[:10]}, which was pushed last, was no longer in it."
     tx.raise_alert(
         REWRITTEN,
         REWRITTEN,
-        f"{told} Everything was pushed anew. Ask who forced a push, and protect the branch against it.",
+        f"{told} The worker pushed everything again. Find out who forced a push, and protect the branch against forced pushes.",
         now=now,
     )
     note(tx, "rewritten", told, now=now, commit=last)

@@ -70,7 +70,10 @@ class PushBoard(PublishAct[Pushed]):
             commit = result.published.commit
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=commit)
         if result.published.rewritten:
-            self._context.log.warning("The branch's history was rewritten.", event_key=REWRITTEN)
+            self._context.log.warning(
+                "Branch history was rewritten by somebody else; the leaderboard was pushed again.",
+                event_key=REWRITTEN,
+            )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Take over what the public log has and the state lacks; tell of anything else."""
@@ -107,7 +110,7 @@ class _Rendering:
         self.spoilt: frozenset[str] = frozenset()
 
     def files(self, existing: Files) -> Files:
-        """Return the files that shall stand there."""
+        """Return the files that the branch should have."""
         preconditions = self._pending.preconditions
         attestations = preconditions.attestations
         log = attestations.get(receipts.PATH)
@@ -133,7 +136,7 @@ class _Rendering:
 
     @cached_property
     def _sealing(self) -> tuple[str, ...]:
-        """The keys that may have sealed what stands in the branch: the newest, and the one that was it at our last push."""
+        """The keys that may have sealed the branch: the newest, and the one of our last push."""
         last = self._pending.preconditions.last
         if last is None or len(self._keys) < 2:
             return self._keys

@@ -44,7 +44,7 @@ class FetchRound(Act[requests.Session, str]):
         self._draw = awaited[0]
 
     def perform(self, resource: requests.Session) -> str:
-        """Ask one server after the other; what is not signed by the chain is no answer."""
+        """Ask one server after the other; an answer must be signed by the chain."""
         chain, number = self._draw.chain, self._draw.round
         if chain is None or number is None:
             raise ValueError("a draw without a round")
@@ -55,9 +55,9 @@ class FetchRound(Act[requests.Session, str]):
                 return signature
         hosts = ", ".join(urlsplit(server).netloc for server in servers)
         raise InfrastructureError(
-            f"No server of {chain.name} gave round {number} ({hosts}).",
-            cure="It is tried again. If this machine may not reach them, name servers that it may reach in fairness.drand_servers; every"
-            " answer is checked, so anybody's mirror serves.",
+            f"No server of {chain.name} returned round {number} ({hosts}).",
+            cure="The worker tries again. If a firewall blocks these servers, list others in fairness.drand_servers. Every answer is"
+            " checked, so any mirror is safe.",
             code=UNREACHABLE,
         )
 
@@ -97,7 +97,7 @@ def drand_session() -> requests.Session:
 
 
 def latest_round(session: requests.Session, server: str, chain: Chain) -> bool:
-    """Tell whether a server gives the chain's newest round; it is not checked."""
+    """Return whether a server gives the chain's newest round; it is not checked."""
     return _signature(_ask(session, server, chain, "latest")) is not None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard import PhaseSnapshot
+from leaderboard import Method, PhaseSnapshot
 from worker.challenge.configuration import Configuration
 from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
@@ -50,6 +50,24 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
         row_sets=row_sets,
         entries=tuple(entries),
     )
+
+
+def methods(tx: Transaction, codename: str) -> dict[int, Method]:
+    """Return what participants say of a phase's submissions, by their numbers, of those of which it may be told.
+
+    That of a submission which is private now is not told, even if the phase's rules leave its value on the board; neither is that of a team
+    whose name was removed.
+    """
+    removed = pseudonyms(tx)
+    return {
+        row.pk: Method(
+            name=row.method or "",
+            project_url=row.project_url or "",
+            publication_url=row.publication_url or "",
+        )
+        for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename)
+        if row.public_now and row.team_key not in removed
+    }
 
 
 def rules_and_epsilon(

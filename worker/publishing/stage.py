@@ -60,7 +60,7 @@ class Publishing:
         return self._retry.tries
 
     def due(self) -> bool:
-        """Tell whether the repository may be behind."""
+        """Return whether the repository may be behind."""
         with self._context.store.read() as tx:
             return self._is_behind(tx)
 
@@ -108,7 +108,7 @@ class Publishing:
         return MakeBoards(context, generation, self._history, tries=self.tries)
 
     def reload(self) -> None:
-        """Take up a changed configuration with the next cycle."""
+        """Apply a changed configuration in the next cycle."""
         self._settings = publisher_settings(self._context.configuration)
         self._publisher = Publisher(self._settings)
         self._closes_at = None
@@ -126,7 +126,7 @@ class Publishing:
         return behind or bool(tx.submissions([State.POSTED]))
 
     def _may_begin(self, tx: Transaction, now: datetime) -> bool:
-        """Tell whether a cycle may begin now: its interval has passed, or somebody waits for it."""
+        """Return whether a cycle may begin now: its interval has passed, or somebody waits for it."""
         if self._pending is not None or not self._retry.due(now):
             return False
         return self._context.timetable.due(Job.PUBLISH, now) or tx.publish_awaited()
@@ -144,7 +144,7 @@ class Publishing:
                 return
             entries, unseen = tx.commitments(), tx.fact(LOG_UNSEEN)
             number, last = tx.last_batch()
-        if not entries or unseen:  # a batch beside those that the public log has would be a fork of it
+        if not entries or unseen:  # a batch that does not follow those of the public log would fork it
             return
         begun_at = datetime.fromisoformat(entries[0][0]["made_at"])
         last_at = receipts.made_at(last) if last is not None else None

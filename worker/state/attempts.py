@@ -44,7 +44,7 @@ class Attempts(Tables):
         )
 
     def is_open(self, attempt: int) -> bool:
-        """Tell whether nobody has closed an attempt: what it brought may then be recorded."""
+        """Return whether nobody has closed an attempt: what it brought may then be recorded."""
         table = schema.attempts
         query = sa.select(table.c.id).where(table.c.id == attempt, table.c.closed_at.is_(None))
         return self._connection.execute(query).first() is not None

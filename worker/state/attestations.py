@@ -88,7 +88,7 @@ class Attestations(Tables):
         return frozenset(self._connection.execute(sa.select(schema.reveals.c.phase)).scalars())
 
     def add_reveal(self, phase: str, files: dict[str, str]) -> None:
-        """Reveal a phase, or reveal it anew."""
+        """Reveal a phase, or reveal it again."""
         table = schema.reveals
         self._connection.execute(table.delete().where(table.c.phase == phase))
         self._connection.execute(table.insert().values(phase=phase, files=json.dumps(files)))

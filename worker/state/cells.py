@@ -50,9 +50,8 @@ class Cells(Tables):
         query = sa.select(table).where(
             table.c.content_hash == content_hash, table.c.protocol_hash == protocol_hash
         )
-        return sorted(
-            self._all(CellRow, query), key=lambda cell: cell.task
-        )  # a server's order may follow a language
+        # Sorted here, because a database server may sort by a language's rules.
+        return sorted(self._all(CellRow, query), key=lambda cell: cell.task)
 
     def row(self, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]) -> list[CellRow]:
         """Return the cells of a content that are of these tasks, each in its version, in their order."""
@@ -92,6 +91,6 @@ class Cells(Tables):
         return sum(costs) / len(costs) if costs else None
 
     def has_cells(self, phase: str) -> bool:
-        """Tell whether anything of a phase was ever scored."""
+        """Return whether anything of a phase was ever scored."""
         query = sa.select(sa.exists().where(schema.cells.c.phase == phase))
         return bool(self._connection.execute(query).scalar())

@@ -24,7 +24,7 @@ class Completed:
 
     Attributes:
         generation: All up to this one are in the repository.
-        commit: On which they stand.
+        commit: The one on which they are based.
         changed: Whether the cycle changed anything there.
     """
 
@@ -58,7 +58,7 @@ class Cycles(Notices):
         return Completed() if found is None else Completed(**json.loads(found))
 
     def publish_awaited(self) -> bool:
-        """Tell whether somebody waits for a cycle that has neither been completed nor failed."""
+        """Return whether somebody waits for a cycle that has neither been completed nor failed."""
         failed, _ = self._failed()
         ended = max(self.completed_publish().generation, failed)
         return int(self.fact(_AWAITED) or 0) > ended

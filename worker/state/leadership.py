@@ -67,7 +67,7 @@ class Leadership(Notices):
         last = self.last_leader()
         if last is None or last.epoch != epoch:
             raise Deposed(
-                "Another worker leads this challenge now: this one writes and calls nothing more.",
-                cure="Nothing is to be done: started again, it stands by or names the leader.",
+                "Another worker leads this challenge now, so this worker has stopped.",
+                cure="Do nothing. When it is restarted, it waits as standby or names the leader.",
                 code="leader.deposed",
             )

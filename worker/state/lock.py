@@ -39,7 +39,7 @@ class LeaderLock(ABC):
 
     @abstractmethod
     def take(self) -> bool:
-        """Take the lock, or keep it; tell whether it is ours.
+        """Take the lock, or keep it; return whether it is ours.
 
         Raises:
             InfrastructureError: If the server cannot be asked.
@@ -47,7 +47,7 @@ class LeaderLock(ABC):
 
     @abstractmethod
     def held(self) -> bool:
-        """Tell whether it is still ours."""
+        """Return whether it is still ours."""
 
     @abstractmethod
     def holder(self) -> str | None:
@@ -65,16 +65,16 @@ class LeaderLock(ABC):
         """
         if not self.held():
             raise Deposed(
-                "The connection that held the leader's lock has ended: another worker may lead from now on.",
-                cure="Nothing is to be done if the database is there: started again, this worker leads or stands by.",
+                "The database connection with the leader's lock was lost, so another worker may lead now.",
+                cure="Check that the database is running. When this worker is restarted, it leads or waits as standby.",
                 code="leader.lock_lost",
             )
 
     def refused(self) -> InfrastructureError:
-        """Return what to tell whoever wanted it in vain."""
+        """Return the message for a process that did not get it."""
         return InfrastructureError(
             f"Another worker runs on this state: {self.holder() or 'an unknown process'}.",
-            cure="Stop it first, or wait until it ends.",
+            cure="Stop that worker first, or wait until it ends.",
             code="state.locked",
         )
 
@@ -122,11 +122,11 @@ class FileLock(LeaderLock):
         return True
 
     def held(self) -> bool:
-        """Tell whether it was taken: the kernel takes it from nobody."""
+        """Return whether it was taken: the kernel takes it from nobody."""
         return self._handle is not None
 
     def holder(self) -> str | None:
-        """Read what the holder wrote; whoever can share the lock for a moment has found no holder."""
+        """Read what the holder wrote; if the lock can be shared for a moment, there is no holder."""
         if self._handle is not None:
             return _name()
         try:
@@ -150,7 +150,7 @@ class FileLock(LeaderLock):
 
 
 def _taken_within(wait_s: float, handle: int) -> bool:
-    """Take the exclusive lock of an open file from a process that may soon let go of it; tell whether it became ours."""
+    """Take the exclusive lock of an open file from a process that may soon let go of it; return whether it became ours."""
     ends = time.monotonic() + wait_s
     while True:
         try:
@@ -190,7 +190,7 @@ class SessionLock(LeaderLock):
         return True
 
     def held(self) -> bool:
-        """Tell whether the session is still there; asked at every step, it looks about once a second."""
+        """Return whether the session is still there; asked at every step, it looks about once a second."""
         if self._connection is None or time.monotonic() - self._looked_at_s < LOOK_S:
             return self._connection is not None
         try:

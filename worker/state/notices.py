@@ -21,7 +21,7 @@ class Notices(Tables):
     """The verbs of alerts, audit and facts."""
 
     def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> bool:
-        """Record something that needs a person; tell whether it is news."""
+        """Record something that needs a person; return whether it is news."""
         table = schema.alerts
         row = self._connection.execute(sa.select(table).where(table.c.key == key)).first()
         if row is None:
@@ -52,7 +52,7 @@ class Notices(Tables):
         return self._all(Alert, query)
 
     def alert_sent(self, alert: Alert, *, now: datetime) -> None:
-        """Record that the organizer was told, unless it was over meanwhile and is raised anew."""
+        """Record that the organizer was told, unless it ended meanwhile and was raised again."""
         table = schema.alerts
         same = (table.c.key == alert.key) & (table.c.raised_at == alert.raised_at)
         self._connection.execute(table.update().where(same).values(sent_at=now))

@@ -24,12 +24,12 @@ class Phases(Tables):
         )
 
     def phase_record(self, phase: str) -> PhaseRow | None:
-        """Return what a phase's scores stand on."""
+        """Return what a phase's scores are made from."""
         found = self._all(PhaseRow, sa.select(schema.phases).where(schema.phases.c.phase == phase))
         return found[0] if found else None
 
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
-        """Let a phase stand on a record from now on."""
+        """Use a record for a phase from now on."""
         values = {"record": record, "protocol_hash": protocol_hash, "tasks": dict(tasks)}
         table = schema.phases
         known = self._connection.execute(table.update().where(table.c.phase == phase).values(values))

@@ -43,16 +43,18 @@ class SubmissionRow:
     # what EvalAI says now
     team: str | None
     method: str | None
+    project_url: str | None
+    publication_url: str | None
     public_now: bool | None
     baseline: bool = False
     flagged: bool = False
     deleted: bool = False
     remote_status: Annotated[str, String(24)] | None
     read_at: datetime | None  # when EvalAI was last asked
-    # where we stand
+    # our state of it
     not_before: datetime | None
     tries: int = 0  # failed tries since the last success, for the back-off
-    hold: Code | None  # code of what a person must mend
+    hold: Code | None  # code of what a person must fix
     hold_reason: str | None
     running_at: datetime | None  # EvalAI accepted `running`; base of the answer grid
     file_hash: Hash | None
@@ -75,10 +77,12 @@ class SubmissionRow:
 
     @property
     def board_facts(self) -> tuple[object, ...]:
-        """What decides how a scored submission stands on the board, besides its scores."""
+        """What decides how a scored submission is shown on the board, besides its scores."""
         return (
             self.team,
             self.method,
+            self.project_url,
+            self.publication_url,
             self.public_now,
             self.own,
             self.baseline,
@@ -156,11 +160,11 @@ class Owed:
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRow:
-    """A row of ``phases``: what a phase's scores stand on."""
+    """A row of ``phases``: what a phase's scores are made from."""
 
     phase: Name = field(metadata=KEY)
     protocol_hash: Hash
-    tasks: Annotated[dict[str, str], Document()]  # identifier to the version that the scores stand on
+    tasks: Annotated[dict[str, str], Document()]  # identifier to the version that the scores are made from
     frozen_at: datetime | None
     record: Hash | None  # of its current record; None until a phase of an earlier version is recorded
 

@@ -55,14 +55,14 @@ def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | 
         )
     except ModuleNotFoundError as missing:
         raise OrganizerError(
-            "The state is on PostgreSQL, and the driver psycopg is not installed.",
+            "The state is on PostgreSQL, but the driver psycopg is not installed.",
             cure="Install it with `pip install neuco-worker[postgres]`.",
             code="state.driver",
         ) from missing
     except ArgumentError:
         raise OrganizerError(
             "The value of `state` is not a database URL.",
-            cure="It looks like postgresql+psycopg://USER@HOST/DATABASE; a password may stand in ~/.pgpass.",
+            cure="Write postgresql+psycopg://USER@HOST/DATABASE. The password may be in ~/.pgpass.",
             code="state.url",
         ) from None
     event.listen(engine, "connect", partial(_prepare, busy_timeout_s))

@@ -18,7 +18,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Where a submission stands with us."""
+    """The state of a submission."""
 
     RECEIVED = "received"
     """Known by its pk; its facts are not read yet."""
@@ -88,7 +88,7 @@ ANSWERED = frozenset({State.POSTED, State.PUBLISHED, State.FAILED})
 """States in which EvalAI has our answer."""
 
 COUNTED = frozenset({State.POSTED, State.PUBLISHED})
-"""States whose score may stand on the board."""
+"""States whose score may be on the board."""
 
 
 class Attempt(StrEnum):

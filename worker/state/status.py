@@ -66,7 +66,7 @@ class Status:
 def read_status(
     store: Store, *, now: datetime, led: bool, token_expires: datetime | None, free_bytes: int
 ) -> Status:
-    """Read the state of the challenge; ``led`` tells whether somebody holds the leader's lock."""
+    """Read the state of the challenge; ``led`` says whether a process holds the leader's lock."""
     with store.read() as tx:
         active = tx.submissions(ACTIVE)
         answered = tx.submissions([State.POSTED, State.PUBLISHED, State.FAILED])

@@ -197,7 +197,7 @@ class Store:
 
 
 def _make_private(path: Path) -> None:
-    """Make folder and file of a new database readable by their owner alone; SQLite gives the files beside it the same mode."""
+    """Make folder and file of a new database readable by their owner alone; SQLite gives the files next to it the same mode."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.suppress(OSError):  # SQLite says it better, and an existing one keeps its mode
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -228,7 +228,7 @@ def failure(cause: BaseException | None, file: Path | None, what: str) -> Infras
         return damaged(file, str(cause))
     name = "The state database" if file is None else f"The state database {file}"
     return InfrastructureError(
-        f"{name} failed: {what}.", cure="Look at disk space and permissions.", code="state.database"
+        f"{name} failed: {what}.", cure="Check the disk space and the permissions.", code="state.database"
     )
 
 
@@ -236,7 +236,7 @@ def damaged(file: Path, what: str) -> InfrastructureError:
     """Return what to tell of a database file that cannot be trusted any more."""
     return InfrastructureError(
         f"The state database {file} is damaged ({what}).",
-        cure="Stop the worker and put the last backup back: `neuco-worker challenge restore ARCHIVE DIRECTORY`; what came since is found at"
-        f" EvalAI. Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
+        cure="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`. The worker reads newer"
+        f" submissions from EvalAI. Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
         code="state.damaged",
     )

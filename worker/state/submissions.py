@@ -19,7 +19,7 @@ class Submissions(Tables):
     """The verbs of the submissions."""
 
     def add(self, pk: int, *, now: datetime, message_phase: int | None = None) -> bool:
-        """Make a submission durable; tell whether it was unknown."""
+        """Make a submission durable; return whether it was unknown."""
         if self.get(pk) is not None:
             return False
         table = schema.submissions
@@ -65,7 +65,7 @@ class Submissions(Tables):
         return [_remembered(row) for row in self._connection.execute(query)]
 
     def unannounced(self, *, since: datetime) -> bool:
-        """Tell whether one that was first seen since a time is known from a listing alone, so that its message is still to come."""
+        """Return whether one that was first seen since a time is known from a listing alone, so that its message is still to come."""
         table = schema.submissions
         query = sa.select(table.c.pk).where(table.c.message_phase.is_(None), table.c.first_seen_at > since)
         return self._connection.execute(query.limit(1)).first() is not None
@@ -116,7 +116,7 @@ class Submissions(Tables):
         return [_remembered(row) for row in self._connection.execute(query.order_by(table.c.pk))]
 
     def is_host(self, user: int) -> bool | None:
-        """Tell whether a user is a host, as it was found out for another submission; None if it was not."""
+        """Return whether a user is a host, as it was found out for another submission; None if it was not."""
         table = schema.submissions
         query = sa.select(table.c.by_host).where(table.c.created_by == user, table.c.by_host.is_not(None))
         return self._connection.execute(query.limit(1)).scalar()

@@ -44,7 +44,7 @@ class WantedFile:
         return not self.stored and self.failure is None
 
     def waits(self, now: datetime) -> bool:
-        """Tell whether it is too early for the next try."""
+        """Return whether it is too early for the next try."""
         if self.not_before is None:
             return False
         return timedelta() < datetime.fromisoformat(self.not_before) - now <= LONGEST_WAIT

@@ -1,158 +1,158 @@
 "use strict";
 (() => {
-  const root = document.documentElement;
-  root.classList.add("js");
-  const sections = [...document.querySelectorAll(".phase")];
-  const links = [...document.querySelectorAll(".phases a")];
+  const all = (css, within = document) => [...within.querySelectorAll(css)];
+  const element = (name, facts, ...inside) => {
+    const made = Object.assign(document.createElement(name), facts);
+    made.append(...inside);
+    return made;
+  };
+  document.documentElement.classList.add("js");
 
-  // One phase at a time; without a choice the one that the page names.
-  // What a reader has chosen stands in the address: #phase?team=…&sort=…&way=…&find=…
+  // One phase is shown at a time. What a reader has chosen is part of the address: #phase?team=…&sort=…&find=…
+  const sections = all(".phase"), links = all(".phases a");
+  const fallback = document.getElementById(document.getElementById("content").dataset.first);
+  let current = null;
   const address = () => {
     const [place, query = ""] = location.hash.slice(1).split("?", 2);
     let id = place;
-    try { id = decodeURIComponent(place); } catch { /* somebody's typing: no such place */ }
+    try { id = decodeURIComponent(place); } catch { /* typed by hand: no such place */ }
     return [id, new URLSearchParams(query)];
   };
-  const remember = (id, key, value) => {
-    const [at, query] = address();
-    const kept = at === id ? query : new URLSearchParams();
-    if (value) kept.set(key, value);
-    else kept.delete(key);
-    const told = kept.toString();
-    history.replaceState(null, "", `#${encodeURIComponent(id)}${told ? `?${told}` : ""}`);
+  const link = (id, query) => `#${encodeURIComponent(id)}${String(query) ? `?${query}` : ""}`;
+  const point = (query) => links.forEach((one, at) => { one.hash = link(sections[at].id, query); });
+  const remember = (key, value) => {
+    const [, query] = address();
+    if (value) query.set(key, value);
+    else query.delete(key);
+    history.replaceState(null, "", link(current.id, query));
+    point(query);
   };
-  const show = () => {
-    const [wanted] = address();
-    const holder = document.getElementById(wanted)?.closest(".phase");
-    const id = holder ? holder.id : document.getElementById("content").dataset.first;
-    for (const section of sections) section.hidden = section.id !== id;
-    for (const link of links) {
-      if (link.hash === "#" + id) link.setAttribute("aria-current", "true");
-      else link.removeAttribute("aria-current");
-    }
-  };
-  if (links.length) {
-    show();
-    addEventListener("hashchange", show);
-  }
 
-  // As the system has it, until a reader wants it otherwise.
-  const themes = ["system", "light", "dark"];
+  // The system's colors, until a reader chooses others.
+  const dark = document.getElementById("dark");
+  const schemes = { system: dark.media, light: "not all", dark: "all" };
   const store = (() => {
     try { return localStorage; } catch { return null; }
   })();
-  const theme = document.createElement("button");
-  theme.type = "button";
-  theme.className = "theme";
-  const dress = (wanted) => {
-    if (wanted === "system") delete root.dataset.theme;
-    else root.dataset.theme = wanted;
-    theme.textContent = `Colours: ${wanted}`;
-    theme.dataset.now = wanted;
+  const theme = element("button", { type: "button", className: "theme" });
+  const color = (scheme) => {
+    dark.media = schemes[scheme];
+    theme.textContent = `Colors: ${scheme}`;
+    theme.onclick = () => {
+      const names = Object.keys(schemes);
+      const next = names[(names.indexOf(scheme) + 1) % names.length];
+      color(next);
+      try { store?.setItem("theme", next); } catch { /* kept until the page is closed */ }
+    };
   };
-  dress(themes.includes(store?.getItem("theme")) ? store.getItem("theme") : "system");
-  theme.addEventListener("click", () => {
-    const next = themes[(themes.indexOf(theme.dataset.now) + 1) % themes.length];
-    dress(next);
-    try { store?.setItem("theme", next); } catch { /* it holds until the page is closed */ }
-  });
+  const kept = store?.getItem("theme");
+  color(Object.hasOwn(schemes, kept ?? "") ? kept : "system");
   document.querySelector(".top").prepend(theme);
 
-  // What a column sorts by, and which way first. Numbers that are missing go last either way.
-  const columns = { rank: ["n", 1], move: ["n", -1], team: ["t", 1], q: ["n", -1], mean: ["n", 1], group: ["n", 1], count: ["n", -1], last: ["t", -1] };
+  // In every table the head of a column is a button that sorts by it. A cell is compared by its data-v or by its text; what is not a
+  // number comes last in a column of numbers, whichever way it is sorted.
   const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
-  const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-
-  for (const section of sections) {
-    const table = section.querySelector("table.board");
-    if (!table) continue;
-    const body = table.tBodies[0];
-    const rows = [...body.rows];
-    const name = new Map(rows.map((row) => [row, row.querySelector("bdi").textContent]));
-    const heads = [...table.querySelectorAll("th[data-sort]")];
-    const tools = section.querySelector(".tools");
-    tools.hidden = false;
-
-    const value = (row, key) => (key === "team" ? name.get(row) : row.dataset[key]);
-    const sort = (key, way) => {
-      const kind = columns[key][0];
-      const order = (a, b) => {
-        const x = value(a, key), y = value(b, key);
-        if (kind === "t") return way * words.compare(x, y) || a.dataset.rank - b.dataset.rank;
-        if ((x === "") !== (y === "")) return x === "" ? 1 : -1;
-        return way * (x - y) || a.dataset.rank - b.dataset.rank;
+  const nameOf = (item) => (item.querySelector("bdi") ?? item).textContent;
+  const makeSortable = (table, told = () => {}) => {
+    const body = table.tBodies[0], rows = [...body.rows], heads = all("thead th[scope=col]", table);
+    const sort = (head, way) => {
+      const isNumber = head.matches(".num, [data-first]");
+      const keys = new Map(rows.map((row, place) => {
+        const cell = row.cells[head.cellIndex];
+        const text = cell.dataset.v ?? nameOf(cell);
+        return [row, [isNumber ? parseFloat(text.replace("−", "-")) : text, place]];
+      }));
+      const order = ([a, first], [b, second]) => {
+        if (!isNumber) return way * words.compare(a, b) || first - second;
+        if (isNaN(a) || isNaN(b)) return isNaN(a) - isNaN(b) || first - second;
+        return way * (a - b) || first - second;
       };
-      body.append(...rows.sort(order));
-      for (const head of heads) {
-        if (head.dataset.sort === key) head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
-        else head.removeAttribute("aria-sort");
-      }
-      table.classList.toggle("by-rank", key === "rank" && way > 0);
+      const below = new Map(all(":scope > .told", body).map((row) => [row.previousElementSibling, row]));
+      const sorted = [...rows].sort((a, b) => order(keys.get(a), keys.get(b)));
+      body.append(...sorted.flatMap((row) => (below.has(row) ? [row, below.get(row)] : [row])));
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
     };
-    const stand = (by) => {
-      table.classList.toggle("by-mean", by === "mean");
-      if (by === "mean") sort("q", -1);
-      else sort("rank", 1);
-    };
-    const chosen = address()[0] === section.id ? address()[1] : new URLSearchParams();
     for (const head of heads) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...head.childNodes);
+      const button = element("button", { type: "button" }, ...head.childNodes);
       head.append(button);
       button.addEventListener("click", () => {
-        const key = head.dataset.sort, first = columns[key][1];
-        const now = head.getAttribute("aria-sort");
-        const way = now ? (now === "ascending" ? -1 : 1) : first;
-        sort(key, way);
-        remember(section.id, "sort", key === "rank" && way > 0 ? "" : `${key}${way > 0 ? "" : "-"}`);
+        const first = (head.dataset.first ?? (head.matches(".num") ? "down" : "up")) === "up" ? 1 : -1;
+        const way = { ascending: -1, descending: 1 }[head.getAttribute("aria-sort")] ?? first;
+        sort(head, way);
+        told(head, way);
       });
     }
-    for (const radio of tools.querySelectorAll("input[type=radio]")) {
-      radio.addEventListener("change", () => {
-        stand(radio.value);
-        remember(section.id, "sort", radio.value === "mean" ? "q-" : "");
-      });
-      if (radio.checked) stand(radio.value);
-    }
-    const [, by, down] = /^(\w+)(-?)$/.exec(chosen.get("sort") ?? "") ?? [];
-    if (Object.hasOwn(columns, by ?? "")) sort(by, down ? -1 : 1);
+    return { rows, heads, sort };
+  };
 
-    const found = tools.querySelector(".found");
-    const search = tools.querySelector("input[type=search]");
+  // A field that hides what does not have a name in it.
+  const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  const makeFilter = (items, what, where, told = () => {}) => {
+    const names = items.map((item) => plain(all("bdi", item).map((name) => name.textContent).join("\n")));
+    const field = element("input", { type: "search", autocomplete: "off", spellcheck: false, ariaLabel: `Find a team: ${where}` });
+    const found = element("p", { className: "found", role: "status" });
     const filter = () => {
-      const wanted = fold(search.value.trim());
+      const wanted = plain(field.value.trim());
       let count = 0;
-      for (const row of rows) {
-        row.hidden = !fold(name.get(row)).includes(wanted);
-        if (!row.hidden) count += 1;
-      }
-      found.textContent = wanted ? `${count} of ${rows.length} entries` : "";
-    };
-    search.addEventListener("input", () => {
-      filter();
-      remember(section.id, "find", search.value.trim());
-    });
-    if (chosen.get("find")) search.value = chosen.get("find");
-    if (search.value) filter();
-
-    // A team's row opens, one at a time, and has an address of its own.
-    const pasts = rows.map((row) => [name.get(row), row.querySelector("details.past")]);
-    for (const [team, past] of pasts) {
-      past.addEventListener("toggle", () => {
-        const open = pasts.filter(([, other]) => other.open);
-        if (past.open) for (const [, other] of open) if (other !== past) other.open = false;
-        if (past.open) remember(section.id, "team", team);
-        else if (!pasts.some(([, other]) => other.open)) remember(section.id, "team", "");
+      items.forEach((item, at) => {
+        const hidden = !names[at].includes(wanted);
+        if (item.hidden !== hidden) item.hidden = hidden;
+        count += !hidden;
       });
-      const share = document.createElement("button");
-      share.type = "button";
-      share.className = "share";
-      share.textContent = "Copy the link to this row";
+      found.textContent = wanted ? `${count} of ${items.length} ${what}` : "";
+    };
+    field.addEventListener("input", () => {
+      filter();
+      told(field.value.trim());
+    });
+    const set = (text) => {
+      if (field.value === text) return;
+      field.value = text;
+      filter();
+    };
+    return { set, parts: [element("label", { className: "search" }, element("span", {}, "Find a team"), field), found] };
+  };
+
+  // The board: sorted, filtered and opened as its address says.
+  const prepareBoard = (section) => {
+    const table = section.querySelector("table.board"), tools = section.querySelector(".tools");
+    const orders = Object.fromEntries(all("input[type=radio]", tools).map((radio) => [radio.value, radio]));
+    const keyOf = (head, way) => `${head.dataset.sort}${way > 0 ? "" : "-"}`;
+    const mark = (key) => {
+      if (key === "rank") orders.rank.checked = true;
+      if (key === "q-") orders.mean.checked = true;
+      table.classList.toggle("by-rank", key === "rank");
+      table.classList.toggle("by-mean", orders.mean.checked);
+    };
+    const { rows, heads, sort } = makeSortable(table, (head, way) => {
+      mark(keyOf(head, way));
+      remember("sort", keyOf(head, way) === "rank" ? "" : keyOf(head, way));
+    });
+    const sortBy = (key) => {
+      const head = heads.find((one) => one.dataset.sort === key.replace(/-$/, "")) ?? heads[0];
+      const way = key.endsWith("-") ? -1 : 1;
+      mark(keyOf(head, way));
+      if (head.getAttribute("aria-sort") !== (way > 0 ? "ascending" : "descending")) sort(head, way);
+    };
+    tools.addEventListener("change", (event) => {
+      if (event.target.type !== "radio") return;
+      sortBy(event.target.value === "mean" ? "q-" : "rank");
+      remember("sort", event.target.value === "mean" ? "q-" : "");
+    });
+    const filter = makeFilter(rows, "entries", "the board", (text) => remember("find", text));
+    tools.append(...filter.parts);
+    tools.hidden = false;
+
+    // A team's row opens, one at a time, over the width of the table.
+    const close = () => table.querySelector(".told")?.remove();
+    const open = (past) => {
+      for (const other of all("details.past[open]", table)) if (other !== past) other.open = false;
+      close();
+      const cell = element("td", { colSpan: heads.length }, ...past.querySelector("div").cloneNode(true).childNodes);
+      const share = element("button", { type: "button", className: "share" }, "Copy the link to this row");
       share.setAttribute("aria-live", "polite");
-      past.addEventListener("toggle", () => { share.textContent = "Copy the link to this row"; });
       share.addEventListener("click", async () => {
-        remember(section.id, "team", team);
         try {
           await navigator.clipboard.writeText(location.href);
           share.textContent = "Copied";
@@ -160,65 +160,95 @@
           share.textContent = "The link is in the address bar";
         }
       });
-      past.append(share);
-    }
-    const openChosen = () => {
-      const [id, query] = address();
-      const [, past] = pasts.find(([team]) => id === section.id && team === query.get("team")) ?? [];
+      cell.append(share);
+      past.closest("tr").after(element("tr", { className: "told" }, cell));
+    };
+    table.addEventListener("toggle", ({ target }) => {
+      if (!target.matches(".past")) return;
+      if (target.open) open(target);
+      else if (!table.querySelector("details.past[open]")) close();
+      remember("team", target.open ? nameOf(target) : all("details.past[open]", table).map(nameOf)[0]);
+    }, true);
+
+    return () => {
+      const [, query] = address();
+      sortBy(query.get("sort") ?? "rank");
+      filter.set(query.get("find") ?? "");
+      const team = query.get("team");
+      const past = team && rows.find((row) => nameOf(row) === team)?.querySelector(".past");
       if (!past || past.open) return;
       past.open = true;
       past.scrollIntoView({ block: "center" });
     };
-    openChosen();
-    addEventListener("hashchange", openChosen);
+  };
 
-    // A row and its line in the figure light up together.
+  // The rows and the line of one team light up together.
+  const prepareLights = (section) => {
     const chart = section.querySelector(".evolution");
+    let lit = null;
     const light = (number) => {
-      const lane = number === null ? null : chart.querySelector(`.lane[data-row="${number}"]`);
-      for (const lit of section.querySelectorAll(".board .lit, .evolution .lit")) lit.classList.remove("lit");
-      chart.classList.toggle("dim", lane !== null);
-      if (lane) lane.classList.add("lit");
-      if (lane) rows.find((row) => row.dataset.row === number).classList.add("lit");
+      if (number === lit) return;
+      lit = number;
+      for (const part of all(".lit", section)) part.classList.remove("lit");
+      for (const part of number === null ? [] : all(`[data-row="${number}"]`, section)) part.classList.add("lit");
+      chart.classList.toggle("dim", chart.querySelector(".lane.lit") !== null);
     };
-    for (const part of [...rows, ...chart.querySelectorAll(".lane")]) {
-      part.addEventListener("mouseenter", () => light(part.dataset.row));
-      part.addEventListener("mouseleave", () => light(null));
-      part.addEventListener("focusin", () => light(part.dataset.row));
-      part.addEventListener("focusout", () => light(null));
-    }
+    const over = ({ target }) => light(target.closest("[data-row]")?.dataset.row ?? null);
+    for (const kind of ["mouseover", "focusin"]) section.addEventListener(kind, over);
+    for (const kind of ["mouseleave", "focusout"]) section.addEventListener(kind, () => light(null));
+  };
 
-    // Only one explanation is open; Escape closes it.
-    const whys = [...table.querySelectorAll("details.why")];
-    for (const why of whys) {
-      why.addEventListener("toggle", () => {
-        if (why.open) for (const other of whys) if (other !== why) other.open = false;
-      });
-      why.addEventListener("keydown", (event) => {
-        if (event.key === "Escape" && why.open) {
-          why.open = false;
-          why.querySelector("summary").focus();
-        }
-      });
+  const prepare = (section) => {
+    const follow = section.querySelector("table.board") ? prepareBoard(section) : () => {};
+    for (const table of all("table:not(.board)", section)) {
+      const { rows } = makeSortable(table);
+      const { parts } = makeFilter(rows, "entries", table.caption.textContent);
+      table.closest(".scroll").before(element("div", { className: "tools" }, ...parts));
     }
-    document.addEventListener("click", (event) => {
-      for (const why of whys) if (why.open && !why.contains(event.target)) why.open = false;
+    const changes = section.querySelector(".changes"), older = section.querySelector(".older");
+    if (changes) {
+      const { parts } = makeFilter(all(".changes > li", section), "updates", "updates", (text) => {
+        if (text && older) older.open = true;
+      });
+      changes.before(element("div", { className: "tools" }, ...parts));
+    }
+    if (section.querySelector(".evolution")) prepareLights(section);
+    return follow;
+  };
+
+  // What the address names is shown, and prepared when it is shown for the first time. A place outside all phases changes no phase.
+  const prepared = new Map();
+  const show = () => {
+    const [place, query] = address();
+    const target = document.getElementById(place);
+    const wanted = target?.closest(".phase") ?? (place && current ? current : fallback);
+    if (!wanted) return;
+    sections.forEach((section, at) => {
+      section.hidden = section !== wanted;
+      if (section === wanted) links[at]?.setAttribute("aria-current", "true");
+      else links[at]?.removeAttribute("aria-current");
     });
+    current = wanted;
+    point(query);
+    if (!prepared.has(wanted)) prepared.set(wanted, prepare(wanted));
+    if (target && target !== wanted) target.scrollIntoView();
+    prepared.get(wanted)();
+  };
+  show();
+  addEventListener("hashchange", show);
 
-    const older = [...section.querySelectorAll(".changes .older")];
-    if (older.length) {
-      const more = document.createElement("button");
-      more.type = "button";
-      more.className = "more";
-      more.textContent = `Show ${older.length} older update${older.length === 1 ? "" : "s"}`;
-      for (const change of older) change.hidden = true;
-      more.addEventListener("click", () => {
-        for (const change of older) change.hidden = false;
-        older[0].tabIndex = -1;
-        older[0].focus();
-        more.remove();
-      });
-      section.querySelector(".changes").after(more);
-    }
-  }
+  // Only one reason for a move is open; Escape or a click elsewhere closes it.
+  const closeReasons = (but) => {
+    for (const why of all("details.why[open]")) if (why !== but) why.open = false;
+  };
+  document.addEventListener("click", ({ target }) => closeReasons(target.closest("details.why")));
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.matches("details.why[open]")) closeReasons(target);
+  }, true);
+  document.addEventListener("keydown", ({ key, target }) => {
+    const why = key === "Escape" && target.closest("details.why[open]");
+    if (!why) return;
+    why.open = false;
+    why.querySelector("summary").focus();
+  });
 })();

@@ -79,7 +79,9 @@ def test_score_needs_no_configuration_and_says_results_once(
     arguments = ["score", "--annotation_path", "labels", "--submission_file", "ours.csv", "--phase", "alone"]
     assert guarded(arguments) == 0
     told = capsys.readouterr()
-    first = "There is no config.yaml: NeuCo-Bench's sample values are used, 10 folds and the probe linear ("
+    first = (
+        "There is no config.yaml, so NeuCo-Bench's sample values are used: 10 folds and the probe linear ("
+    )
     assert told.out.startswith(first)
     [path] = (runs / "alone").glob("*/results_summary.json")
     summary = json.loads(path.read_text())
@@ -128,8 +130,8 @@ def test_what_does_not_agree_is_not_paired_and_said(
     folders = [str(next((runs / phase).glob("ours_*"))) for phase in ("labels", "more")]
     assert guarded(["compare", *folders]) == 0
     told = capsys.readouterr().out
-    assert "B was not compared with A in pairs in wood" in told
-    assert "Left out, because not every run has a score: height." in told
+    assert "B and A were not compared fold by fold in wood" in told
+    assert "Left out, because some run has no score: height." in told
 
 
 @pytest.mark.parametrize(("name", "beginning"), [("d.png", b"\x89PNG"), ("d.svg", b"<svg"), ("d.json", b"{")])
@@ -164,12 +166,12 @@ def test_what_cannot_be_compared_is_said(
         ([ours, str(tmp_path)], "is not the folder of a run"),
         ([ours, str(bare)], "has no fold scores"),
         ([more, str(other)], "no task in common"),
-        ([ours, more, "--plot", "d.pdf"], "is neither of"),
+        ([ours, more, "--plot", "d.pdf"], "must end in"),
     ):
         assert guarded(["compare", *arguments]) == 2
         assert words in capsys.readouterr().err
     assert guarded(["compare", ours, str(other)]) == 0
-    assert "B was not compared with A in pairs in height" in capsys.readouterr().out
+    assert "B and A were not compared fold by fold in height" in capsys.readouterr().out
 
 
 def test_tables_and_charts_keep_the_order_of_tasks(tmp_path: Path) -> None:

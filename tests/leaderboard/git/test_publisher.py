@@ -594,7 +594,7 @@ def test_check_sends_nothing(tmp_path: Path) -> None:
 
 
 def test_five_hundred_updates_stay_small(tmp_path: Path) -> None:
-    """500 updates of a 14-team board leave less than 22 MB, even in a remote that packs nothing."""
+    """500 updates of a 14-team board leave less than 26 MB, even in a remote that packs nothing."""
     remote = bare(tmp_path / "remote.git")
     site = moving_site(500, 14)
     history = site.phases[0].history
@@ -614,7 +614,7 @@ def test_five_hundred_updates_stay_small(tmp_path: Path) -> None:
     git("-c", "fastimport.unpackLimit=1000000", "fast-import", "--quiet", at=remote, stdin=b"".join(stream))
     assert git("rev-list", "--count", "main", at=remote) == "500"
     assert list(remote.glob("objects/pack/*.pack")) == []
-    assert sum(path.stat().st_size for path in remote.rglob("*") if path.is_file()) < 22_000_000
+    assert sum(path.stat().st_size for path in remote.rglob("*") if path.is_file()) < 26_000_000
     assert not publisher(remote, tmp_path).publish(of(site), "Nothing new\n").changed
 
 

@@ -41,12 +41,11 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     real, revealed = embed2scale_site(), revealed_site()
     shoot(real, folder / "board-light.png", width=1180, height=1320, scheme="light", fragment="")
-    shoot(real, folder / "board-phone-dark.png", width=390, height=844, scheme="dark", fragment="")
     shoot(
         revealed,
         folder / "reveal-dark.png",
         width=1180,
-        height=1180,
+        height=1320,
         scheme="dark",
         fragment="",
         scroll_to="h3[id$=-tasks]",

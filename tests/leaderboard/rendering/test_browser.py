@@ -8,7 +8,6 @@ import re
 import threading
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,15 @@ from playwright.sync_api import Browser, Locator, Page
 
 from leaderboard.rendering.files import render
 from leaderboard.rendering.names import display_name
-from leaderboard.report.private_report import report
+from leaderboard.rendering.page import CHANGES
 from leaderboard.snapshot import Site
-from tests.leaderboard.harness.browser import chromium, program
-from tests.leaderboard.harness.revealed import BEGIN, crowd_site, revealed_site
-from tests.leaderboard.harness.site_fixtures import embed2scale_site, moving_site, simple_site
+from tests.leaderboard.harness.browser import program
+from tests.leaderboard.harness.site_fixtures import (
+    embed2scale_site,
+    methods_site,
+    moving_site,
+    simple_site,
+)
 from tests.leaderboard.rendering.test_files import world
 from tests.leaderboard.rendering.test_names import HOSTILE
 
@@ -35,15 +38,10 @@ SITES = {
     "moving": moving_site,
     "revealed": lambda: world(5, revealed=True),
     "hostile": lambda: simple_site(HOSTILE),
+    "methods": methods_site,
+    "hostile methods": lambda: methods_site(HOSTILE),
 }
 WIDTHS = (320, 360, 390, 600, 737, 759, 761, 768, 834, 1024, 1032, 1055, 1057, 1180, 1400, 2000)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return one browser for all tests."""
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -56,20 +54,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
     return root
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """Return a tab that fails the test if the page complains, fetches anything foreign or throws."""
-    tab = browser.new_page(viewport={"width": 1180, "height": 860}, color_scheme="light")
-    tab.set_default_timeout(60_000)
-    said: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("requestfailed", lambda request: said.append(request.url))
-    yield tab
-    tab.close()
-    assert said == []
 
 
 def teams(page: Page) -> list[str]:
@@ -129,10 +113,11 @@ def test_sort_filter_and_toggle(page: Page, server: str) -> None:
     shown.get_by_role("radio", name="Dynamic rank").check()
     assert teams(page) == by_rank
 
-    shown.get_by_role("searchbox").fill("BASELINE")
+    search = shown.get_by_role("searchbox", name="Find a team: the board")
+    search.fill("BASELINE")
     assert teams(page) == ["Baseline mean embeddings", "Baseline random embeddings"]
-    assert shown.get_by_role("status").inner_text() == f"2 of {len(by_rank)} entries"
-    shown.get_by_role("searchbox").fill("")
+    assert shown.get_by_role("status").first.inner_text() == f"2 of {len(by_rank)} entries"
+    search.fill("")
     assert teams(page) == by_rank
 
 
@@ -148,15 +133,15 @@ def test_the_head_stays_and_colours_are_the_readers_choice(page: Page, server: s
     paper = "getComputedStyle(document.body).backgroundColor"
     page.emulate_media(color_scheme="light")
     light = page.evaluate(paper)
-    button = page.get_by_role("button", name="Colours: system")
+    button = page.get_by_role("button", name="Colors: system")
     button.click()
     assert page.evaluate(paper) == light
-    page.get_by_role("button", name="Colours: light").click()
+    page.get_by_role("button", name="Colors: light").click()
     dark = page.evaluate(paper)
     assert dark != light
     page.reload()
     assert page.evaluate(paper) == dark
-    page.get_by_role("button", name="Colours: dark").click()
+    page.get_by_role("button", name="Colors: dark").click()
     assert page.evaluate(paper) == light
 
 
@@ -168,17 +153,21 @@ def test_a_row_opens_and_its_address_can_be_sent(page: Page, server: str) -> Non
     team = names_of(embed2scale_site(), 0)[3]
     row = shown.locator("tbody tr", has_text=team).first
     row.locator("details.past summary").click()
-    told = row.locator("details.past").inner_text()
-    assert re.search(r"\d+ submissions? stood on the board", told)
-    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d\s+[−\d.]+\s+rank \d+", told)
+    told = shown.locator("tr.told")
+    told.wait_for()
+    assert re.search(r"Value\s+Mean Q is [−\d.]+", told.inner_text())
+    assert re.search(r"Certainty\s+No other entry is in group \d+", told.inner_text())
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d\s+[−\d.]+\s+rank \d+", told.inner_text())
     shown.get_by_role("columnheader", name="Team").get_by_role("button").click()
-    shown.get_by_role("searchbox").fill(team[:4])
-    row.get_by_role("button", name="Copy the link").click()
+    assert told.locator("xpath=preceding-sibling::tr[1]").locator("bdi").inner_text() == team
+    search = shown.get_by_role("searchbox", name="Find a team: the board")
+    search.fill(team[:4])
+    told.get_by_role("button", name="Copy the link").click()
     address, listed = page.url, teams(page)
     page.goto("about:blank")
     page.goto(address)
     assert teams(page) == listed
-    assert shown.get_by_role("searchbox").input_value() == team[:4]
+    assert search.input_value() == team[:4]
     opened = shown.locator("details.past[open]")
     assert opened.count() == 1
     assert opened.locator("summary").inner_text() == team
@@ -212,9 +201,12 @@ def test_phases_moves_and_figure(page: Page, pages: Path) -> None:
     assert shown.locator("svg.evolution path.own").count() > 3
     assert shown.locator("svg.evolution path.passive").count() > 3
 
-    before = shown.locator(".changes > li:visible").count()
-    shown.get_by_role("button", name="Show 10 older updates").click()
-    assert shown.locator(".changes > li:visible").count() == before + 10
+    updates = len(site.phases[0].history)
+    assert shown.locator(".changes > li:visible").count() == CHANGES
+    shown.get_by_text(f"{updates - CHANGES} older updates").click()
+    assert shown.locator(".changes > li:visible").count() == updates
+    shown.get_by_role("searchbox", name="Find a team: updates").fill("grelous")
+    assert 0 < shown.locator(".changes > li:visible").count() < updates
 
 
 def test_hostile_names_in_a_real_browser(page: Page, pages: Path) -> None:
@@ -229,6 +221,35 @@ def test_hostile_names_in_a_real_browser(page: Page, pages: Path) -> None:
     page.goto((pages / "hostile" / "leaderboard" / "dev-evolution-light.svg").as_uri())
     assert page.locator("svg .lane").count() == 20
     assert page.locator("svg script, svg img").count() == 0
+
+
+def test_methods_have_a_column_where_there_is_room(page: Page, pages: Path) -> None:
+    """At a desk they are a column that sorts; on a phone the opened row tells them."""
+    page.goto((pages / "methods" / "index.html").as_uri() + "#dev")
+    shown = page.locator("section#dev")
+    head = shown.get_by_role("columnheader", name="Method")
+    head.get_by_role("button").click()
+    named = [text for text in shown.locator("td.method bdi").all_inner_texts() if text]
+    assert named == sorted(named, key=str.casefold)
+    assert head.get_attribute("aria-sort") == "ascending"
+    links = shown.locator("td.method a")
+    assert set(links.all_inner_texts()) == {"paper", "code"}
+    assert {link.get_attribute("rel") for link in links.all()} == {"noopener noreferrer nofollow ugc"}
+    assert not shown.locator(".past .by").first.is_visible()
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert not head.is_visible()
+    row = shown.locator("tr:has(td.method a)").first
+    row.locator("details.past summary").click()
+    assert shown.locator(".told .by").is_visible()
+    assert shown.locator(".told .by a").first.is_visible()
+
+
+def test_how_to_check_leaves_the_chosen_phase(page: Page, pages: Path) -> None:
+    """The link leads down the page; the phase that was shown stays."""
+    page.goto((pages / "methods" / "index.html").as_uri() + "#dev")
+    page.get_by_role("link", name="How to check this").click()
+    assert page.locator("#check pre").is_visible()
+    assert page.locator("section#dev").is_visible()
 
 
 @pytest.mark.parametrize("name", SITES)
@@ -278,22 +299,6 @@ def test_reveal_shows_tasks(page: Page, pages: Path) -> None:
     assert page.locator("table.heat tbody tr").count() == 4
     assert page.locator("table.sure tbody tr").count() == 4
     assert page.locator("table.views tbody tr").count() == 4
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write what needs room: the page of 100 teams, before and after the reveal, and private reports."""
-    root = tmp_path_factory.mktemp("wide")
-    few, crowd = revealed_site(), crowd_site()
-    hidden = replace(crowd, phases=(replace(crowd.phases[0], revealed=False),))
-    for name, site in (("few", few), ("crowd", crowd), ("hidden", hidden)):
-        (root / f"{name}.html").write_bytes(render(site, readme=None)["index.html"])
-    for name, site in (("few", few), ("crowd", crowd)):
-        (phase,) = site.phases
-        assert phase.snapshot is not None
-        made = report(phase.snapshot, phase.history, made_at=BEGIN, replicates=20)
-        (root / f"{name}-report.html").write_text(made.html, encoding="utf-8")
-    return root
 
 
 def overhanging(page: Page) -> list[str]:

@@ -163,7 +163,7 @@ def test_once_waits_for_the_round_and_verify_checks_it(tmp_path: Path, fork_serv
         found = {one.phase: one for one in verdicts(repository) if one.check == "beacon"}
     for phase in ("dev", "eval"):
         assert found[phase].worth is Worth.BELIEVED
-        assert "named in commitment 1 before" in found[phase].sentence
+        assert "by the organizers' clock, in commitment 1" in found[phase].sentence
         assert "this chain" in found[phase].sentence
 
 

@@ -18,12 +18,11 @@ import sqlalchemy as sa
 from scoring.errors import OrganizerError
 from worker.state import schema
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """All versions, oldest first."""
 HEAD = REVISIONS[-1]
-_STAMP = sa.Table(
-    "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
-)  # as alembic makes it
+# The table as alembic makes it.
+_STAMP = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
 _ADVISORY_LOCK = 0x6E6575636F  # "neuco": on a database server two starts must not both make the tables
 
 

@@ -1,0 +1,122 @@
+"""What a row of the page opens: why the entry is where it is, how sure that is, and the submissions that have counted for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leaderboard.rendering.rows import Row, minute, rounded
+from leaderboard.rendering.unlocked import Interval
+from leaderboard.snapshot import PhaseSite, RowKey
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """A submission of a team that has counted."""
+
+    at: str  # when the board first had it
+    q_text: str
+    rank: int | None  # on that board
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowDetails:
+    """What one row opens.
+
+    Attributes:
+        sentences: The answer to a question, after the words that it begins with.
+        past: Submissions that have counted, newest first.
+    """
+
+    sentences: tuple[tuple[str, str], ...]
+    past: tuple[Past, ...]
+
+
+def row_details(
+    site: PhaseSite, rows: Sequence[Row], intervals: Sequence[Interval], replicates: int
+) -> tuple[RowDetails, ...]:
+    """Return what each row of the newest board opens.
+
+    Args:
+        site: The phase.
+        rows: Of its newest board.
+        intervals: Of the same rows; empty as long as they are locked.
+        replicates: How many resamplings they come from.
+    """
+    pasts = _pasts(site)
+    members = Counter(row.group for row in rows)
+    sure = {one.row.key: one for one in intervals}
+    details = []
+    for row in rows:
+        past = pasts.get(row.key, ())
+        sentences = (
+            ("Value", _values(row, past)),
+            ("Movement", row.why),
+            ("Certainty", f"{_group(row, members)} {_interval(sure.get(row.key), replicates)}".strip()),
+        )
+        details.append(
+            RowDetails(sentences=tuple(one for one in sentences if one[1]), past=tuple(reversed(past)))
+        )
+    return tuple(details)
+
+
+def _pasts(site: PhaseSite) -> Mapping[RowKey, Sequence[Past]]:
+    """Return what has counted for each row through the history, oldest first."""
+    pasts: dict[RowKey, list[Past]] = {}
+    known: set[int] = set()
+    for board in site.history:
+        rules = board.rules_then(site.rules)
+        for row in board.standings:
+            if row.submission not in known:
+                known.add(row.submission)
+                past = Past(
+                    at=minute(board.made_at),
+                    q_text=rounded(rules.value(row.q_mean), rules.decimals),
+                    rank=row.rank if row.numbered else None,
+                )
+                pasts.setdefault(row.key, []).append(past)
+    return pasts
+
+
+def _values(row: Row, past: Sequence[Past]) -> str:
+    now = f"Mean Q is {_minus(row.q_text)}"
+    if len(past) < 2:
+        return f"{now}; one submission has counted so far."
+    best = max(past, key=lambda one: float(one.q_text))
+    if float(best.q_text) <= float(row.q_text):
+        return f"{now}, the best of the {len(past)} submissions that have counted so far."
+    return f"{now}; the best of the {len(past)} submissions that have counted so far had {_minus(best.q_text)} ({best.at[:10]})."
+
+
+def _group(row: Row, members: Mapping[int, int]) -> str:
+    others = members[row.group] - 1
+    if not others:
+        return (
+            f"No other entry is in group {row.group}: the rank differs from its neighbors' with confidence."
+        )
+    shared = "1 other entry is" if others == 1 else f"{others} other entries are"
+    return f"{shared} in group {row.group}, and their order cannot be told with confidence."
+
+
+def _interval(sure: Interval | None, replicates: int) -> str:
+    if sure is None or sure.row.rank is None:
+        return ""
+    low, high = sure.rank
+    ranks = f"rank {low}" if low == high else f"ranks {low} to {high}"
+    values = "" if sure.q is None else f" and mean Q from {_minus(sure.q[0])} to {_minus(sure.q[1])}"
+    swap = (
+        "" if sure.swap_with_next is None else f", and behind the next entry in {_share(sure.swap_with_next)}"
+    )
+    return (
+        f"The 95 % interval has {ranks}{values}. In {replicates} resamplings of the folds the entry was first "
+        f"in {_share(sure.p_first)}, among the top 3 in {_share(sure.p_top3)}{swap}."
+    )
+
+
+def _share(share: float) -> str:
+    return f"{share * 100:.0f} %"
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "−")

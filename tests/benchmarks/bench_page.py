@@ -1,0 +1,189 @@
+"""Measure the page of a large challenge in a browser.
+
+Run with ``python -m tests.benchmarks.bench_page`` (needs Chromium); ``--teams 100 --boards 50`` is quicker. Boards and page come from the
+product's own functions; the scores are made up. It prints the time to render everything, the bytes of the page, and, as the median of
+several runs in a desktop window: the time until the first rank is painted, and from a press of a key or a button to the next frame, of a
+sort, of a search and of opening a row; with the processor time of the page's main thread, which a busy machine hardly changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import statistics
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Browser, CDPSession, Page
+
+from leaderboard import Board, Entry, PhaseSite, PhaseSnapshot, Rules, Site
+from leaderboard.ranking import next_board
+from leaderboard.rendering import render
+from tests.leaderboard.harness.browser import chromium
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+TASKS = ("one", "two", "three")
+FOLDS = 4
+RUNS = 7
+BOARD = "section.phase:not([hidden]) table.board"
+
+# Resolves with the milliseconds from an action until the browser has drawn what came of it.
+_UNTIL_DRAWN = """(act) => new Promise((done) => {
+    const begin = performance.now();
+    act();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin), 0));
+})"""
+# The first moment at which a frame shows a rank.
+_FIRST_RANK = """
+(() => {
+    const look = () => {
+        if (document.querySelector("table.board td.rank")) requestAnimationFrame(() => { window.firstRank = performance.now(); });
+        else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+})();
+"""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--teams", type=int, default=1000)
+    parser.add_argument("--boards", type=int, default=500)
+    parser.add_argument("--keep", type=Path, help="File for the page; what is there already is measured.")
+    options = parser.parse_args()
+    if options.keep and options.keep.exists():
+        page = options.keep.read_bytes()
+    else:
+        site = large_site(options.teams, options.boards)
+        begin = time.process_time()
+        page = render(site, readme=None)["index.html"]
+        tell("processor time of rendering all files", f"{time.process_time() - begin:.2f} s")
+    if options.keep:
+        options.keep.write_bytes(page)
+    tell("page", f"{len(page) / 1e6:.2f} MB, {len(gzip.compress(page)) / 1e3:.0f} kB compressed")
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        index = Path(folder) / "index.html"
+        index.write_bytes(page)
+        measure(browser, index.as_uri())
+
+
+def large_site(teams: int, boards: int) -> Site:
+    """Return a phase in which one team in ten takes part from the start, and the others join in the last ten boards.
+
+    So most boards are quickly made: the time for one grows with the square of the teams.
+    """
+    random = np.random.default_rng(0)
+    skill = random.random(teams)
+    entries: list[Entry] = []
+    history: list[Board] = []
+    joined = 0
+    for step in range(boards):
+        before, late = joined, max(step + 11 - boards, 1)
+        joined = max(teams * late // 10 if step + 10 >= boards else teams // 10, 1)
+        senders = [*range(before, joined), int(random.integers(joined))]
+        at = START + timedelta(hours=step)
+        entries += [
+            _entry(len(entries) + place, team, skill[team], at, random) for place, team in enumerate(senders)
+        ]
+        snapshot = PhaseSnapshot(
+            codename="eval",
+            title="Evaluation phase",
+            rules=Rules(),
+            row_sets=dict.fromkeys(TASKS, "rows"),
+            entries=tuple(entries),
+        )
+        board = next_board(snapshot, history, at=at + timedelta(minutes=5), replicates=2)
+        if board is not None:
+            history.append(board)
+    phase = PhaseSite(codename="eval", title="Evaluation phase", rules=Rules(), history=tuple(history))
+    return Site(title="A large challenge", phases=(phase,), publish=frozenset({"intervals"}))
+
+
+def _entry(number: int, team: int, skill: float, at: datetime, random: np.random.Generator) -> Entry:
+    scores = {
+        task: tuple((0.4 + 0.3 * skill + 0.02 * random.standard_normal(FOLDS)).tolist()) for task in TASKS
+    }
+    return Entry(
+        submission=number + 1,
+        team_key=team,
+        team=f"Team {team}",
+        method="",
+        submitted_at=at,
+        public=True,
+        baseline=False,
+        scores=scores,
+    )
+
+
+def measure(browser: Browser, address: str) -> None:
+    """Print what a reader waits for."""
+    first: list[float] = []
+    loaded: list[float] = []
+    spent: list[float] = []
+    for _ in range(RUNS):
+        page, meter = opened(browser, address)
+        first.append(page.evaluate("window.firstRank"))
+        loaded.append(page.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart"))
+        spent.append(processor_ms(meter))
+        page.close()
+    tell("until the first rank", spread(first))
+    tell("until the page is loaded", f"{spread(loaded)}; processor time {spread(spent)}")
+    page, meter = opened(browser, address)
+    for words, script in ACTIONS.items():
+        before = processor_ms(meter)
+        waited = [drawn(page, script) for _ in range(RUNS)]
+        tell(words, f"{spread(waited)}; processor time {(processor_ms(meter) - before) / RUNS:.0f} ms")
+    page.close()
+
+
+def opened(browser: Browser, address: str) -> tuple[Page, CDPSession]:
+    """Open a page; return it and what counts the processor time of its main thread."""
+    page = browser.new_page(viewport={"width": 1180, "height": 860})
+    page.add_init_script(_FIRST_RANK)
+    meter = page.context.new_cdp_session(page)
+    meter.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.goto(address)
+    return page, meter
+
+
+def processor_ms(meter: CDPSession) -> float:
+    """Return the processor time that the page's main thread has taken since it was opened."""
+    metrics = {one["name"]: one["value"] for one in meter.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["TaskDuration"]) * 1000
+
+
+ACTIONS: dict[str, str] = {
+    "sort by team": f"""() => document.querySelector("{BOARD} th[data-sort=team] button").click()""",
+    "sort by mean Q": f"""() => document.querySelector("{BOARD} th[data-sort=q] button").click()""",
+    "search for a team": """() => {
+        const field = document.querySelector("section.phase:not([hidden]) input[type=search]");
+        field.value = field.value ? "" : "77";
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+    }""",
+    "open a row, or close it": f"""() => document.querySelectorAll("{BOARD} details.past summary")[4].click()""",
+}
+
+
+def drawn(page: Page, script: str) -> float:
+    """Return the milliseconds from an action until it is drawn."""
+    return float(page.evaluate(f"({_UNTIL_DRAWN})({script})"))
+
+
+def spread(values: list[float]) -> str:
+    """Return median and range."""
+    return f"{statistics.median(values):.0f} ms ({min(values):.0f} to {max(values):.0f})"
+
+
+def tell(what: str, value: str) -> None:
+    """Print one figure."""
+    sys.stdout.write(f"{what}: {value}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Names and links of methods: what anybody may write there is shown as text, or as a link that only opens a web page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard.rendering import render
+from leaderboard.rendering.files import CSV_COLUMNS, METHOD_COLUMNS
+from leaderboard.rendering.methods import ADDRESS_LIMIT, shown_method, web_address
+from leaderboard.snapshot import Method, Site
+from tests.leaderboard.harness.site_fixtures import board, phase_site, simple_site, standing
+from tests.leaderboard.rendering.test_names import HOSTILE, names, read_html
+
+PAPER, CODE = "https://arxiv.org/abs/2510.17914v1", "http://git.example:8080/~a/b?c=d&e=(f)#g"
+NO_LINKS = (
+    "", " ", "javascript:alert(1)", "JavaScript:alert(1)//https://a.example", "data:text/html,x", "file:///etc/passwd",
+    "ftp://a.example", "//a.example", "a.example", "https://", "https:///path", "https://user:secret@a.example/",
+    "https://a.example@evil.example", "https://a.example:port/", "https://[a.example/", "https://a.example/b c",
+    'https://a.example/"onclick="alert(1)', "https://a.example/<script>", "https://a.example/\\evil", "https://a.example/`",
+    "https://a.example/\nb", "https://a.example/\x00", "https://\u0430.example/", "https://a.example/\u202e", '=HYPERLINK("https://a.example")',
+    "https://a.example/" + "x" * ADDRESS_LIMIT,
+)  # fmt: skip
+
+
+def with_methods(*methods: Method, **facts: object) -> Site:
+    """Return a site whose rows have these methods."""
+    site = simple_site([f"Team {number}" for number, _ in enumerate(methods, 1)], **facts)
+    told = {1000 + number: method for number, method in enumerate(methods, 1)}
+    return replace(site, phases=(replace(site.phases[0], methods=told),))
+
+
+@pytest.mark.parametrize("address", [PAPER, CODE, "HTTPS://A.Example", "https://a.example/%20%22;x'y"])
+def test_web_pages_are_links(address: str) -> None:
+    """An address of the web is taken as it is, without blanks around it."""
+    assert web_address(f" {address}\n") == address
+
+
+@pytest.mark.parametrize("text", NO_LINKS)
+def test_nothing_else_is_a_link(text: str) -> None:
+    """No other scheme, no user, no character that ends an attribute or says another thing than it shows."""
+    assert web_address(text) == ""
+
+
+@given(names, st.one_of(st.sampled_from(NO_LINKS), st.text(max_size=60)))
+def test_what_is_shown_is_shown_again_unchanged(name: str, address: str) -> None:
+    """Who renders from the published data gets the same bytes."""
+    once = shown_method(Method(name=name, project_url=address, publication_url=address))
+    assert shown_method(once) == once
+
+
+def test_methods_are_told_where_anybody_gave_one() -> None:
+    """JSON has what was given, CSV has the columns for all rows; README.md and the history do not mention it."""
+    site = with_methods(
+        Method(name="pooled means", publication_url=PAPER), Method(project_url=CODE), Method()
+    )
+    files = render(site, readme=None)
+    entries = json.loads(files["leaderboard/dev.json"])["entries"]
+    told = [{key: entry[key] for key in METHOD_COLUMNS if key in entry} for entry in entries]
+    assert told == [{"method": "pooled means", "publication_url": PAPER}, {"project_url": CODE}, {}]
+    lines = list(csv.DictReader(io.StringIO(files["leaderboard/dev.csv"].decode(), newline="")))
+    assert [[line[key] for key in METHOD_COLUMNS] for line in lines] == [
+        ["pooled means", "", PAPER],
+        ["", CODE, ""],
+        ["", "", ""],
+    ]
+    for name in ("README.md", "leaderboard/history.jsonl"):
+        assert files[name] == render(simple_site(["Team 1", "Team 2", "Team 3"]), readme=None)[name]
+
+
+def test_without_methods_there_is_no_column() -> None:
+    """Nothing of it is in the files of a challenge in which nobody says anything of a method."""
+    files = render(with_methods(Method(name=" \u3164"), Method(project_url="a.example")), readme=None)
+    assert files["leaderboard/dev.csv"].decode().splitlines()[0] == ",".join(CSV_COLUMNS)
+    assert not set(METHOD_COLUMNS) & set(json.loads(files["leaderboard/dev.json"])["entries"][0])
+    assert 'data-sort="method"' not in files["index.html"].decode()
+
+
+def test_hostile_methods_are_text() -> None:
+    """They are the same text in JSON and on the page, no formula in the CSV, and no markup anywhere."""
+    site = with_methods(*(Method(name=text, project_url=text, publication_url=text) for text in HOSTILE))
+    files = render(site, readme=None)
+    entries = json.loads(files["leaderboard/dev.json"])["entries"]
+    shown = [entry["method"] for entry in entries if "method" in entry]
+    assert len(shown) > len(HOSTILE) / 2
+    page = files["index.html"].decode()
+    cells = re.findall(r'<td class="method" data-v="[^"]*">(?:<bdi>(.*?)</bdi>)?</td>', page)
+    assert ["".join(read_html(cell).text) for cell in cells if cell] == shown
+    assert len(cells) == len(HOSTILE)
+    assert read_html(page).tags.count("script") == 1
+    for line in csv.DictReader(io.StringIO(files["leaderboard/dev.csv"].decode(), newline="")):
+        assert not line["method"].startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+def test_a_baseline_is_not_named_twice() -> None:
+    """A baseline's row is called by its method already; its links are told."""
+    rows = [standing(1, "Baseline mean", baseline=True, method="Baseline mean")]
+    method = Method(name="Baseline mean", project_url=CODE)
+    site = Site(title="T", phases=(phase_site(board(rows), methods={1001: method}),))
+    (entry,) = json.loads(render(site, readme=None)["leaderboard/dev.json"])["entries"]
+    assert "method" not in entry
+    assert entry["project_url"] == CODE
+
+
+def test_the_page_leads_to_where_it_can_be_checked() -> None:
+    """Neighbouring links are told apart; without a commitment there is nothing to check, without a page of the repository no link to it."""
+    site = simple_site(link="https://eval.ai/x", repository="https://github.com/o/board", committed=True)
+    page = render(site, readme=None)["index.html"].decode()
+    lead = re.search(r'<p class="lead">(.*?)</p>', page, re.DOTALL)
+    assert lead is not None
+    assert (
+        "".join(read_html(lead[1]).text).strip()
+        == "Challenge page · Repository · Commitment · How to check this"
+    )
+    assert "neuco-worker verify https://github.com/o/board<" in page
+    assert 'id="check"' in page
+    assert json.loads(render(site, readme=None)["leaderboard/dev.json"])["repository"] == site.repository
+    alone = render(simple_site(repository="https://github.com/o/board"), readme=None)["index.html"].decode()
+    assert "#check" not in alone
+    local = render(simple_site(committed=True), readme=None)["index.html"].decode()
+    assert "neuco-worker verify REPOSITORY<" in local
+    assert ">Repository<" not in local

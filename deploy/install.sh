@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install neuco-worker on Ubuntu 22.04 or 24.04 or Debian 12: packages, a user, /opt/neuco-worker, the units, the command neuco-challenge.
-# Run it again at any time: to upgrade, or to mend what was changed. It starts nothing and touches no challenge.
+# Run it again at any time, to upgrade or to repair the installation. It starts nothing and touches no challenge.
 set -euo pipefail
 umask 022
 
@@ -10,8 +10,8 @@ Usage: sudo deploy/install.sh [OPTIONS]
 
   --dry-run          print what would be done, and do nothing
   --uninstall        remove what was installed; challenges, state and the user stay
-  --source PATH      what to install: a clone of the repository (default: the one this script lies in) or a wheel
-  --python PROGRAM   the Python to use, 3.11 or newer (default: the newest of python3.11, 3.12, 3.13 that is there or can be installed)
+  --source PATH      what to install: a clone of the repository (default: the one that contains this script) or a wheel
+  --python PROGRAM   the Python to use, 3.11 or newer (default: the newest of python3.11, 3.12, 3.13 that is installed or can be installed)
   --libraries DIR    take Python libraries from this site-packages folder instead of downloading them
   --root DIR         install below DIR instead of /: no packages, no user, no systemd (for images and tests)
   --help             show this
@@ -94,7 +94,7 @@ if [ -z "$root" ]; then
         debian-12) version=3.11 ;;
         *)
             version=""
-            echo "    ${PRETTY_NAME:-This system} is not one this was tried on; going on with the Python that is there."
+            echo "    ${PRETTY_NAME:-This system} was not tested; continuing with the Python that is installed."
             ;;
     esac
     packages=(git openssh-client ca-certificates util-linux)
@@ -161,7 +161,7 @@ else
     run "${pip[@]}" install --constraint "$here/../constraints.txt" --no-deps --force-reinstall "$source"
 fi
 run install -d -m 0755 "$prefix/share/doc"
-run install -m 0644 "$here/README.md" "$here/RUNBOOK.md" "$prefix/share/doc/"
+run install -m 0644 "$here/RUNBOOK.md" "$prefix/share/doc/"
 
 # --- units and command ---
 say "Units and the command neuco-challenge"
@@ -173,7 +173,7 @@ if live; then run systemctl daemon-reload; fi
 say "Limits of the logs"
 run install -D -m 0644 "$here/logrotate" "$rotation"
 if grep -qs '^SystemMaxUse=' "$root/etc/systemd/journald.conf" "${journal%/*}"/*.conf && [ ! -e "$journal" ]; then
-    echo "    the journal has a limit of this machine's own; it stays"
+    echo "    the journal already has a limit, which stays"
 elif ! cmp -s "$here/journald.conf" "$journal"; then
     run install -D -m 0644 "$here/journald.conf" "$journal"
     if live; then run systemctl restart systemd-journald; fi

@@ -59,7 +59,7 @@ def score_embeddings(
     if not tasks:
         raise OrganizerError(
             f"Phase {protocol.phase} has no tasks.",
-            cure="Put label files into its tasks folder.",
+            cure="Add label files to its tasks folder.",
             code="tasks.none",
         )
     engine = engine or make_engine("local")
@@ -101,8 +101,8 @@ def _scale(embeddings: Embeddings, protocol: Protocol) -> Moments:
     scale = moments(embeddings.matrix)
     if scale.std == 0:
         raise ParticipantError(
-            "All values of the embeddings are equal.",
-            cure="Check how the file was written.",
+            "All values are equal, so there is nothing to learn from.",
+            cure="Check how the embeddings were computed.",
             code="values.constant",
         )
     return scale
@@ -198,9 +198,8 @@ def _check_failed_folds(scores: Sequence[TaskScore], protocol: Protocol) -> None
     allowed = min(protocol.recipe.max_failed_folds, protocol.folds - 1)
     if any(score.failed_folds > allowed for score in scores):
         raise ParticipantError(
-            "Training on these embeddings gave values that are not finite.",
-            cure="Check the scale of the embeddings: a few values that are larger than the others by many orders of magnitude have this"
-            " effect.",
+            "Training on these embeddings did not give finite scores.",
+            cure="Check the scale of the embeddings: this happens when a few values are many orders of magnitude larger than the rest.",
             code="scores.not_finite",
         )
 

@@ -9,7 +9,7 @@ import ipaddress
 
 
 def is_loopback(host: str | None) -> bool:
-    """Tell whether a host, as a name or as an address without brackets, means this machine."""
+    """Return whether a host, as a name or as an address without brackets, means this machine."""
     if host is None:
         return False
     try:

@@ -7,7 +7,7 @@ _STRANGE = "\ufffd"
 
 
 def printable(text: str) -> str:
-    """Return a text as one line that a terminal only shows: whoever wrote it cannot move the cursor, change colours or turn letters round.
+    """Return a text as one line that a terminal only shows: its author cannot move the cursor, change colors or reverse letters.
 
     Ends of lines, tabs and odd spaces become spaces. Every other character that is not printable (C0 and C1 controls, DEL, directions,
     lone surrogates) becomes the replacement character, so that it is seen that something stood there.

@@ -64,6 +64,5 @@ def shown(q_mean: float, decimals: int, step: float | None = None) -> float:
     """
     if not math.isfinite(q_mean):
         raise ValueError("mean Q is not finite")
-    return (
-        round(q_mean if step is None else round(q_mean / step) * step, decimals) + 0.0
-    )  # + 0.0 turns -0.0 into 0.0
+    # Adding 0.0 turns -0.0 into 0.0.
+    return round(q_mean if step is None else round(q_mean / step) * step, decimals) + 0.0

@@ -46,7 +46,7 @@ def require_linear(unit: Unit) -> None:
     """
     if unit.recipe.probe != "linear":
         raise OrganizerError(
-            f"This engine trains linear probes, not {unit.recipe.probe!r}.",
+            f"This engine trains only linear probes, but scoring.probe is {unit.recipe.probe!r}.",
             cure="Set scoring.probe to linear.",
             code="engine.probe",
         )

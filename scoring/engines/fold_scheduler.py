@@ -58,7 +58,7 @@ class FoldScheduler:
         return len(self._piles)
 
     def add(self, *, folds: int, cost: float) -> int:
-        """Take up another unit and return its number.
+        """Add another unit and return its number.
 
         Args:
             folds: Of the unit; at least one.

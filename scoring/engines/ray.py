@@ -243,8 +243,8 @@ class _ClusterJob:
                 worked_at = now if self.at_work else worked_at
                 if now - worked_at > START_WITHIN_S:
                     raise InfrastructureError(
-                        "The Ray cluster has no node whose cores are all free for us.",
-                        cure="Look at `ray status`: other jobs, actors of another version, or nodes that are missing.",
+                        "No node of the Ray cluster has all its cores free.",
+                        cure="Check `ray status` for other jobs, actors of another version, and missing nodes.",
                         code="engine.ray_full",
                     )
                 self._take(2)  # while the cores are busy
@@ -339,8 +339,8 @@ class _ClusterJob:
             return  # looked for again in a second
         if digest != code_digest():
             raise OrganizerError(
-                "A node of the Ray cluster runs another version of neuco-worker.",
-                cure="Install the version of this machine on all nodes.",
+                "A node of the Ray cluster runs a different version of neuco-worker.",
+                cure="Install the same version on all nodes.",
                 code="engine.ray_version",
             )
         self.ready[name] = node
@@ -350,7 +350,7 @@ class _ClusterJob:
         if self.lost[part] >= TRIES:
             raise InfrastructureError(
                 f"The Ray cluster lost the same folds {TRIES} times ({type(error).__name__}).",
-                cure="Look at memory of its nodes and at `ray status`.",
+                cure="Check the memory of the nodes, and `ray status`.",
                 code="engine.ray_lost",
             ) from error
         self.scheduler.requeue(part)

@@ -36,7 +36,7 @@ def make_engine(name: str, *, threads: int | Literal["auto"] = "auto", ray_addre
             from scoring.engines.ray import RayEngine
         except ModuleNotFoundError as missing:
             raise OrganizerError(
-                "The ray engine needs the package ray, which is not installed.",
+                "scoring.engine is ray, but the package ray is not installed.",
                 cure="Install it with `pip install neuco-worker[ray]`.",
                 code="engine.ray_missing",
             ) from missing

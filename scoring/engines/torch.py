@@ -52,8 +52,8 @@ class TorchEngine(Engine):
 
         if device == "cuda" and not torch.cuda.is_available():
             raise OrganizerError(
-                "PyTorch finds no CUDA device.",
-                cure="Check the driver and that torch's CUDA build is installed, or let the CPU do it.",
+                "PyTorch does not find a CUDA device.",
+                cure="Check the driver and whether the CUDA build of torch is installed, or use the CPU.",
                 code="engine.device",
             )
         self.device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
@@ -117,9 +117,10 @@ class _Block:
             torch.Generator().manual_seed(int(seed)) for seed in unit.training_seeds[part].tolist()
         ]
         bound = 1 / math.sqrt(dim)
+        # torch.nn.Linear draws N weights, then the bias; all tasks of a fold start from the same values.
         initial = torch.stack(
             [torch.empty(dim + 1).uniform_(-bound, bound, generator=stream) for stream in self._streams]
-        )  # torch.nn.Linear draws N weights, then the bias; every task of a fold starts from the same
+        )
         self._weights = initial.to(rows.device)[:, None, :].repeat(1, len(targets), 1)
         self._first = torch.zeros_like(self._weights)
         self._second = torch.zeros_like(self._weights)

@@ -9,6 +9,7 @@ __all__ = [
     "csv_kernel",
     "documents",
     "embeddings",
+    "faults",
     "identifiers",
     "in_order",
     "limits",

@@ -85,7 +85,7 @@ def _sentences(notes: Sequence[str]) -> tuple[str, ...]:
 def _left(error: ParticipantError) -> ParticipantError:
     """Say what nobody but its author can fix."""
     return ParticipantError(
-        f"Nothing was written: only you can correct this.\n{error.sentence}",
+        f"Nothing was written, because only you can correct this:\n{error.sentence}",
         cure=error.cure,
         code=error.code,
     )

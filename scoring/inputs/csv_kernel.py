@@ -19,10 +19,11 @@ QUOTE, PLUS, COMMA, MINUS, DOT, SPACE, TAB = 34, 43, 44, 45, 46, 32, 9
 LINE_FEED, RETURN = 10, 13
 LOWER_E, UPPER_E = 101, 69
 ZERO = np.uint8(48)
+# Exponents of the table. 10^-330 is 0; the caller of the table refuses it.
 SMALLEST, LARGEST = (
     -330,
     308,
-)  # exponents of the table; 10^-330 is 0 and is refused by the caller of the table
+)
 POWERS = np.array([float(f"1e{exponent}") for exponent in range(SMALLEST, LARGEST + 1)])
 LEAST_EXACT = -290  # below, powers of ten lose digits (subnormal), and so would the product
 DOUBT = 1e-15  # relative; more than two units in the last place of float64

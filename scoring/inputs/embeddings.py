@@ -57,9 +57,8 @@ class Embeddings:
         canonical = np.ascontiguousarray(rows, dtype=np.float32)
         if canonical is matrix:
             canonical = canonical.copy()
-        canonical += np.float32(
-            0.0
-        )  # -0.0 + 0.0 is 0.0: two spellings of zero score the same and hash the same
+        # Adding 0.0 turns -0.0 into 0.0, so that both spellings of zero have the same score and hash.
+        canonical += np.float32(0.0)
         names = tuple(ids[row] for row in order)
         return cls(
             ids=names,

@@ -35,8 +35,13 @@ class Kind:
 
 
 CATALOGUE: dict[str, Kind] = {
-    "file.empty": Kind(one="The file is empty", cure="Upload the table of embeddings."),
-    "file.html": Kind(one="The file is a web page (HTML), not a table", cure="Upload the CSV file itself."),
+    "file.empty": Kind(
+        one="The file is empty", cure="Upload the CSV, Parquet or NPZ file with your embeddings."
+    ),
+    "file.html": Kind(
+        one="The file is a web page (HTML), not a table",
+        cure="This is often a saved sign-in or error page. Upload the table itself.",
+    ),
     "file.json": Kind(
         one="The file is JSON, not a table", cure="Save it as CSV with the columns id, 0, 1, 2 and so on."
     ),
@@ -44,80 +49,92 @@ CATALOGUE: dict[str, Kind] = {
         one="The file is not CSV, Parquet or NPZ",
         cure="Save it as CSV with the columns id, 0, 1, 2 and so on.",
     ),
-    "file.utf16": Kind(one="The text is UTF-16 or UTF-32", cure="Save it as UTF-8."),
+    "file.utf16": Kind(one="The file is UTF-16 or UTF-32 text", cure="Save it as UTF-8."),
     "file.nul": Kind(
-        one="1 line holds NUL bytes",
-        many="{count} lines hold NUL bytes",
+        one="1 line contains NUL bytes",
+        many="{count} lines contain NUL bytes",
         cure="Save the file as plain UTF-8 text.",
     ),
     "file.encoding": Kind(
         one="1 line is not UTF-8", many="{count} lines are not UTF-8", cure="Save the file as UTF-8."
     ),
     "file.delimiter": Kind(
-        one="The columns are not separated by commas", cure="Separate columns with commas."
+        one="The columns are not separated by commas", cure="Separate the columns with commas."
     ),
     "file.comment": Kind(
         one="The first line is a comment",
-        cure="Begin the file with the column names id,0,1,2 and so on, without the sign #.",
+        cure="Begin the file with the column names id,0,1,2 and so on, without the # sign.",
     ),
     "file.line_ends": Kind(
-        one="The lines end with carriage returns only", cure="Save it with line feeds (LF or CRLF)."
+        one="The lines end with carriage returns only", cure="Save the file with LF or CRLF line endings."
     ),
-    "file.line_too_long": Kind(one="A line is too long", cure="Write one line per id."),
+    "file.line_too_long": Kind(
+        one="A line is too long", cure="Write one line per id, and end each line with a line feed."
+    ),
     "file.too_large": Kind(
-        one="The file expands to more than is allowed", cure="Upload only the ids and columns asked for."
+        one="The file expands to more than the challenge accepts",
+        cure="Upload only the public ids, the column id and the numbered columns.",
     ),
-    "archive.truncated": Kind(one="The archive is cut off", cure="Upload it again, whole."),
-    "archive.damaged": Kind(one="The archive is damaged", cure="Make it again."),
+    "archive.truncated": Kind(
+        one="The archive is incomplete", cure="Create it again, and let the upload finish."
+    ),
+    "archive.damaged": Kind(one="The archive is damaged", cure="Create it again and upload the new one."),
     "archive.bomb": Kind(
-        one="The archive expands far beyond its size", cure="Upload the table without compression."
+        one="The archive expands to far more than its own size", cure="Upload the table without compression."
     ),
-    "archive.encrypted": Kind(one="The archive is encrypted", cure="Make it without a password."),
+    "archive.encrypted": Kind(one="The archive is encrypted", cure="Create it without a password."),
     "archive.members": Kind(
-        one="The zip does not hold exactly one file", cure="Put only the table into the zip."
+        one="The zip must contain exactly one file", cure="Put only the table into the zip."
     ),
     "archive.symlink": Kind(
-        one="The zip holds a link, not a file", cure="Put the table itself into the zip."
+        one="The zip contains a link instead of a file", cure="Put the table itself into the zip."
     ),
-    "archive.method": Kind(one="The zip uses an uncommon compression method", cure="Make it with Deflate."),
+    "archive.method": Kind(
+        one="The zip uses a compression method that is not supported",
+        cure="Use Deflate, which most programs use by default.",
+    ),
     "archive.nested": Kind(
-        one="The archive holds another archive or binary file", cure="Compress the CSV once."
+        one="The archive contains another archive or a binary file",
+        cure="Compress the CSV file once. Upload Parquet and NPZ files as they are.",
     ),
     "parquet.damaged": Kind(
-        one="The Parquet file is cut off or damaged", cure="Write it again and check that it can be read."
+        one="The Parquet file is cut off or damaged", cure="Write it again, and check that you can read it."
     ),
     "parquet.encrypted": Kind(one="The Parquet file is encrypted", cure="Write it without encryption."),
     "npz.damaged": Kind(one="The NPZ file is cut off or damaged", cure="Write it again with numpy.savez."),
     "npz.arrays": Kind(
-        one="The NPZ file does not hold the arrays ids and embeddings",
+        one="The NPZ file does not contain the arrays ids and embeddings",
         cure="Write it with numpy.savez(file, ids=ids, embeddings=embeddings).",
     ),
     "npz.pickle": Kind(
-        one="An array in the NPZ file is a pickled object, which is never opened",
-        cure="Use numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
+        one="An array in the NPZ file is a pickled object, which is not opened for safety",
+        cure="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
     ),
     "npz.shape": Kind(
-        one="An array in the NPZ file has the wrong shape", cure="ids needs n entries, embeddings n rows."
+        one="An array in the NPZ file has the wrong shape",
+        cure="The array embeddings needs one row for each entry of the array ids.",
     ),
     "columns.no_header": Kind(
-        one="The first line holds values, not column names",
+        one="The first line has values instead of column names",
         cure="Begin the file with the line id,0,1,2 and so on.",
     ),
-    "columns.no_id": Kind(one="There is no column named id", cure="Name the column with the ids id."),
-    "columns.two_ids": Kind(one="More than one column is named id", cure="Leave one."),
+    "columns.no_id": Kind(
+        one="There is no column named id", cure='Rename the column with the ids to "id", in lower case.'
+    ),
+    "columns.two_ids": Kind(one="More than one column is named id", cure="Keep one of them."),
     "columns.type": Kind(
         one="1 column has the wrong type",
         many="{count} columns have the wrong type",
-        cure="Use text for ids, floats for values.",
+        cure="Store ids as text and values as floating-point numbers.",
     ),
     "columns.dimension": Kind(
         one="The embeddings have the wrong number of columns",
-        cure="Write as many as the challenge asks for.",
+        cure="Write one column for each dimension.",
     ),
     "columns.names": Kind(
         one="1 column has a name that is not a number",
         many="{count} columns have names that are not numbers",
-        cure="Write one column for each dimension, called by its number.",
+        cure="Write one column for each dimension, and name it by its number.",
     ),
     "columns.from_one": Kind(one="The columns are numbered from 1", cure="Number them from 0."),
     "columns.missing": Kind(
@@ -127,10 +144,10 @@ CATALOGUE: dict[str, Kind] = {
         cure_many="Add them.",
     ),
     "columns.unexpected": Kind(
-        one="1 numbered column is beyond the dimension",
-        many="{count} numbered columns are beyond the dimension",
-        cure="Remove it; numbers begin with 0.",
-        cure_many="Remove them; numbers begin with 0.",
+        one="1 numbered column is beyond the last dimension",
+        many="{count} numbered columns are beyond the last dimension",
+        cure="Remove it. Column numbers begin at 0.",
+        cure_many="Remove them. Column numbers begin at 0.",
     ),
     "columns.duplicate": Kind(
         one="1 numbered column occurs twice",
@@ -139,34 +156,38 @@ CATALOGUE: dict[str, Kind] = {
         cure_many="Keep each of them once.",
     ),
     "columns.too_many": Kind(
-        one="There are too many columns", cure="Upload the columns id, 0, 1, 2 and so on only."
+        one="There are too many columns", cure="Upload only the column id and the numbered columns."
     ),
     "rows.too_many": Kind(one="There are too many rows", cure="Upload one row per public id."),
-    "rows.stopped": Kind(one="So many lines are at fault that reading stopped", cure="Fix these first."),
+    "rows.stopped": Kind(
+        one="Reading stopped because too many lines have errors", cure="Fix the other problems first."
+    ),
     "rows.none": Kind(one="The file has column names but no rows", cure="Add one row per public id."),
     "rows.ragged": Kind(
         one="1 line has the wrong number of fields",
         many="{count} lines have the wrong number of fields",
-        cure="Write as many fields as there are column names.",
+        cure="Every line needs as many fields as there are column names.",
     ),
     "rows.comment": Kind(
         one="1 line is a comment",
         many="{count} lines are comments",
-        cure="Comments are not allowed; remove every line that begins with #.",
+        cure="Comments are not allowed. Remove every line that begins with #.",
     ),
     "rows.quotes": Kind(
-        one="1 line has quotation marks or line ends out of place",
-        many="{count} lines have quotation marks or line ends out of place",
+        one="1 line has a misplaced quotation mark or line break",
+        many="{count} lines have a misplaced quotation mark or line break",
         cure="Close every quotation mark before the next comma.",
     ),
     "rows.long_field": Kind(
         one="1 line has a field that is too long",
         many="{count} lines have a field that is too long",
-        cure="A number needs 9 digits; leave out columns of long text.",
+        cure="Nine digits are enough for a number. Remove columns with long text.",
     ),
-    "rows.no_id": Kind(one="1 row has no id", many="{count} rows have no id", cure="Give every row its id."),
+    "rows.no_id": Kind(
+        one="1 row has no id", many="{count} rows have no id", cure="Fill in the id of every row."
+    ),
     "rows.duplicate": Kind(
-        one="1 id occurs more than once", many="{count} rows repeat an id", cure="Leave one row per id."
+        one="1 id occurs more than once", many="{count} rows repeat an id", cure="Keep one row per id."
     ),
     "rows.missing": Kind(
         one="1 id of the public list is missing",
@@ -184,22 +205,26 @@ CATALOGUE: dict[str, Kind] = {
     "cells.list": Kind(
         one="A cell holds a list of numbers",
         many="{count} cells hold lists of numbers",
-        cure="Give every number a column of its own.",
+        cure="Give every number its own column.",
     ),
     "cells.long": Kind(
         one="1 cell is too long for a number",
         many="{count} cells are too long for a number",
-        cure="A number needs 9 digits.",
+        cure="Nine digits are enough for a number.",
     ),
     "cells.empty": Kind(one="1 cell is empty", many="{count} cells are empty", cure="Fill every cell."),
-    "cells.nan": Kind(one="1 cell is NaN", many="{count} cells are NaN", cure="Every value must be finite."),
+    "cells.nan": Kind(
+        one="1 cell is NaN", many="{count} cells are NaN", cure="Every value must be a finite number."
+    ),
     "cells.infinite": Kind(
-        one="1 cell is infinite", many="{count} cells are infinite", cure="Every value must be finite."
+        one="1 cell is infinite",
+        many="{count} cells are infinite",
+        cure="Every value must be a finite number.",
     ),
     "cells.range": Kind(
-        one="1 value is beyond float32",
-        many="{count} values are beyond float32",
-        cure="Keep values within 3.4e38.",
+        one="1 value is too large for float32",
+        many="{count} values are too large for float32",
+        cure="Keep values between -3.4e38 and 3.4e38.",
     ),
     "values.constant": Kind(
         one="All values are equal, so there is nothing to learn from",

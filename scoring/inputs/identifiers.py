@@ -27,7 +27,7 @@ def read_ids(path: Path) -> tuple[str, ...]:
     if lines[0].casefold() == "id" or lines[0].casefold().startswith("id,"):
         raise OrganizerError(
             f"The id list {path} begins with the header line {lines[0]!r}.",
-            cure="Leave only ids in the file, one per line, without header and other columns.",
+            cure="Keep only ids in the file, one per line, without a header or other columns.",
             code="ids.header",
         )
     _refuse_blank(path, lines)
@@ -42,7 +42,7 @@ def _lines(path: Path) -> list[str]:
     except FileNotFoundError:
         raise OrganizerError(
             f"There is no id list {path}.",
-            cure="Give the file with one public id per line.",
+            cure="Create the file, with one public id per line.",
             code="ids.missing",
         ) from None
     except UnicodeDecodeError:
@@ -54,7 +54,7 @@ def _lines(path: Path) -> list[str]:
     except OSError as error:
         raise OrganizerError(
             f"The id list {path} cannot be read ({error.strerror}).",
-            cure="Give a readable file with one public id per line.",
+            cure="Make the file readable for the user that runs the worker.",
             code="ids.unreadable",
         ) from None
     # Not splitlines(): it also splits at form feeds and Unicode separators, which would cut an id in two.
@@ -88,7 +88,7 @@ def _refuse_duplicates(path: Path, ids: tuple[str, ...]) -> None:
     if again:
         raise OrganizerError(
             f"The id list {path} names {len(again)} ids twice (first: {_listed(again)}).",
-            cure="Leave each id once.",
+            cure="Keep each id once.",
             code="ids.duplicate",
         )
 

@@ -30,7 +30,7 @@ class CarefulReader:
 
     Args:
         columns: Meaning of the columns.
-        knows: Tells whether an id is asked for; values of other rows are not judged.
+        knows: Returns whether an id is asked for; values of other rows are not judged.
     """
 
     columns: Columns
@@ -56,7 +56,9 @@ class CarefulReader:
                 "rows.ragged", f"line {line} has {len(fields):,}, expected {len(self.columns.names):,}"
             )
             if self._looks_split(fields):
-                faults.hints["rows.ragged"] = "a decimal comma makes two fields of a number; write a point"
+                faults.hints["rows.ragged"] = (
+                    "a decimal comma splits a number into two fields; write a decimal point"
+                )
         else:
             identifier = fields[position].strip(" \t")
             if self.knows(identifier):

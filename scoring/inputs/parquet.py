@@ -90,9 +90,8 @@ def _judge_schema(table: Any, builder: SubmissionMatrixBuilder, max_expanded_byt
     builder.extra_columns, builder.extra_names = len(columns.extra), columns.extra_names
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     if any(group.num_rows < 0 for group in groups) or sum(g.num_rows for g in groups) != metadata.num_rows:
-        raise faults.fatal(
-            "parquet.damaged", "its row groups do not add up"
-        )  # Arrow reserves what they claim
+        # Arrow reserves the memory that they claim.
+        raise faults.fatal("parquet.damaged", "its row groups do not add up")
     claimed = max(
         metadata.num_rows * builder.dim * 4,  # runs of equal values take next to nothing in the file
         sum(max(0, group.total_byte_size) for group in groups),

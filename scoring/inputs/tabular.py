@@ -128,9 +128,8 @@ def _last_record_end(text: bytes) -> int:
     if text.find(b'"') < 0:
         return end
     quotes = text.count(b'"', 0, end)
-    while (
-        quotes % 2 and end
-    ):  # inside quotation marks: go back to a line feed before the mark that opens them
+    # Inside quotation marks: go back to a line feed before the opening mark.
+    while quotes % 2 and end:
         earlier = text.rfind(b"\n", 0, text.rfind(b'"', 0, end)) + 1
         quotes -= text.count(b'"', earlier, end)
         end = earlier
@@ -321,8 +320,7 @@ def _load_kernel() -> (
 ):
     try:
         from scoring.inputs.csv_kernel import read_plain_rows
-    except (
-        ModuleNotFoundError
-    ):  # no numba, where only submissions are checked: the careful reader gives the same
+    # Installations that only check submissions have no numba; the slower reader gives the same result.
+    except ModuleNotFoundError:
         return None
     return read_plain_rows

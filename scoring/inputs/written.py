@@ -43,9 +43,13 @@ def _write(path: Path, columns: int, ids: Sequence[str], matrix: NDArray[np.floa
                 )
     except FileExistsError:
         raise OrganizerError(
-            f"{path} exists already.", cure="Name another file, or remove it.", code="file.exists"
+            f"{path} exists already.",
+            cure="Choose another file name, or remove the file.",
+            code="file.exists",
         ) from None
     except OSError as error:
         raise OrganizerError(
-            f"{path} cannot be written: {error.strerror}.", cure="Name another place.", code="file.unwritable"
+            f"{path} cannot be written: {error.strerror}.",
+            cure="Choose another place, or check its permissions.",
+            code="file.unwritable",
         ) from error

@@ -1,7 +1,7 @@
 """NeuCo-Bench, standalone: the same files in, the same folders and numbers out.
 
-What is lenient here (paddings, gaps, what is no number) is NeuCo-Bench's documented behaviour, comes with a warning, and exists nowhere
-else: a challenge refuses such files.
+Like NeuCo-Bench, it accepts narrow embeddings, missing ids and values that are not numbers, each with a warning. A challenge refuses such
+files.
 """
 
 __all__ = [

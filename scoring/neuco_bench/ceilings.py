@@ -59,8 +59,8 @@ def estimate_ceiling(package: TaskPackage, task: LabelledTask) -> float:
     """
     if package.repeats is None or task.kind not in {TaskKind.REGRESSION, TaskKind.BINARY}:
         raise OrganizerError(
-            "A ceiling can be estimated for regressions and two classes that have repeats.",
-            cure="Give a number as the ceiling.",
+            "A ceiling can only be estimated for a regression or a binary classification task with repeated measurements.",
+            cure="Write a number as the ceiling.",
             code="package.no_repeats",
         )
     known = dict(zip(task.ids, task.labels.tolist(), strict=True))
@@ -71,8 +71,8 @@ def estimate_ceiling(package: TaskPackage, task: LabelledTask) -> float:
     repeated = {identifier: labels for identifier, labels in repeated.items() if len(labels) > 1}
     if len(repeated) < 2:
         raise OrganizerError(
-            f"{package.repeats} repeats the labels of {len(repeated)} samples.",
-            cure="Give at least two measurements of at least two samples.",
+            f"{package.repeats} has repeated measurements of only {len(repeated)} samples.",
+            cure="Add at least two measurements of at least two samples.",
             code="package.no_repeats",
         )
     if task.kind is TaskKind.REGRESSION:

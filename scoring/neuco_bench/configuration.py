@@ -88,7 +88,7 @@ def read_settings(path: Path) -> StandaloneSettings:
     except OSError as error:
         raise OrganizerError(
             f"The configuration {path} cannot be read: {error.strerror}.",
-            cure="Give a YAML file with --config; config/kin/neuco-bench.yaml is an example.",
+            cure="Name a YAML file with --config. config/kin/neuco-bench.yaml is an example.",
             code="standalone.no_config",
         ) from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
@@ -119,7 +119,7 @@ def parse_settings(document: object) -> StandaloneSettings:
     warnings.extend(_unknown(values))
     if "k_folds" not in values:
         raise OrganizerError(
-            "The configuration does not say k_folds.",
+            "The configuration has no key k_folds.",
             cure="Add the number of random splits, such as k_folds: 40.",
             code="standalone.missing_key",
         )
@@ -155,6 +155,6 @@ def _unknown(values: Mapping[str, Any]) -> list[str]:
 def _wrong(what: str, value: object, expected: str) -> OrganizerError:
     return OrganizerError(
         f"{what} is {str(value)[:60]!r}, not {expected}.",
-        cure="Correct the configuration.",
+        cure="Correct the value in the configuration.",
         code="standalone.bad_value",
     )

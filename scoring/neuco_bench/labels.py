@@ -59,7 +59,7 @@ def read_annotations(folder: Path) -> tuple[tuple[LabelledTask, ...], tuple[str,
     if not folder.is_dir():
         raise OrganizerError(
             f"There is no folder {folder}.",
-            cure="Give the folder with the label files (<task>__regr.csv, <task>__cls.csv) as --annotation_path.",
+            cure="Set --annotation_path to the folder with the label files (<task>__regr.csv, <task>__cls.csv).",
             code="standalone.no_labels",
         )
     tasks: dict[str, LabelledTask] = {}
@@ -68,15 +68,15 @@ def read_annotations(folder: Path) -> tuple[tuple[LabelledTask, ...], tuple[str,
         task, remarks = read_labels(path, name, kind)
         if name in tasks:
             raise OrganizerError(
-                f"Two files in {folder} hold the task {name}.",
-                cure="Leave one of them.",
+                f"Two files in {folder} belong to the task {name}.",
+                cure="Keep one of them.",
                 code="standalone.duplicate_task",
             )
         tasks[name] = task
         warnings.extend(remarks)
     if not tasks:
         raise OrganizerError(
-            f"{folder} holds no label file.",
+            f"{folder} does not contain a label file.",
             cure="Name them <task>__regr.csv or <task>__cls.csv, with the columns id,label.",
             code="standalone.no_labels",
         )
@@ -91,7 +91,7 @@ def _sources(folder: Path) -> list[tuple[str, str, Path]]:
             if not name:
                 raise OrganizerError(
                     f"{path} is not named after a task and its type.",
-                    cure="Call it <task>__regr.csv or <task>__cls.csv, or move it elsewhere.",
+                    cure="Name it <task>__regr.csv or <task>__cls.csv, or move it out of the folder.",
                     code="standalone.bad_name",
                 )
             sources.append((name, kind, path))
@@ -143,7 +143,7 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabelledTask, tuple[s
         if not all(value.is_integer() for value in values):
             raise OrganizerError(
                 f"{path} is a classification task with labels such as {min(values):g} and {max(values):g}.",
-                cure="Number the classes, or name the file <task>__regr.csv if it is a regression.",
+                cure="Number the classes 0, 1, 2 and so on, or name the file <task>__regr.csv if the task is a regression.",
                 code="standalone.not_classes",
             )
         warnings.append(f"{name}: {len(values)} classes, scored by macro F1; NeuCo-Bench knows two.")

@@ -1,7 +1,7 @@
 """The lenient reader: embeddings as NeuCo-Bench reads them, every leniency with a warning.
 
-What it forgives, and a challenge never does: cells that are no numbers become 0, missing ids shrink the tasks, repeated ids stay. All of it
-happens before the standardisation, as there.
+It accepts what a challenge refuses: cells that are not numbers become 0, missing ids shrink the tasks, repeated ids stay. All of this
+happens before the standardization, as in NeuCo-Bench.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read_embeddings(
         exclude: Ids to leave out, from NeuCo-Bench's ``--exclude_file``.
 
     Raises:
-        ParticipantError: If the file is no table of embeddings, is wider than ``embedding_dim``, or holds infinite values.
+        ParticipantError: If the file is not a table of embeddings, is wider than ``embedding_dim``, or holds infinite values.
     """
     left_out, asked_for = frozenset(exclude), frozenset(wanted)
     expected = asked_for - left_out
@@ -58,18 +58,18 @@ def read_embeddings(
     if not kept:
         raise ParticipantError(
             f"No id in {path.name} is in a label file.",
-            cure="Check the column id: the same texts must stand in the label files.",
+            cure="Check the column id. The label files must use the same ids.",
             code="standalone.no_ids",
         )
     if not np.isfinite(matrix).all():
         raise ParticipantError(
-            f"{path.name} holds infinite values, or values beyond what float32 can hold.",
-            cure="Check how the embeddings were computed; no probe can be trained on them.",
+            f"{path.name} contains infinite values, or values too large for float32.",
+            cure="Check how the embeddings were computed. No probe can be trained on such values.",
             code="standalone.infinite",
         )
     if blanks:
         warnings.append(
-            f"{blanks:,} cells are no numbers and count as 0 (before the embeddings are standardised)."
+            f"{blanks:,} cells are not numbers and count as 0 (before the embeddings are standardised)."
         )
     missing = len(expected) - len(set(kept))
     if missing:
@@ -96,7 +96,7 @@ def read_excluded(path: Path) -> frozenset[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise OrganizerError(
             f"The list of excluded ids {path} cannot be read.",
-            cure="Give a UTF-8 text file with one id per line.",
+            cure="Use a UTF-8 text file with one id per line.",
             code="standalone.no_exclude_file",
         ) from error
     return frozenset(without_suffix(line.strip()) for line in lines if line.strip())
@@ -110,8 +110,8 @@ def _padded(
         return matrix
     if found > embedding_dim:
         raise ParticipantError(
-            f"The embeddings have {found:,} dimensions, the configuration says embedding_dim: {embedding_dim}.",
-            cure="Correct the configuration, or leave embedding_dim out.",
+            f"The embeddings have {found:,} dimensions, but the configuration says embedding_dim: {embedding_dim}.",
+            cure="Correct embedding_dim, or remove it from the configuration.",
             code="standalone.too_wide",
         )
     warnings.append(
@@ -121,7 +121,7 @@ def _padded(
 
 
 def _rows(path: Path, expected: frozenset[str]) -> tuple[list[str], NDArray[np.float32], int]:
-    """Return ids and values of the rows that are expected, in the order of the file, and how many cells are no numbers (0 then)."""
+    """Return ids and values of the rows that are expected, in the order of the file, and how many cells are not numbers (0 then)."""
     try:
         faultless = read_in_order(path, lambda written: without_suffix(written) in expected)
     except OSError:
@@ -137,7 +137,7 @@ def _rows(path: Path, expected: frozenset[str]) -> tuple[list[str], NDArray[np.f
 
 
 def _table(path: Path) -> tuple[list[str], NDArray[np.float32], NDArray[np.bool_] | None]:
-    """Return ids, values (0 for what is no number) and where they are no numbers (None if nowhere)."""
+    """Return ids, values (0 if not a number) and where they are not numbers (None if nowhere)."""
     import pandas as pd
 
     try:
@@ -159,13 +159,15 @@ def _table(path: Path) -> tuple[list[str], NDArray[np.float32], NDArray[np.bool_
         ) from error
     except (ValueError, KeyError, pd.errors.ParserError) as error:
         raise ParticipantError(
-            f"{path.name} is no table of embeddings: {str(error)[:200]}.",
+            f"{path.name} is not a table of embeddings: {str(error)[:200]}.",
             cure="Save it as CSV with the column id and one column per dimension.",
             code="standalone.no_table",
         ) from error
     if "id" not in frame.columns:
         raise ParticipantError(
-            f"{path.name} has no column id.", cure="Name the column with the ids id.", code="standalone.no_id"
+            f"{path.name} has no column id.",
+            cure="Rename the column with the ids to id.",
+            code="standalone.no_id",
         )
     ids = frame["id"].astype(str).tolist()
     return ids, *_values(frame, _dimensions([str(name) for name in frame.columns], path))
@@ -179,8 +181,8 @@ def _dimensions(names: Sequence[str], path: Path) -> list[int]:
     ]
     if not chosen:
         raise ParticipantError(
-            f"{path.name} has no columns beside id.",
-            cure="Add one per dimension.",
+            f"{path.name} has no columns besides id.",
+            cure="Add one column for each dimension.",
             code="standalone.no_columns",
         )
     return chosen

@@ -83,13 +83,13 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
     """Make ``<output_dir>/<phase>/<method>_<YYYYMMDD_HHmmSS>``, with a number behind it if two runs share a second.
 
     Raises:
-        OrganizerError: If a name is no folder name, or the folder cannot be made.
+        OrganizerError: If a name is not a valid folder name, or the folder cannot be made.
     """
     for option, name in (("--phase", phase), ("--method_name", method)):
         if not name or name in {".", ".."} or "/" in name or "\\" in name or "\0" in name:
             raise OrganizerError(
-                f"{option} {name!r} cannot be the name of a folder.",
-                cure="Leave slashes out.",
+                f"{option} {name!r} cannot be used as the name of a folder.",
+                cure="Remove the slashes.",
                 code="standalone.bad_name",
             )
     stem = f"{method}_{now:%Y%m%d_%H%M%S}"
@@ -106,13 +106,15 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
                 code="standalone.no_folder",
             ) from error
         return folder
-    raise OrganizerError(f"{output_dir / phase} holds 99 runs of this second.", code="standalone.no_folder")
+    raise OrganizerError(
+        f"{output_dir / phase} already contains 99 runs with this time.", code="standalone.no_folder"
+    )
 
 
 def write_results(folder: Path, report: RunReport, settings: StandaloneSettings, *, experiment: str) -> None:
     """Write ``results_summary.json`` and ``<task>/<task>_result.json``.
 
-    A number that is not finite is ``null``; NeuCo-Bench writes NaN, which is no JSON.
+    A number that is not finite is ``null``; NeuCo-Bench writes NaN, which is not JSON.
     """
     for task in report.tasks:
         target = folder / task.data.name

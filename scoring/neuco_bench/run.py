@@ -127,8 +127,8 @@ def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
     unknown = sorted(set(settings.task_filter or ()) - names)
     if unknown:
         raise OrganizerError(
-            f"task_filter names {unknown[0]!r}, which is no task in {inputs.annotations}.",
-            cure=f"There are: {', '.join(sorted(names))}.",
+            f"task_filter names {unknown[0]!r}, which is not a task in {inputs.annotations}.",
+            cure=f"The tasks are: {', '.join(sorted(names))}.",
             code="standalone.unknown_task",
         )
     excluded = frozenset[str]() if inputs.excluded is None else read_excluded(inputs.excluded)
@@ -173,11 +173,12 @@ def score_run(
         settings.probe_type, ProbeSettings(params=settings.probe_params, seed=seed, threads=threads)
     )
     rows = _rows_by_id(material.embeddings.ids)
+    # All are checked before the first is trained.
     chosen = [
         _join(task, rows, normalize=settings.normalize_labels)
         for task in material.tasks
         if settings.task_filter is None or task.name in settings.task_filter
-    ]  # all are checked before the first is trained
+    ]
     reports: list[TaskReport] = []
     warnings = list(material.warnings)
     for data in _probe_inputs(chosen, matrix, scale):
@@ -231,8 +232,8 @@ def narrowed(material: Material, dim: int) -> Material:
     found = material.embeddings.matrix.shape[1]
     if not 1 <= dim <= found:
         raise OrganizerError(
-            f"The embeddings have {found:,} dimensions, {dim:,} are asked for.",
-            cure="Name sizes from 1 to the dimension of the embeddings with --dims.",
+            f"The embeddings have {found:,} dimensions, but --dims asks for {dim:,}.",
+            cure="With --dims, use sizes from 1 to the dimension of the embeddings.",
             code="standalone.bad_size",
         )
     part = np.ascontiguousarray(material.embeddings.matrix[:, :dim])
@@ -282,7 +283,7 @@ def _join(task: LabelledTask, rows: Mapping[str, list[int]], *, normalize: bool)
     if len(pairs) < MINIMUM_ROWS:
         raise OrganizerError(
             f"The task {task.name} has {len(pairs)} samples with an embedding, at least {MINIMUM_ROWS} are needed.",
-            cure="A tenth of them is tested, and R2 needs two. Leave the task out with task_filter or embed more of its ids.",
+            cure="A tenth of them is held out for testing, and R2 needs two. Embed more of its ids, or exclude the task with task_filter.",
             code="standalone.too_few_samples",
         )
     chosen = np.array([label for label, _ in pairs], dtype=np.intp)
@@ -300,13 +301,13 @@ def _targets(task: LabelledTask, labels: NDArray[Any], *, normalize: bool) -> ND
     if labels.min() == labels.max():
         raise OrganizerError(
             f"All {len(labels)} labels of the task {task.name} are {labels[0]:g}.",
-            cure="A constant cannot be predicted better or worse; leave the task out with task_filter.",
+            cure="Exclude the task with task_filter, because predictions of a constant cannot be compared.",
             code="standalone.constant_labels",
         )
     if task.kind is TaskKind.BINARY and not normalize and set(labels.tolist()) != {0.0, 1.0}:
         raise OrganizerError(
             f"The classes of the task {task.name} are {labels.min():g} and {labels.max():g}.",
-            cure="Call them 0 and 1, or set normalize_labels: true.",
+            cure="Use the labels 0 and 1, or set normalize_labels: true.",
             code="standalone.bad_classes",
         )
     return training_labels(labels, TaskType.REGRESSION, normalize=normalize)

@@ -83,7 +83,7 @@ def _widths(params: dict[str, object]) -> tuple[int, ...]:
             return WIDTHS[int(str(layers))]
         raise OrganizerError(
             f"probe_params.hidden_layers is {layers!r}, not 1 or 2.",
-            cure="For other networks give hidden_widths, such as [256, 64].",
+            cure="For other networks set probe_params.hidden_widths, such as [256, 64].",
             code="probe.bad_parameter",
         )
     if (

@@ -45,7 +45,7 @@ def make_probe(name: str, settings: ProbeSettings) -> Probe:
     except ImportError as error:
         raise OrganizerError(
             f"The probe {name} needs {error.name or 'a library'}, which is not installed.",
-            cure='Install it, for svm with: pip install "neuco-worker[svm]".',
+            cure='Install it. For svm: pip install "neuco-worker[svm]".',
             code="probe.missing_library",
         ) from error
 

@@ -73,8 +73,8 @@ class SvmProbe:
         ):
             if searched is not None and 1 in (self._degrees or ()):
                 raise OrganizerError(
-                    f"probe_params.{key} cannot be searched while kernel_degree_list holds 1.",
-                    cure=f"Take 1 out of kernel_degree_list, or leave {key} out.",
+                    f"probe_params.{key} cannot be searched while kernel_degree_list contains 1.",
+                    cure=f"Remove 1 from kernel_degree_list, or remove {key}.",
                     code="probe.bad_parameter",
                 )
         self._iterations = _whole(options, "n_iter", ITERATIONS, low=1)
@@ -173,12 +173,13 @@ def _fitted(
         wanted = targets[:, np.newaxis] == np.arange(data.outputs)
     else:
         wanted = targets.reshape(len(targets), -1) > 0.5
+    # One against the rest. A class that all or no training samples have is predicted accordingly.
     machines = [
         float(column[0]) * 2 - 1
         if column.all() or not column.any()
         else SVC(kernel="poly", **setting).fit(rows, column)
         for column in wanted.T
-    ]  # one against the rest; a class that all training samples have, or none, is predicted so
+    ]
 
     def predict(new: NDArray[np.float64]) -> NDArray[np.float64]:
         values = np.stack(
@@ -188,9 +189,8 @@ def _fitted(
             ],
             axis=1,
         )
-        values = np.where(
-            values > 0, values + 1.0, values - 1.0
-        )  # a sign decides, even where all lie in [0, 1]
+        # The sign decides, even if all values are in [0, 1].
+        values = np.where(values > 0, values + 1.0, values - 1.0)
         return values[:, 0] if data.kind is TaskKind.BINARY else values
 
     return predict
@@ -257,6 +257,6 @@ def _whole(params: Mapping[str, Any], key: str, default: int, *, low: int) -> in
 def _wrong(key: str, value: object, expected: str) -> OrganizerError:
     return OrganizerError(
         f"probe_params.{key} is {str(value)[:60]!r}, not {expected}.",
-        cure="Correct the configuration.",
+        cure="Correct the value in the configuration.",
         code="probe.bad_parameter",
     )

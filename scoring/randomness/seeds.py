@@ -2,7 +2,7 @@
 
 The secret gives one key per phase; the key gives two 32-bit seeds per (row set, fold). All teams and all resubmissions share them, tasks
 on the same ids share their splits, and nobody without the secret can predict one. Inputs are domain-separated and length-prefixed, so that
-no two uses of the key ever hash the same bytes. Test vectors are in ``scoring/README.md``.
+no two uses of the key ever hash the same bytes. Test vectors are in ``docs/protocol.md``.
 """
 
 from __future__ import annotations

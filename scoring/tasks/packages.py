@@ -172,12 +172,12 @@ def _document(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise OrganizerError(
             f"{path} cannot be read as YAML.",
-            cure="neuco-worker task new makes one to start from.",
+            cure="Correct it, or create one to start from with `neuco-worker task new`.",
             code="package.unreadable",
         ) from error
     if not isinstance(document, dict):
         raise OrganizerError(
-            f"{path} does not hold keys with values.",
+            f"{path} does not contain keys with values.",
             cure="Write identifier, version and type.",
             code="package.empty",
         )
@@ -231,8 +231,8 @@ def _file(document: Mapping[str, Any], key: str, folder: Path, default: str) -> 
     path = folder / name
     if not path.is_file():
         raise OrganizerError(
-            f"{folder / DESCRIPTION} names {name} as its {key}, which is not there.",
-            cure="Put the file into the package, or correct the name.",
+            f"{folder / DESCRIPTION} names {name} as its {key}, which does not exist.",
+            cure="Add the file to the package, or correct the name.",
             code="package.missing_file",
         )
     return path

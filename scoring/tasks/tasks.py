@@ -74,7 +74,7 @@ def task_sources(folder: Path) -> tuple[Path, ...]:
     if not folder.is_dir():
         raise OrganizerError(
             f"There is no tasks folder {folder}.",
-            cure="Give the folder that holds the label files, <task>__regr.csv or <task>__cls.csv.",
+            cure="Create the folder, and put the label files into it: <task>__regr.csv or <task>__cls.csv.",
             code="tasks.missing_folder",
         )
     sources: dict[str, Path] = {}
@@ -84,15 +84,15 @@ def task_sources(folder: Path) -> tuple[Path, ...]:
         name = _name(path)
         if name in sources:
             raise OrganizerError(
-                f"{sources[name]} and {path} both hold the task {name}.",
-                cure="Leave one of them.",
+                f"{sources[name]} and {path} both belong to the task {name}.",
+                cure="Keep one of them.",
                 code="tasks.duplicate_task",
             )
         sources[name] = path
     if not sources:
         raise OrganizerError(
             f"The tasks folder {folder} is empty.",
-            cure="Put a label file <task>__regr.csv or <task>__cls.csv (columns id,label) for each task there.",
+            cure="Add a label file <task>__regr.csv or <task>__cls.csv (columns id,label) for each task.",
             code="tasks.empty_folder",
         )
     return tuple(path for _, path in sorted(sources.items()))
@@ -132,8 +132,8 @@ def make_task(
     _check_ids(rows, public_ids, source)
     if len(rows) < MINIMUM_ROWS:
         raise OrganizerError(
-            f"{source} has {len(rows)} labelled rows, at least {MINIMUM_ROWS} are needed.",
-            cure="Label more samples or remove the task.",
+            f"{source} has {len(rows)} labelled rows, but at least {MINIMUM_ROWS} are needed.",
+            cure="Label more samples, or remove the task.",
             code="tasks.too_few_rows",
         )
     ordered = sorted(((identifier, label) for _, identifier, label in rows), key=lambda row: row[0].encode())
@@ -167,7 +167,7 @@ def _name_and_type(path: Path) -> tuple[str, TaskType]:
     if not separator or not NAME.match(name):
         raise OrganizerError(
             f"{path} is not named after a task and its type.",
-            cure="Call it <task>__regr.csv or <task>__cls.csv, the task of letters, digits, '_', '-' and '.'.",
+            cure="Name it <task>__regr.csv or <task>__cls.csv. The task's name may contain letters, digits, '_', '-' and '.'.",
             code="tasks.bad_name",
         )
     if kind not in {member.value for member in TaskType}:
@@ -183,7 +183,7 @@ def label_rows(path: Path) -> list[tuple[int, str, float]]:
     """Read a label file: line number, id and label of each row.
 
     Raises:
-        OrganizerError: If it cannot be read or a row is no id with a finite number.
+        OrganizerError: If it cannot be read or a row is not an id and a finite number.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -196,7 +196,7 @@ def label_rows(path: Path) -> list[tuple[int, str, float]]:
     except OSError as error:
         raise OrganizerError(
             f"{path} cannot be read ({error.strerror}).",
-            cure="Make it readable for the worker.",
+            cure="Make the file readable for the user that runs the worker.",
             code="tasks.unreadable",
         ) from None
     try:
@@ -236,8 +236,8 @@ def _label_rows(text: str, path: Path) -> Iterator[tuple[int, str, float]]:
             yield reader.line_num, row[id_column], label
     if faults:
         raise OrganizerError(
-            f"{path} has {len(faults)} rows that are not an id and a finite number: {'; '.join(faults[:SHOWN])}.",
-            cure="Mend or remove these rows; samples without a label are left out of the file.",
+            f"{path} has {len(faults)} rows without an id or without a finite number: {'; '.join(faults[:SHOWN])}.",
+            cure="Correct or remove these rows. Leave samples without a label out of the file.",
             code="tasks.bad_label",
         )
 
@@ -247,7 +247,7 @@ def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], s
     if unknown:
         raise OrganizerError(
             f"{source} labels {len(unknown)} ids that are not in the public id list: {', '.join(unknown[:SHOWN])}.",
-            cure="Take them out, or add them to the id list before the challenge starts.",
+            cure="Remove them, or add them to the id list before the challenge starts.",
             code="tasks.unknown_ids",
         )
     first: dict[str, int] = {}
@@ -259,7 +259,7 @@ def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], s
     if again:
         raise OrganizerError(
             f"{source} labels {len(again)} ids twice: {', '.join(again[:SHOWN])}.",
-            cure="Leave each id once; a sample in both parts of a split would leak its label.",
+            cure="Keep each id once. A sample in both parts of a split would leak its label.",
             code="tasks.duplicate_ids",
         )
 
@@ -268,7 +268,7 @@ def _varied(labels: NDArray[np.float64], source: str) -> NDArray[np.float64]:
     if labels.min() == labels.max():
         raise OrganizerError(
             f"All {len(labels)} labels in {source} are {labels[0]:g}.",
-            cure="A constant cannot be predicted better or worse; give other labels or remove the task.",
+            cure="Use other labels or remove the task, because predictions of a constant cannot be compared.",
             code="tasks.constant_labels",
         )
     return labels
@@ -289,7 +289,7 @@ def _binary(
     if len(values) == 1:
         raise OrganizerError(
             f"{source} has only the class {labels[0]:g} in its {len(labels)} rows.",
-            cure="Give samples of both classes or remove the task.",
+            cure="Add samples of the other class, or remove the task.",
             code="tasks.one_class",
         )
     return np.where(labels == 1.0, 1.0, 0.0)

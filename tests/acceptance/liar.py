@@ -363,7 +363,7 @@ def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
     ended = begun + (len(moments) + 1) * EVERY
     return Story(
         signer=fair.signer,
-        site=Site(title=page["challenge"], link=page["link"], phases=()),
+        site=Site(title=page["challenge"], link=page["link"], phases=(), committed=True),
         readme=readme,
         entries=entries,
         reveals=reveals,

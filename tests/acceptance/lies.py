@@ -338,7 +338,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     ),
     "the friend takes the winner's name": (
         _swap_names_at_the_end,
-        "team A is called C since",
+        "team A has been called C since",
         None,
     ),
     "another selection at the end": (
@@ -354,36 +354,36 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "closed before the winner sent": (
         _closed_too_early,
         "of A was answered after the board was closed",
-        "never stood on a board",
+        "was never on a board",
     ),
     "the last board is kept back": (_last_board_kept_back, "was not published before the reveal", None),
     "a friend's scores are raised": (
         lambda story: raise_score(score(story, "C"), 0.05),
-        "entries were not computed again from their files: believed.",
+        "submissions were not recomputed from their files: they are taken on trust.",
         None,
     ),
-    "names of two teams swapped": (_swap_names, "whose a submission is", None),
+    "names of two teams swapped": (_swap_names, "who sent each submission", None),
     "a public entry as a private one": (
         lambda story: [setattr(one, "whole", False) for one in story.about(story.sent_by("A")[-1])],
-        "entries are private, refused or trials",
-        "is revealed as a private one",
+        "entries are private, refused, or trials",
+        "was revealed as private",
     ),
     "an entry that was never registered": (
         lambda story: story.drop(story.about(story.sent_by("A")[-1])),
-        "that every file that was sent is in the register",
+        "that the register holds every file that was sent",
         "The public log was changed after you were answered.",
     ),
     "a score that was never registered": (
         lambda story: story.drop([score(story, "A")]),
-        "has no score on the tasks of the end",
-        "Every phase is revealed, but your score is in none of them.",
+        "has no score on the final tasks",
+        "Every phase has been revealed, but your score is in none of them.",
     ),
     "entries lost with a backup": (
         lambda story: _restored(story, later=0),
-        "were lost with a state that was restored, as the organizers say",
+        "according to the organizers, their keys were lost when the state was restored",
         None,
     ),
-    "one line for a whole day": (_one_line, "came later than announced, by up to", None),
+    "one line for a whole day": (_one_line, "hours later than announced", None),
     "half a reveal": (
         lambda story: setattr(story, "revealed", ("dev",)),
         "Not revealed: tasks, splits, scores and ranks cannot be checked.",
@@ -391,23 +391,23 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     ),
     "the other half": (
         lambda story: setattr(story, "revealed", ("eval",)),
-        "its rules ask for a score in phase dev, which is not revealed",
+        "its rules ask for a score in phase dev, which has not been revealed",
         None,
     ),
     "another close on the page": (
         lambda story: setattr(story, "closed_told", story.log[1]),
-        "The page says that it was closed: 2026-03-02T11:00; what was registered until the reveal says: 2026-03-0",
+        "Closed, according to the page: 2026-03-02T11:00; according to the register until the reveal: 2026-03-0",
         None,
     ),
     "words around the board": (
         lambda story: setattr(story, "on_files", _text_around),
-        "What README.md says around the board is the organizers' own",
+        "The text around the board in README.md is the organizers' own",
         None,
     ),
-    "chosen splits": (lambda _: None, "the organizers could have chosen them among many", None),
+    "chosen splits": (lambda _: None, "the organizers could have tried many and chosen some", None),
     "earlier boards": (
         lambda _: None,
-        "tie groups, intervals and movements of its boards before the last are believed",
+        "tie groups, intervals and movements of all boards but the last are taken on trust",
         None,
     ),
 }

@@ -254,7 +254,7 @@ def test_malformed_file_failed_with_a_reason(demo: Demo, phase: str) -> None:
     (row,) = [row for row in demo.rows(phase) if row.method == "raw pixels, in a hurry"]
     assert row.state == "failed"
     assert not row.folds
-    message = re.search(r"What EvalAI tells Last Minute.*\n(.*)\n(.*)\n(.*)\n\n", demo.output)
+    message = re.search(r"What EvalAI shows Last Minute.*\n(.*)\n(.*)\n(.*)\n\n", demo.output)
     assert message is not None
     assert message[1] == "  The file has 2 problems:"
     assert message[2].startswith("  - 2 cells are NaN: ")
@@ -362,8 +362,12 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
         re.MULTILINE,
     )
     last = demo.output.splitlines()[-1]
-    assert re.fullmatch(r"Consistent, and recomputed for 6 of \d\d entries\.", last), last
-    assert "The demo uses no public beacon" in demo.output
+    assert re.fullmatch(
+        r"Consistent: nothing is contradicted\. The scores of 6 of \d\d submissions were recomputed from their files; "
+        r"the other \d have to be taken on trust\.",
+        last,
+    ), last
+    assert "The demo draws no public random value" in demo.output
     (verify,) = (words.split() for words in re.findall(r"^  (\S+ verify .*)$", demo.output, re.MULTILINE))
     assert verify[:3] == [WORKER, "verify", "--receipt"]
     assert Path(verify[3]).is_file()
@@ -428,5 +432,5 @@ def test_used_folder_is_refused(demo: Demo) -> None:
     process = start(demo.folder)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 2
-    assert "holds other files" in output
+    assert "contains other files" in output
     assert "Traceback" not in output

@@ -146,7 +146,7 @@ def test_every_rule_has_its_section_in_the_runbook() -> None:
         assert rule["annotations"]["runbook"] == f"deploy/RUNBOOK.md#{rule['alert'].lower()}"
 
 
-def test_rules_and_readme_name_the_metrics_that_there_are(tmp_path: Path) -> None:
+def test_rules_and_page_name_the_metrics_that_there_are(tmp_path: Path) -> None:
     """A rule never waits for a figure that nobody gives; the table in the documentation has all of them."""
     store = Store(f"sqlite:///{tmp_path / 'worker.db'}")
     now = datetime(2027, 1, 1, tzinfo=UTC)
@@ -156,19 +156,20 @@ def test_rules_and_readme_name_the_metrics_that_there_are(tmp_path: Path) -> Non
         for fact in ("polled_at", "reconciled_at", "pushed_at"):
             tx.set_fact(fact, now.isoformat())
     collector = StateCollector(store, FileStore(tmp_path), token_expires=now, clock=lambda: now)
-    page = generate_latest(registry(collector)).decode()
+    metrics = generate_latest(registry(collector)).decode()
     store.close()
-    given = set(re.findall(r"^(neuco_worker_\w+?)(?:\{|\s)", page, re.MULTILINE))
+    given = set(re.findall(r"^(neuco_worker_\w+?)(?:\{|\s)", metrics, re.MULTILINE))
     assert len(given) > 10
     rules = RULES.read_text() + (RULES.parent / "rules.test.yml").read_text()
     assert set(re.findall(r"neuco_worker_\w+", rules)) <= given
-    table = re.findall(r"^\| (`.+`) \| ", (ROOT / "deploy" / "README.md").read_text(), re.MULTILINE)
+    page = (ROOT / "docs" / "operations.md").read_text().partition("## Monitoring")[2].partition("\n## ")[0]
+    table = re.findall(r"^\| (`.+`) \| ", page, re.MULTILINE)
     documented = {name for row in table for name in re.findall(r"`(\w+)(?:\{[^}]*\})?`", row)}
     assert {f"neuco_worker_{name}" for name in documented} == given
 
 
 def test_every_key_of_the_configuration_is_documented() -> None:
-    """The page is what the schema says; `python -m worker.organizer.configuration_docs` writes it anew."""
+    """The page is what the schema says; `python -m worker.organizer.configuration_docs` writes it."""
     assert configuration_docs.PLACE.read_text() == configuration_docs.document()
     assert configuration_docs.main(["--check"]) == 0
     text = configuration_docs.document()
@@ -177,26 +178,12 @@ def test_every_key_of_the_configuration_is_documented() -> None:
     assert set(Configuration.model_fields) <= {key.split(".")[0] for key in configuration_docs.keys()}  # noqa: SIM118
 
 
-def test_every_state_and_module_is_documented() -> None:
-    """The worker's README has the states, and every module and subpackage of the room."""
-    text = (ROOT / "worker" / "README.md").read_text()
-    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) >= {state.value for state in State}
-    _, _, modules = text.partition("## Modules")
-    room = ROOT / "worker"
-    for path in room.glob("*/__init__.py"):
-        assert f"`{path.parent.name}/`" in modules, path.parent.name
-    for path in room.rglob("*.py"):
-        if path.stem not in {"__init__", "__main__"} and not {"sandbox", "migrations"} & set(path.parts):
-            assert f"`{path.stem}`" in modules, path.relative_to(room)
-
-
-def test_every_kind_of_code_is_documented() -> None:
-    """The table of codes has every beginning that the daemon may raise, and no beginning that is raised nowhere."""
-    text = (ROOT / "worker" / "README.md").read_text().partition("## Error codes")[2]
-    rows = re.findall(r"^\| (`.+?`) \| \w", text, re.MULTILINE)
-    documented = {name.rstrip(".") for row in rows for name in re.findall(r"`([a-z]+\.?)`", row)}
-    raised, anywhere = ({code.split(".")[0] for code in codes(alerts=some)} for some in (True, False))
-    assert raised <= documented <= anywhere
+def test_every_state_and_folder_is_documented() -> None:
+    """The page on operations has the states of a submission, and the worker's README has its folders."""
+    states = re.findall(r"^\| `(\w+)` \| [A-Z]", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+    assert sorted(states) == sorted(state.value for state in State)
+    folders = re.findall(r"^\| `(\w+)/` \|", (ROOT / "worker" / "README.md").read_text(), re.MULTILINE)
+    assert sorted(folders) == sorted(path.parent.name for path in (ROOT / "worker").glob("*/__init__.py"))
 
 
 def test_both_commands_promise_the_same_time_everywhere() -> None:
@@ -210,9 +197,9 @@ def test_both_commands_promise_the_same_time_everywhere() -> None:
 
 def test_links_of_the_documents_lead_somewhere() -> None:
     """Relative links and their anchors exist."""
-    folders = ("deploy/README.md", "deploy/RUNBOOK.md", "worker/README.md", "config/README.md")
-    for name in (*folders, "README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
-        page = ROOT / name
+    hidden = {".venv", ".cache", ".github", "build", "corpus"}
+    for page in (path for path in ROOT.rglob("*.md") if not hidden & set(path.relative_to(ROOT).parts)):
+        name = page.relative_to(ROOT)
         for target in re.findall(r"\]\(([^)#:]*(?:#[\w-]+)?)\)", page.read_text()):
             path, _, anchor = target.partition("#")
             linked = (page.parent / path).resolve() if path else page

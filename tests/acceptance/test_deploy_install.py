@@ -1,4 +1,4 @@
-"""Following deploy/README.md line by line ends with a worker that scores submissions, a backup that lives, and nothing left over."""
+"""Following docs/organizers.md and docs/operations.md ends with a worker that scores, a backup that lives, and nothing left over."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from worker.organizer.configuration_text import put_value
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "deploy" / "README.md"
+PAGES = (ROOT / "docs" / "organizers.md", ROOT / "docs" / "operations.md")
+TEXT = "\n".join(page.read_text() for page in PAGES)
 ELSEWHERE = {
     "openstack": "there is no cloud here",
     "git clone": "there is no network here; the clone is this checkout",
     "docker": "there is no container engine here; test_deploy_formats.py checks its files",
     "NEUCO_CHALLENGE=": "as docker",
     "sudo chown": "for the container's user",
-    "sudo neuco-challenge earth challenge rename-team": "no team of that name takes part",
 }
 """What cannot be run here, and why."""
 JUDGES = {"promtool", "systemd-analyze"}
@@ -38,8 +38,8 @@ SCRIPT = [str(ROOT / "deploy" / "install.sh")]
 
 
 def commands() -> list[str]:
-    """Read the commands of the page in order."""
-    blocks = re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    """Read the commands of both pages in order."""
+    blocks = re.findall(r"^```console\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     return [
         line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")
     ]
@@ -68,7 +68,7 @@ def options(root: Path, wheel: Path) -> list[str]:
 
 
 class Reader:
-    """Somebody who follows the page, in a clone, with a root directory of their own and the sandbox for EvalAI."""
+    """Somebody who follows the pages, in a clone, with a root directory of their own and the sandbox for EvalAI."""
 
     def __init__(self, folder: Path, wheel: Path, evalai: Sandbox) -> None:
         self.root, self.clone, self._wheel, self._evalai = folder / "root", folder / "clone", wheel, evalai
@@ -142,6 +142,7 @@ class Reader:
             "evalai.challenge": self._evalai.challenge,
             "evalai.queue": self._evalai.queue,
             "evalai.poll_every": 1,
+            "evalai.reconcile_every": 2,
             "evalai.media_hosts": [self._evalai.media_host],
             "phases.dev.folds": 4,
             "phases.eval.folds": 4,
@@ -156,13 +157,13 @@ class Reader:
             text = put_value(text, tuple(key.split(".")), value)
         path.write_text(text)
 
-    def submit(self) -> None:
-        """Send a good submission to phase dev."""
-        ids = (self.clone / "my-challenge" / "ids" / "dev.txt").read_text().split()
+    def submit(self, phase: str) -> None:
+        """Send a good submission to a phase."""
+        ids = (self.clone / "my-challenge" / "ids" / f"{phase}.txt").read_text().split()
         matrix = np.random.default_rng(len(self.submitted)).normal(size=(len(ids), 64))
         rows = [f"{name}," + ",".join(f"{x:.4f}" for x in row) for name, row in zip(ids, matrix, strict=True)]
         content = "\n".join(["id," + ",".join(map(str, range(64))), *rows]) + "\n"
-        self.submitted.append(self._evalai.submit("Team Earth", "dev", content.encode()))
+        self.submitted.append(self._evalai.submit("Team Earth", phase, content.encode()))
 
     def answered(self) -> list[str]:
         """Return EvalAI's word on every submission so far."""
@@ -171,7 +172,7 @@ class Reader:
 
 @pytest.fixture
 def reader(tmp_path: Path, wheel: Path) -> Iterator[Reader]:
-    """A reader at the beginning of the page."""
+    """A reader at the beginning of the first page."""
     phases = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
     with Sandbox(SandboxSettings(throttle_per_minute=1_000_000, phases=phases)) as evalai:
         reader = Reader(tmp_path, wheel, evalai)
@@ -180,15 +181,17 @@ def reader(tmp_path: Path, wheel: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.timeout(900)
-def test_following_the_page_leads_to_a_running_challenge(reader: Reader) -> None:
-    """Every command does what the page says: from nothing to scored submissions, backup, restore, upgrade, and away again."""
+def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> None:
+    """Every command does what the pages say: from nothing to scored submissions, backup, restore, upgrade, and away again."""
     started = "sudo systemctl start neuco-worker-once@earth"
     installed: set[str] | None = None
     for line in commands():
         if any(line.startswith(prefix) for prefix in ELSEWHERE):
             continue
         if line == started:
-            reader.submit()
+            reader.submit("dev")
+        elif " board freeze " in line:
+            reader.submit("eval")
         told = reader.follow(line)
         if " init my-challenge " in line:
             reader.edit()
@@ -207,7 +210,7 @@ def test_following_the_page_leads_to_a_running_challenge(reader: Reader) -> None
             added = reader.root / "etc/systemd/system/neuco-worker@earth.service.d/50-paths.conf"
             assert 'ReadWritePaths="-/srv/board.git"' in added.read_text()
         elif line == started:
-            assert reader.answered() == ["finished"]
+            assert reader.answered() == ["finished", "finished"]
             board = subprocess.run(
                 ["git", "-C", str(reader.root / "srv" / "board.git"), "show", "main:README.md"],
                 capture_output=True,
@@ -218,7 +221,7 @@ def test_following_the_page_leads_to_a_running_challenge(reader: Reader) -> None
             assert " passed" in told.splitlines()[-1]
             assert "failed" not in told.splitlines()[-1]
         elif line.endswith("earth2 status"):
-            assert "1 published" in told
+            assert "2 published" in told
     left = {name.split("/")[0] for name in names(reader.root)}
     assert left == {"etc", "srv", "var"}
     assert not [name for name in names(reader.root) if name.startswith(("etc/systemd", "var/cache"))]
@@ -227,17 +230,17 @@ def test_following_the_page_leads_to_a_running_challenge(reader: Reader) -> None
 
 
 def test_every_excuse_is_needed() -> None:
-    """What is not run is on the page; what is on the page and not excused is run."""
+    """What is not run is on a page; what is on a page and not excused is run."""
     for prefix in ELSEWHERE:
         assert any(line.startswith(prefix) for line in commands()), prefix
     assert len(commands()) > 25
 
 
-def test_paths_of_the_page_are_the_units_paths() -> None:
-    """Page, units and scripts mean the same folders."""
+def test_paths_of_the_pages_are_the_units_paths() -> None:
+    """Pages, units and scripts mean the same folders."""
     assert PLACES.search("ExecStart=/opt/neuco-worker/bin/neuco-worker") is not None
     for path in ("/etc/neuco-worker/", "/var/lib/neuco-worker/", "/opt/neuco-worker"):
-        assert path in PAGE.read_text()
+        assert path in TEXT
         assert path in (ROOT / "deploy/systemd/neuco-worker@.service").read_text()
 
 

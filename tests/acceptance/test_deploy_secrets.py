@@ -77,7 +77,7 @@ def test_a_secret_that_systemd_hands_over_may_show_an_access_list(
     secret.write_text("5a" * 32)
     secret.chmod(0o440)
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
-    with pytest.raises(OrganizerError, match="can be read by others"):
+    with pytest.raises(OrganizerError, match="can be read by other users"):
         read_challenge_secret(secret)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     assert read_challenge_secret(secret) == b"\x5a" * 32
@@ -89,7 +89,7 @@ def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "given").mkdir()
     configuration = load(EXAMPLE)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "given"))
-    with pytest.raises(OrganizerError, match="was not given it"):
+    with pytest.raises(OrganizerError, match="did not receive it"):
         configuration.secret("credential:../token", "evalai.token")
     monkeypatch.delenv("CREDENTIALS_DIRECTORY")
     with pytest.raises(OrganizerError) as refused:
@@ -147,7 +147,7 @@ def test_adoption_hands_secrets_over(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert new.database_url == f"sqlite:///{tmp_path / 'worker.db'}"
     assert (folder / "credentials" / "evalai.token").read_text() == "the-token\n"
     assert (folder / "credentials" / "alerts.webhook").read_text() == "https://hooks.example/T\n"
-    assert "# the number in the challenge's address at EvalAI" in (folder / "challenge.yaml").read_text()
+    assert "# the challenge's number, as in its address at EvalAI" in (folder / "challenge.yaml").read_text()
     (folder / "ids" / "dev.txt").unlink()
     (folder / "challenge.yaml").write_text(text)
     with pytest.raises(OrganizerError) as lost:

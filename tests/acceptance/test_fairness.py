@@ -35,7 +35,9 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     assert others(found) == [("eval: reveal", Worth.NOT_REVEALED)]
     assert {(verdict.check, verdict.worth) for verdict in found} >= ALWAYS
     assert len(found) >= 15
-    assert report.sentence == "Consistent as far as revealed."
+    assert (
+        report.sentence == "Consistent so far: nothing is contradicted, but not everything has been revealed."
+    )
     tip = git(fair.harness.board, "rev-parse", "main").strip()
     assert report.heading()[0] == f"Repository: {fair.harness.board}"
     assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
@@ -51,19 +53,19 @@ def test_how_many_draws_another_winner_takes_is_told(fair: Fair) -> None:
     first = board.private.figures.rows[0]
     assert first.submission == board.standings[0].submission
     assert told.endswith(
-        f"; to put another team first, {tries(first.p_first, board.private.figures.replicates)}."
+        f"; to put another team first, they would have needed {tries(first.p_first, board.private.figures.replicates)}."
     )
 
 
 @pytest.mark.parametrize(
     ("p_first", "words"),
     [
-        (0.3, "about 2 tries would have been enough"),
-        (0.66, "about 3 tries would have been enough"),
-        (0.9927, "about 140 tries would have been enough"),
-        (0.999, "about 1,000 tries would have been enough"),
-        (0.9995, "more than 1,000 tries would have been needed"),
-        (1.0, "more than 1,000 tries would have been needed"),
+        (0.3, "about 2 tries"),
+        (0.66, "about 3 tries"),
+        (0.9927, "about 140 tries"),
+        (0.999, "about 1,000 tries"),
+        (0.9995, "more than 1,000 tries"),
+        (1.0, "more than 1,000 tries"),
     ],
 )
 def test_tries_are_told_as_far_as_they_are_known(p_first: float, words: str) -> None:
@@ -84,7 +86,10 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
         check=False,
     )
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.splitlines()[-1] == "Consistent as far as revealed."
+    assert (
+        shown.stdout.splitlines()[-1]
+        == "Consistent so far: nothing is contradicted, but not everything has been revealed."
+    )
     assert "  ~ This is a plain folder" in shown.stdout
     shutil.copytree(fair.public, tmp_path / "liar")
     document = json.loads((fair.public / REVEAL).read_text())
@@ -165,7 +170,7 @@ def renewed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
         harness.submit("A", embeddings(1))
         assert harness.once().returncode == 0
         late = harness.command(*beacon)
-        assert (late.returncode, "scored already" in late.stderr) == (2, True)
+        assert (late.returncode, "already scored" in late.stderr) == (2, True)
         harness.configure({})
         assert harness.once().returncode == 0
         mend(folder / "tasks" / "eval" / "alpha__regr.csv")
@@ -204,11 +209,9 @@ def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
         found = list(verdicts(repository))
     assert others(found) == [("eval: labels", Worth.BELIEVED)]
     said = {verdict.sentence for verdict in found if verdict.check == "beacon"}
-    assert any(
-        "the beacon “2026-12-01 drand 4821937” was mixed into" in sentence.lower() for sentence in said
-    )
+    assert any("the value “2026-12-01 drand 4821937” was mixed into" in sentence.lower() for sentence in said)
     told = next(verdict.sentence for verdict in found if verdict.check == "commitment")
-    assert "renewed 6 times" in told
+    assert "renewed it 6 times" in told
     for reason in (
         "a beacon was mixed in",
         "phase eval was added",
@@ -241,9 +244,9 @@ def test_hashes_alone_are_not_recomputable_never_honest(renewed: Fair, tmp_path:
     assert not [path for path in repository.files if path.startswith("reveal/eval/labels")]
     assert [path for path in repository.files if path.startswith("reveal/dev/labels")]
     (labels,) = [verdict for verdict in verdicts(repository) if named(verdict) == "eval: labels"]
-    assert (labels.worth, "not recomputable" in labels.sentence) == (Worth.BELIEVED, True)
+    assert (labels.worth, "cannot be recomputed" in labels.sentence) == (Worth.BELIEVED, True)
     file = tmp_path / "mine.csv"
     file.write_bytes(embeddings(1))
     found = list(submission_verdicts(repository, file, engine="default"))
     assert [verdict.worth for verdict in found] == [Worth.RECOMPUTED, Worth.BELIEVED]
-    assert "not recomputable" in found[1].sentence
+    assert "cannot be recomputed" in found[1].sentence

@@ -145,28 +145,28 @@ def _twice_for_one_name(organizers: Organizers) -> None:
 
 
 CAUGHT: dict[str, tuple[Tell, str]] = {
-    "a value that is made up": (_mixes(value="66" * 32), "is not that of round"),
-    "a signature of our own": (_mixes(signature=sign(ROUND)), "is not that of round"),
-    "another round's signature": (_mixes(signature=SIGNATURES[EARLIER]), "is not that of round"),
+    "a value that is made up": (_mixes(value="66" * 32), "is not the one of round"),
+    "a signature of our own": (_mixes(signature=sign(ROUND)), "is not the one of round"),
+    "another round's signature": (_mixes(signature=SIGNATURES[EARLIER]), "is not the one of round"),
     "another round": (_mixes(number=EARLIER), f"round {EARLIER} was mixed into its splits"),
     "a chain of our own by drand's name": (
         _names(chain={**OURS, "name": QUICKNET.name}),
-        "names drand quicknet and means another chain",
+        "names drand quicknet, but gives the key of another chain",
     ),
-    "a round that was known": (_known, "that was known already"),
-    "an earlier round": (_an_earlier_round, "that was known already"),
+    "a round that was known": (_known, "that was already known"),
+    "an earlier round": (_an_earlier_round, "that was already known"),
     "a moment that is not the round's": (
         _names(at=(AT + timedelta(seconds=30)).isoformat()),
-        "is not made when commitment 1 says",
+        "was not made at the time that commitment 1 gives",
     ),
-    "a round before it was made": (_too_early, "that nobody could know yet"),
-    "a lottery before it was drawn": (_lotto_too_early, "that nobody could know yet"),
+    "a round before it was made": (_too_early, "that did not exist yet"),
+    "a lottery before it was drawn": (_lotto_too_early, "that did not exist yet"),
     "a round that nobody named": (
         lambda organizers: organizers.commit(MIXED, drawn=mixed()),
-        "that nobody had named",
+        "that no commitment had announced",
     ),
     "a round that was named and not used": (_never_mixed_in, "was never mixed into its splits"),
-    "a second round for one name": (_twice_for_one_name, "that nobody had named"),
+    "a second round for one name": (_twice_for_one_name, "that no commitment had announced"),
     "another secret when it was known": (_another_secret, "its secret changed in commitment 2"),
     "other tasks when it was known": (_other_tasks, "its tasks changed in commitment 2"),
 }
@@ -229,22 +229,22 @@ def _tasks_changed(organizers: Organizers) -> None:
 
 
 BELIEVED: dict[str, tuple[Tell, str]] = {
-    "secrets tried without a value": (_secrets_tried, "the organizers could have chosen them among many"),
-    "values tried that nobody named": (_values_tried, "nobody had announced it"),
-    "a lottery that was never drawn": (_lotto_invented, "that Lotto published it is believed"),
+    "secrets tried without a value": (_secrets_tried, "the organizers could have tried many and chosen some"),
+    "values tried that nobody named": (_values_tried, "without having been announced"),
+    "a lottery that was never drawn": (_lotto_invented, "that Lotto published this value is taken on trust"),
     "a chain of our own": (_own_chain, "that nobody could choose the values of this chain is taken on trust"),
     "two draws": (
         _drawn_twice,
-        "it is draw 2, and that the earlier ones were not dropped for their values is believed",
+        "this is draw number 2; that the earlier ones were not dropped because of their values is taken on trust",
     ),
-    "named again when it was known": (_named_twice, "it is draw 2"),
+    "named again when it was known": (_named_twice, "this is draw number 2"),
     "another secret after the draw": (
         _secret_changed,
-        "its secret changed in commitment 3, when the value was known: these splits could have been chosen",
+        "its secret changed in commitment 3, when the value was known, so these splits could have been chosen",
     ),
     "other tasks after the draw": (
         _tasks_changed,
-        "its tasks changed in commitment 3, when the value was known: these splits could have been chosen",
+        "its tasks changed in commitment 3, when the value was known, so these splits could have been chosen",
     ),
 }
 

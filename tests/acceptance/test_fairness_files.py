@@ -166,7 +166,7 @@ def test_a_swapped_content_is_contradicted(repository: PublicRepository) -> None
     assert other is not None
     found = list(published_verdicts(swapped(repository, other)))
     assert [one.worth for one in found] == [Worth.CONTRADICTED, Worth.RECOMPUTED]
-    assert "is another one" in found[0].sentence
+    assert "has another hash" in found[0].sentence
 
     def mended(document: dict[str, Any]) -> None:
         document["files"][0]["parts"][0]["sha256"] = hashlib.sha256(other).hexdigest()
@@ -284,11 +284,11 @@ def test_what_does_not_fit_into_the_repository_lies_elsewhere(
             reveal(session, ["dev"], labels=True, contents=contents)
             publish_now(session, tell=told.append)
         folder = harness.state / "published-elsewhere"
-        assert f"Bring all files in the folders of {folder} to https://zenodo.org/1" in told[-1]
+        assert f"Upload all files in the folders of {folder} to https://zenodo.org/1" in told[-1]
         with opened(str(harness.board)) as public:
             (found,) = published_verdicts(public)
             assert found.worth is Worth.BELIEVED
-            assert "its content lies at https://zenodo.org/1" in found.sentence
+            assert "its file is at https://zenodo.org/1" in found.sentence
             (brought,) = folder.iterdir()
             contents_here = public.contents.after(contents_in(brought))
             assert worths(published_verdicts(replace(public, contents=contents_here))) == [Worth.RECOMPUTED]

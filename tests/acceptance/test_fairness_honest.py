@@ -34,23 +34,23 @@ HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
 CADENCE_S = 3600.0
 ANSWERS = {
     "baseline": "counts on the final board without a rank (as a baseline)",
-    "trial": "is a trial of the organizers",
+    "trial": "is a trial by the organizers",
     "A1": "was run again at EvalAI as submission",
     "A1 again": "counts on the final board at rank",
     "A2": "does not count: submission",
     "B1": "does not count: submission",
     "B3": "counts on the final board at rank",
-    "C1": "by the rule that the chosen one counts",
+    "C1": "by the rules, the chosen one counts",
     "B2": "it was deleted at EvalAI",
-    "D1": "is private, and revealed as such",
+    "D1": "is private, and was revealed as private",
     "lost": "was lost when the state was restored from a backup",
     "lost again": "counts on the final board at rank",
     "lost too": "was lost when the state was restored from a backup",
     "lost too again": "counts on the final board at rank",
     "eval D": "counts on the final board at rank",
     "eval E": "without a rank (out of competition)",
-    "late": "by the rule that the chosen one counts",
-    "too late": "counts on no board: the board was closed on",
+    "late": "by the rules, the chosen one counts",
+    "too late": "is on no board: the board was closed on",
 }
 """What each team's receipt is answered after the end."""
 BELIEVED = {"B2", "lost", "lost too"}
@@ -376,9 +376,11 @@ def test_an_honest_challenge_is_never_contradicted(
             assert "it was disqualified (" in challenge.answer(name).sentence
         last = challenge.clones[-1]
         assert all(reason in _decisions(last, "dev") for reason in REASONS)
-        assert make_report(last, [*verdicts(last)]).sentence.startswith("Consistent, and recomputed for")
+        assert make_report(last, [*verdicts(last)]).sentence.startswith(
+            "Consistent: nothing is contradicted. "
+        )
         told = {one.check: one.sentence for one in verdicts(last) if one.phase is None}
-        assert "Line 3 says that the state was restored from a backup" in told["receipts"]
+        assert "According to line 3, the state was restored from a backup" in told["receipts"]
         assert told["register"] == "Every other entry of the public log was opened."
 
 

@@ -104,7 +104,7 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     repository = story.publish()
     assert lies(repository) == set()
     (found,) = published_verdicts(repository)
-    assert (found.worth, "its scores do not follow from its published content" in found.sentence) == (
+    assert (found.worth, "its scores do not follow from its published file" in found.sentence) == (
         Worth.CONTRADICTED,
         True,
     )
@@ -112,7 +112,7 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
         [], {baseline.fields["submission"]: "the disk was full"}
     ).encode()
     (found,) = published_verdicts(story.publish())
-    assert (found.worth, "its scores are believed: the disk was full" in found.sentence) == (
+    assert (found.worth, "its scores are taken on trust: the disk was full" in found.sentence) == (
         Worth.BELIEVED,
         True,
     )

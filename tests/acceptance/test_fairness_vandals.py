@@ -131,7 +131,7 @@ def test_what_nobody_has_sealed_is_named_and_not_checked(clone: Clone, what: str
         assert repository.commit.hash == before
         assert lies(repository) == set()
         (sentence,) = told(repository)
-    assert f"Commit {commit[:10]} by Mallory is not the challenge's" in sentence
+    assert f"Commit {commit[:10]} by Mallory was not made by the challenge's worker" in sentence
     assert all(path in sentence for path in changed[:5])
 
 
@@ -148,7 +148,7 @@ def test_vandalism_that_was_put_right_is_no_lie(clone: Clone) -> None:
         assert lies(repository) == set()
         (sentence,) = told(repository)
     assert f"Commit {commit[:10]} by Mallory changed commitment.json, receipts.jsonl, {HISTORY}" in sentence
-    assert "vandalism that was put right later" in sentence
+    assert "The worker has since restored the files." in sentence
 
 
 def test_an_older_state_that_is_pushed_again_is_not_the_challenges(clone: Clone) -> None:
@@ -175,7 +175,7 @@ def test_files_that_no_seal_names_are_not_the_challenges(clone: Clone) -> None:
         assert told(repository) == []
         (sentence,) = told(repository, "seal")
         worth = {named(one): one.worth for one in verdicts(repository)}
-    assert "Not the challenge's" in sentence
+    assert "not in the challenge's seal" in sentence
     assert "reveal/eval/reveal.json" in sentence
     assert worth["eval: reveal"] is Worth.NOT_REVEALED
 

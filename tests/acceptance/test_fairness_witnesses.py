@@ -66,9 +66,9 @@ def test_a_receipt_finds_its_place(fair: Fair) -> None:
         )
     worth, sentence = said(repository, stdout(fair, FIRST_OF_A))
     assert (worth, "does not count: submission" in sentence) == (Worth.CONSISTENT, True)
-    assert "by the rule that the last one counts" in sentence
+    assert "by the rules, the last one counts" in sentence
     worth, sentence = said(repository, stdout(fair, PRIVATE_OF_B))
-    assert (worth, "is private, and revealed as such" in sentence) == (Worth.CONSISTENT, True)
+    assert (worth, "is private, and was revealed as private" in sentence) == (Worth.CONSISTENT, True)
 
 
 def _without_b(document: Any) -> Any:
@@ -86,9 +86,9 @@ def _first_again(document: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "number", "words"),
     [
-        (_without_b, OF_B, "nothing that was published says why"),
-        (_first_again, LAST_OF_A, "although the last one should count"),
-        (to("boards", value=[]), OF_B, "none was revealed"),
+        (_without_b, OF_B, "nothing published says why"),
+        (_first_again, LAST_OF_A, "by the rules, the last one should"),
+        (to("boards", value=[]), OF_B, "no board was revealed"),
     ],
 )
 def test_who_was_taken_off_the_board_is_told_so(fair: Fair, change: Change, number: int, words: str) -> None:
@@ -111,7 +111,7 @@ def test_receipt_and_file_of_different_entries_are_told_apart(fair: Fair, tmp_pa
         file.write_bytes(embeddings(seed, noise=noise) if noise else embeddings(seed))
         first, *_ = submission_verdicts(repository, file, engine="default", scored=[entry])
         assert (first.worth, words in first.sentence) == (Worth.BELIEVED, True)
-        assert "belong to different entries" in first.sentence
+        assert "do not belong together" in first.sentence
     file.write_bytes(embeddings(2, noise=1.0))
     (only,) = submission_verdicts(repository, file, engine="default", scored=[entry])
     assert (only.worth, only.submissions) == (Worth.RECOMPUTED, (entry.submission,))
@@ -166,8 +166,8 @@ def test_command_refuses_folders_and_what_is_no_receipt(fair: Fair, tmp_path: Pa
         (("--receipt", str(tmp_path)), "is a folder"),
         (("--submission", str(tmp_path)), "is a folder"),
         (("--submission", str(tmp_path / "gone.csv")), "cannot be read"),
-        (("--receipt", str(tmp_path / "no.stdout")), "does not hold a receipt"),
-        (("--against", str(tmp_path / "gone")), "cannot be read as a repository"),
+        (("--receipt", str(tmp_path / "no.stdout")), "does not contain a receipt"),
+        (("--against", str(tmp_path / "gone")), "is not a repository that can be read"),
     ):
         done = verify(fair, tmp_path, str(fair.public), *arguments)
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr
@@ -192,9 +192,9 @@ def test_a_terminal_sees_how_far_it_is(fair: Fair, tmp_path: Path) -> None:
     assert process.wait(timeout=60) == 0
     told = (tmp_path / "stdout").read_text()
     assert "Checking what was published" in seen
-    assert "Computing a.csv anew" in seen
+    assert "Recomputing a.csv" in seen
     assert "12 of 12" in seen
-    assert "All 3 x 4 fold scores were computed anew" in told
+    assert "All 3 x 4 fold scores were recomputed" in told
     assert "\x1b" not in told
 
 

@@ -40,14 +40,17 @@ def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.Capt
         plain = tasks / "alpha__regr.csv"
         assert guarded(["task", "new", str(tasks / "alpha"), "--labels", str(plain)]) == 0
         plain.unlink()
-        assert "nothing to do; all 2 rows are complete" in typed("challenge", "rescore")
+        assert "nothing to do; all 2 submissions that count have all scores" in typed("challenge", "rescore")
 
         package = tasks / "alpha" / "task.yaml"
         text = package.read_text().replace("version: 1 ", "version: 2 ")
         text = text.replace("ceiling: null", "ceiling: 0.8").replace('parent: ""', "parent: land")
         package.write_text(text)
         planned = typed("challenge", "rescore")
-        assert "1 tasks new or changed, 0 dropped; 2 cells of 2 rows are missing" in planned
+        assert (
+            "1 tasks are new or changed, 0 were dropped; 2 scores of 2 submissions have to be computed"
+            in planned
+        )
         assert cells_of(harness) == before
         typed("challenge", "rescore", "--yes")
         after = cells_of(harness)

@@ -1,4 +1,4 @@
-"""The page for people from other benchmarks: its commands run, its tables are complete."""
+"""The pages for researchers: their commands run, and the tables of the page for people from other benchmarks are complete."""
 
 from __future__ import annotations
 
@@ -22,21 +22,45 @@ from worker.cli import app, guarded
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kin.md").read_text()
-COMMANDS = [
-    shlex.split(line.removeprefix("$ "))
-    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
-    for line in block.splitlines()
-]
+RESEARCHERS = (ROOT / "docs" / "researchers.md").read_text()
 
 
-def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From top to bottom, in a copy of config/kin, each ends with 0."""
-    monkeypatch.chdir(shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin"))
-    assert COMMANDS[0] == ["cd", "config/kin"]
-    for program, *arguments in COMMANDS[1:]:
+def commands(page: str) -> list[list[str]]:
+    """List the commands of a page."""
+    return [
+        shlex.split(line.removeprefix("$ "))
+        for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+        for line in block.splitlines()
+    ]
+
+
+COMMANDS = commands(PAGE)
+
+
+def run(listed: list[list[str]]) -> None:
+    """Run the commands of a page from top to bottom, in a copy of config/kin; each must end with 0."""
+    assert listed[0] == ["cd", "config/kin"]
+    for program, *arguments in listed[1:]:
         assert program == "neuco-worker"
         expanded = [name for word in arguments for name in (glob.glob(word) if "*" in word else [word])]  # noqa: PTH207
         assert guarded(expanded) == 0, " ".join(arguments)
+
+
+def test_every_command_of_the_page_for_researchers_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table that the page shows is the one that is printed."""
+    monkeypatch.chdir(shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin"))
+    run(commands(RESEARCHERS))
+    (shown,) = re.findall(r"```text\n(.*?)```", RESEARCHERS, re.DOTALL)
+    assert shown in capsys.readouterr().out
+    assert Path("differences.png").exists()
+
+
+def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each does what the page for people from other benchmarks says."""
+    monkeypatch.chdir(shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin"))
+    run(COMMANDS)
     assert Path("board/README.md").exists()
     assert json.loads(Path("neurobench/ink.json").read_text())["framework"] == "neuco-worker"
     assert len(list(Path("results/sizes").glob("averages_sizes_*/size_study.png"))) == 1

@@ -163,7 +163,7 @@ def test_leniencies_warn(
     folder = run_score(tmp_path, case)
     warnings = json.loads((folder / "results_summary.json").read_text())["warnings"]
     assert [warning.split(" ", 1)[0] for warning in warnings] == ["1", "1", "The"]
-    assert "1 cells are no numbers" in warnings[0]
+    assert "1 cells are not numbers" in warnings[0]
     assert "1 labelled ids have no embedding" in warnings[1]
     assert "padded with zeros to 8" in warnings[2]
     shown = "".join(capsys.readouterr().err.split("Warning: "))

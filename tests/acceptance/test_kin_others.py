@@ -71,6 +71,7 @@ def test_the_same_model_gives_the_same_score(tmp_path: Path, capsys: pytest.Capt
     """The shipped example passes its own check; with one label changed it fails, with the version bumped it is a new cell."""
     package = Path(shutil.copytree(EXAMPLE / "tasks" / "even", tmp_path / "tasks" / "even"))
     assert guarded(["task", "check", str(package)]) == 0
+    assert guarded(["task", "check", str(tmp_path)]) == 0  # a folder of folders of tasks
     ids = [row.split(",")[0] for row in (package / "labels.csv").read_text().splitlines()[1:]]
     [before] = load_tasks(tmp_path / "tasks", ids)
     (package / "task.yaml").write_text(

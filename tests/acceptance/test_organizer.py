@@ -257,14 +257,18 @@ def _check(organizer: Organizer) -> None:
         "configuration.folds",
     }
     (chosen,) = [check for check in document["checks"] if check["id"] == "beacon.chosen"]
-    assert f"before {SOURCE} has published its value, on 2099-12-05 at 18:30 UTC" in str(chosen)
+    assert f"until {SOURCE} has published its value, on 2099-12-05 at 18:30 UTC" in str(chosen)
     rehearsal = json.loads(organizer.type("rehearse", "--folds", "2", "--json"))
     assert rehearsal["result"] == "ok"
     assert set(rehearsal["phases"]) == set(PHASES)
     for phase in rehearsal["phases"].values():
         assert phase["draw"]["source"] == SOURCE
         assert "you have run `neuco-worker challenge commit --beacon VALUE`" in phase["draw"]["sentence"]
-    assert [told for told in rehearsal["verified"] if f"that {SOURCE} published it is believed" in told]
+    assert [
+        told
+        for told in rehearsal["verified"]
+        if f"that {SOURCE} published this value is taken on trust" in told
+    ]
     assert organizer.git("for-each-ref") == ""  # neither has touched the repository
 
 
@@ -324,7 +328,7 @@ def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None
     )
     (organizer.challenge / "tasks" / "dev" / f"{ADDED}__regr.csv").write_text("id,label\n" + rows)
     planned = organizer.type("challenge", "rescore", "--phase", "dev")
-    assert "1 tasks new or changed" in planned
+    assert "1 tasks are new or changed" in planned
     assert "Nothing was done" in planned
     assert organizer.public("dev") == before
     organizer.type("challenge", "rescore", "--phase", "dev", "--yes")

@@ -71,13 +71,13 @@ def test_it_gives_the_verdict_of_the_whole(
     valid = light.run("neuco-check", "validate", "fixed.csv", *common, cwd=work)
     assert guarded(["validate", "fixed.csv", *common]) == 0
     assert valid == capsys.readouterr().out
-    assert valid.startswith("The file is valid: 150 embeddings of 256 numbers.")
+    assert valid.startswith("The file is valid: 150 embeddings with 256 values each.")
 
 
 def test_template_and_usage(light: Installation, work: Path) -> None:
     """The other command, what an unknown one gets, and help."""
     told = light.run("neuco-check", "template", "t.csv", "--ids", "ids.txt", "--dim", "2", cwd=work)
-    assert told.startswith("Written: t.csv, 150 rows")
+    assert told.startswith("Wrote t.csv: 150 rows")
     assert "validate" in light.run("neuco-check", "-h", cwd=work)
     assert "No such command" in light.run("neuco-check", "run", cwd=work, expect=2)
     told = light.run("neuco-check", "validate", "one.csv", cwd=work, expect=2)

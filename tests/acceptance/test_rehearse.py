@@ -96,11 +96,16 @@ def write_public_data(folder: Path) -> list[str]:
 def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     challenge: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Splits are drawn, baselines scored and ranked, a malformed file is refused, a private one stays off; the folder is as before."""
+    """Splits are drawn, baselines scored and ranked, a malformed file is refused, a private one stays off; the folder is as before.
+
+    What it wrote is kept where that was asked for.
+    """
+    kept = tmp_path_factory.mktemp("kept")
     arguments = write_public_data(tmp_path_factory.mktemp("public"))
     before = {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")}
-    done = rehearse(challenge, "--folds", str(FOLDS), "--json", *arguments)
+    done = rehearse(challenge, "--folds", str(FOLDS), "--keep", str(kept), "--json", *arguments)
     assert done.returncode == 0, done.stderr + done.stdout
+    assert {"challenge.yaml", "leaderboard.git"} <= {path.name for path in kept.iterdir()}
     document = json.loads(done.stdout)
     assert document["result"] == "ok"
     assert document["faults"] == document["remarks"] == []
@@ -133,10 +138,17 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     assert [told.partition(":")[0] for told in drawn] == [f"Phase {phase}" for phase in PHASES]
     assert all(f"Its splits follow from round {draw['round']} of a practice chain" in told for told in drawn)
     assert verdict.startswith("Consistent")
-    assert "nothing is scored before round" in done.stderr
+    assert "scoring starts when round" in done.stderr
     assert "8 of 8 answered." in done.stderr
-    assert "eval: closed, so the values that were kept back are shown now." in done.stderr
+    assert "eval: closed; the values that were kept back are now shown." in done.stderr
     assert {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")} == before
+
+
+def test_a_rehearsal_overwrites_nothing(challenge: Path) -> None:
+    """A folder that holds anything is refused before anything is started."""
+    done = rehearse(challenge, "--keep", str(challenge.parent))
+    assert done.returncode == 2
+    assert "exists and is not an empty folder" in done.stderr
 
 
 @pytest.mark.slow
@@ -148,7 +160,7 @@ def test_what_does_not_come_out_as_it_should_ends_with_1(challenge: Path) -> Non
     challenge.write_text(yaml.safe_dump(document))
     done = rehearse(challenge, "--folds", "1")
     assert done.returncode == 1
-    assert "Did not come out as it should" in done.stdout
+    assert "Problems" in done.stdout
     assert "dev: random embeddings should have been scored" in done.stdout
     assert "Traceback" not in done.stderr
 
@@ -244,8 +256,8 @@ def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), *
         (report(replace(GOOD, q_mean=float("nan"))), "not one number"),
         (report(replace(GOOD, silent=False)), "not one number"),
         (report(GOOD, replace(REFUSED, status="finished")), "should have been refused"),
-        (report(GOOD, replace(REFUSED, message="")), "without a word"),
-        (report(board=()), "but not on the board"),
+        (report(GOOD, replace(REFUSED, message="")), "without a reason"),
+        (report(board=()), "but is not on the board"),
         (report(board=("A", "C")), "does not belong"),
         (report(board=("A", "B")), "does not belong"),
     ],

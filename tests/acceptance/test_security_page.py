@@ -7,7 +7,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.acceptance.test_fairness_lies import LIES, MADE_TO_FIT
 from tests.benchmarks.probing import RULES
 from tests.benchmarks.probing_attacks import ATTACKS
 from worker.fairness.receipts import SMALLEST_BATCH
@@ -69,10 +68,4 @@ def test_numbers_of_the_page_are_those_of_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert f"sizes {SMALLEST_BATCH}, {2 * SMALLEST_BATCH}, {4 * SMALLEST_BATCH} ..." in text
     page = (ROOT / "docs" / "fairness.md").read_text(encoding="utf-8")
-    assert f"A batch holds hashes alone, at least {SMALLEST_BATCH}," in page
-
-
-def test_numbers_of_the_tests_are_told_as_they_are() -> None:
-    """The page about the tests counts the planted lies right."""
-    text = " ".join((ROOT / "tests" / "README.md").read_text(encoding="utf-8").split())
-    assert f"plants {len(LIES)} kinds of lie in the files, {len(MADE_TO_FIT)} that were made to fit" in text
+    assert f"A batch holds only hashes, at least {SMALLEST_BATCH}," in page

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard import Board, PhaseSite, Private, Standing, WaitingTeam
+from leaderboard import Board, Method, PhaseSite, Private, Standing, WaitingTeam
 from leaderboard.ranking import from_json
 from leaderboard.rendering import render
 from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Harness, StepWorker, clean_environment, git
@@ -136,7 +136,7 @@ class WorldPlay(StepWorker):
                 return
             if time.monotonic() > ends:
                 raise AssertionError(
-                    f"it did not come: {self.worker.waiting(self.clock.now())}, {self.states()}"
+                    f"it did not come: {self.daemon.waiting(self.clock.now())}, {self.states()}"
                 )
             if not moved and self.busy:
                 self.wake.wait(0.1)
@@ -411,10 +411,11 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
                 ),
                 history=tuple(boards[: sequences[phase]]),
                 waiting=_waiting(documents[phase]),
+                methods=_methods(documents[phase]),
             )
             for phase, boards in histories.items()
         )
-        made = render(make_site(configuration, phases), readme=None)
+        made = render(make_site(configuration, phases, committed=commitments.PATH in files), readme=None)
         for path, content in files.items():
             if (
                 path not in (commitments.PATH, receipts.PATH, seal.PATH)
@@ -423,6 +424,18 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
             ):
                 found.append(f"{path} of sequence {sequences} is not made of public rows alone")
     return found
+
+
+def _methods(document: Mapping[str, Any]) -> dict[int, Method]:
+    """Return what participants say of their methods, which is theirs and not of the hidden tasks."""
+    return {
+        entry["submission"]: Method(
+            name=entry.get("method", ""),
+            project_url=entry.get("project_url", ""),
+            publication_url=entry.get("publication_url", ""),
+        )
+        for entry in document["entries"]
+    }
 
 
 def _waiting(document: Mapping[str, Any]) -> tuple[WaitingTeam, ...] | None:

@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks``: the figures in tests/README.md."""
+"""``python -m tests.benchmarks``: the figures in docs/performance.md."""
 
 from __future__ import annotations
 

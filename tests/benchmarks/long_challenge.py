@@ -89,6 +89,7 @@ def make_repository(folder: Path, size: Size) -> Path:
     site = Site(
         title=TITLE,
         phases=(PhaseSite(codename=PHASE, title=PHASE, rules=rules, history=history, revealed=True),),
+        committed=True,
     )
     reveal = {
         "format": 2,

@@ -16,9 +16,16 @@ import psutil
 import pytest
 import requests
 
-from tests.worker.daemon.test_running import descendants
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import LIMIT_S, NEW, ROOT, Harness, clean_environment, embeddings
+from tests.worker.harness.harness import (
+    LIMIT_S,
+    NEW,
+    ROOT,
+    Harness,
+    clean_environment,
+    embeddings,
+    evaluating,
+)
 from tests.worker.harness.postgres_server import Server, binaries, server
 from worker.challenge.configuration import load
 from worker.sandbox import ManualClock
@@ -148,7 +155,7 @@ def test_a_standby_takes_over_from_another_folder(live_shared: Harness, tmp_path
     told = json.loads(harness.command("status", "--json").stdout)["leader"]
     assert told["process"] == leader.pid
     pks = [harness.submit(f"team {number}", embeddings(NEW + number)) for number in range(2)]
-    harness.until(lambda: bool(descendants(leader.pid, "evaluate_child")))
+    harness.until(lambda: bool(evaluating(leader.pid)))
     assert other.events() == ["standby.begin"]
     leader.send_signal(signal.SIGKILL)
     leader.wait(timeout=LIMIT_S)
@@ -205,12 +212,12 @@ def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Serve
     standby = other.run()
     harness.until(lambda: "standby.begin" in other.events())
     pk = harness.submit("A", embeddings(NEW))
-    harness.until(lambda: bool(descendants(leader.pid, "evaluate_child")))
-    children = descendants(leader.pid, "evaluate_child")
+    harness.until(lambda: bool(evaluating(leader.pid)))
+    children = evaluating(leader.pid)
     with postgres.connect(load(harness.path).database_url.rpartition("/")[2]) as connection:
         connection.execute(END_OF_LEADERS)
     assert leader.wait(timeout=LIMIT_S) == 1
-    assert "leader's lock has ended" in harness.log
+    assert "leader's lock was lost" in harness.log
     psutil.wait_procs(children, timeout=LIMIT_S)
     again = harness.run()
     harness.until(lambda: "standby.begin" in harness.log)

@@ -156,15 +156,15 @@ def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -
     worker.drive()
     status, said, revealed = reveal_them()
     assert (status, revealed) == (2, set())
-    assert "Still open: dev, eval" in said
+    assert "still open: dev, eval" in said
     assert "--open" in said
     assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
     status, said, revealed = reveal_them("--phase", "dev", "--phase", "eval")
     assert (status, revealed) == (2, set())
-    assert "Still open: eval" in said
+    assert "still open: eval" in said
     status, said, revealed = reveal_them()
     assert (status, revealed) == (0, {"dev"})
-    assert "Still open, so not revealed: eval." in said
+    assert "Not revealed, because still open: eval." in said
     assert reveal_them("--open", "--phase", "eval")[::2] == (0, {"dev", "eval"})
     assert lies(harness) == []
 
@@ -193,12 +193,12 @@ def test_a_reveal_is_told_once(harness: Harness, worker: StepWorker) -> None:
     with closing(harness.store()) as store, store.write() as tx:  # the next promise is later, to the second
         tx.attestation_time(worker.clock.now() + timedelta(days=1))
     said, commits, times = reveal_them("--phase", "dev", "--no-labels")
-    assert "Already revealed, and nothing has changed since: dev." in said
+    assert "Already revealed and unchanged since: dev." in said
     assert "Revealed and pushed" not in said
     assert (commits, times) == ([], first)
     assert lies(harness) == []
     said, commits, times = reveal_them("--no-labels")
-    assert "Already revealed, and nothing has changed since: dev." in said
+    assert "Already revealed and unchanged since: dev." in said
     assert "Revealed and pushed" in said
     assert not [subject for subject in commits if "Extend" in subject]
     assert (set(times), times["dev"]) == ({"dev", "eval"}, first["dev"])

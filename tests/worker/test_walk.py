@@ -59,7 +59,7 @@ def test_every_place_on_the_page_exists(place: str) -> None:
 
 def stops() -> list[Stop]:
     """Read the page."""
-    section = PAGE.read_text().split("## The walk of a submission")[1].split("\n## ")[0]
+    section = PAGE.read_text().split("## The path of a submission")[1].split("\n## ")[0]
     return [Stop(path.replace("/", "."), name, bool(child)) for path, name, child in STOP.findall(section)]
 
 

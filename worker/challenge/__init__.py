@@ -15,4 +15,5 @@ __all__ = [
     "secrets",
     "sections",
     "setups",
+    "web_address",
 ]

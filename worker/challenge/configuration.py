@@ -50,7 +50,7 @@ class Configuration(Section):
     metrics: Metrics = Metrics()
     state: str = Field(
         "sqlite:///./state/worker.db",
-        description="SQLite file, or postgresql+psycopg://… URL, where a second worker can stand by.",
+        description="The database: a SQLite file, or a `postgresql+psycopg://…` URL, with which a second worker can stand by.",
     )
     _base: Path = PrivateAttr(default=Path())  # folder of the file, set by load()
 
@@ -153,7 +153,7 @@ def load(path: Path) -> Configuration:
     except FileNotFoundError:
         raise OrganizerError(
             f"There is no configuration file at {path}.",
-            cure="Make one with `neuco-worker init DIR`.",
+            cure="Create one with `neuco-worker init DIR`.",
             code="config.missing",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -174,19 +174,21 @@ def load(path: Path) -> Configuration:
         ) from None
     if not isinstance(document, dict):
         raise OrganizerError(
-            f"{path} holds no keys.", cure="Compare it with config/challenge.yaml.", code="config.empty"
+            f"{path} contains no keys.", cure="Compare it with config/challenge.yaml.", code="config.empty"
         )
     try:
         configuration = Configuration.model_validate(document)
     except ValidationError as error:
         faults = _sentences(error)
         raise OrganizerError(
-            f"{path}: {' '.join(faults)}", cure="See config/README.md for every key.", code="config.invalid"
+            f"{path}: {' '.join(faults)}",
+            cure="docs/configuration.md describes every key.",
+            code="config.invalid",
         ) from None
     if not configuration.state.startswith((SQLITE, SERVER)):
         raise OrganizerError(
-            f"{path}: this version does not have a state elsewhere than in {SQLITE} or {SERVER}.",
-            cure="Take the key out, or set it to its default.",
+            f"{path}: this version can keep the state only in {SQLITE} or {SERVER}.",
+            cure="Remove the key, or set it to its default.",
             code="config.unsupported",
         )
     configuration._base = path.resolve().parent

@@ -34,6 +34,7 @@ class Context:
         started_at: When this worker began.
         timetable: What is done again and again, and when it is due.
         cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
+        keeps_ready: Whether a process waits, with its code loaded, for the next submission; only where the worker stays.
     """
 
     configuration: Configuration
@@ -46,6 +47,7 @@ class Context:
     timetable: Timetable
     checkpoint: Callable[[str], None] = lambda _: None
     cgroup: Delegation | None = None
+    keeps_ready: bool = False
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def mode(self) -> str | None:
@@ -75,7 +77,7 @@ class Context:
         if raised:
             with self.store.write() as tx:
                 tx.resolve_alert(key, now=now)
-            self.log.info("This is over.", event_key="alert.resolved", alert=key)
+            self.log.info("Alert cleared.", event_key="alert.resolved", alert=key)
 
 
 def seconds(value: float) -> timedelta:

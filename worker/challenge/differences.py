@@ -58,8 +58,10 @@ def differences(
     return tuple(
         Difference(
             phase=codename,
-            sentence=f"Phase {codename} goes on as it was recorded: since then {sentence}.",
-            cure=f"To take this up, run: {command}" if scored else "The next start or reload takes this up.",
+            sentence=f"Phase {codename} is scored as it was recorded. Since then, {sentence}.",
+            cure=f"To apply the change, run: {command}"
+            if scored
+            else "The next start or reload applies the change.",
         )
         for sentence, command in found
         if sentence is not None

@@ -44,9 +44,8 @@ def read_phase(
         OrganizerError: If a file is missing or wrong, or no good file could be read within the memory limit, with its cure.
     """
     settings = configuration.phases[codename]
-    files = fingerprint(
-        configuration, codename
-    )  # before they are read: what is edited meanwhile differs afterwards
+    # Taken before the files are read, so that an edit during the reading shows as a difference.
+    files = fingerprint(configuration, codename)
     ids = read_ids(configuration.path(settings.ids))
     check_limits(configuration, codename, rows=len(ids), columns=configuration.submission.embedding_dim)
     key = split_key(secret, codename, beacon)

@@ -152,7 +152,7 @@ class PhaseRecord:
         return gzip.compress(self.document, compresslevel=6, mtime=0)
 
     def scores_as(self, protocol_hash: str, versions: Mapping[str, str]) -> bool:
-        """Tell whether scores by this protocol, of these versions of tasks, are scores by this record."""
+        """Return whether scores by this protocol, of these versions of tasks, are scores by this record."""
         return (self.protocol.hash, dict(self.versions)) == (protocol_hash, dict(versions))
 
 
@@ -176,7 +176,7 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
         document = b""
     if hashlib.sha256(document).hexdigest() != name:
         raise InfrastructureError(
-            "The record of a phase is damaged: its content does not have the hash that it is stored under.",
+            "The record of a phase is damaged. Its content does not match its hash.",
             cure="Restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`.",
             code="record.damaged",
         )
@@ -184,7 +184,7 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
     if found["format"] != FORMAT:
         raise InfrastructureError(
             f"The record of a phase has format {found['format']}; this version reads {FORMAT}.",
-            cure="Install the version that wrote it.",
+            cure="Install the newer version that wrote it.",
             code="record.newer",
         )
     record = _parse(found)

@@ -41,7 +41,7 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
     if kind == "credential" and name:
         return SecretStr(_read(credential_path(name, key=key), key))
     raise OrganizerError(
-        f"{key} must say where the secret is, not hold it.",
+        f"{key} must say where the secret is, instead of containing it.",
         cure="Write env:NAME, file:PATH or credential:NAME.",
         code="secret.form",
     )
@@ -60,8 +60,8 @@ def credential_path(name: str, *, key: str) -> Path:
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     if not folder or Path(name).name != name:
         raise OrganizerError(
-            f"{key} asks for the systemd credential {name}, but this process was not given it.",
-            cure="Start it from its unit or with `neuco-challenge`, which hand it over; or use env:NAME or file:PATH.",
+            f"{key} names the systemd credential {name}, but this process did not receive it.",
+            cure="Start the worker from its unit or with `neuco-challenge`, which pass the credential. Or use env:NAME or file:PATH.",
             code="secret.missing",
         )
     return Path(folder) / name
@@ -84,7 +84,7 @@ def resolve_path(reference: str, *, base: Path, key: str) -> Path:
     if not path.is_file():
         raise OrganizerError(
             f"{key} points to {path}, which is not a file.",
-            cure="Create it, or correct the key.",
+            cure="Create the file, or correct the key.",
             code="secret.missing",
         )
     return path.resolve()
@@ -96,7 +96,7 @@ def _read(path: Path, key: str) -> str:
     except (OSError, UnicodeDecodeError):
         raise OrganizerError(
             f"{key} points to {path}, which cannot be read.",
-            cure="Create the file, and let this user read it.",
+            cure="Create the file, and make it readable for this user.",
             code="secret.missing",
         ) from None
     if not value and _handed_over(path):
@@ -106,21 +106,21 @@ def _read(path: Path, key: str) -> str:
             else f"Give it with `sudo neuco-challenge NAME credential {path.name}`"
         )
         raise OrganizerError(
-            f"{key} asks for the systemd credential {path.name}, which is missing or empty.",
+            f"{key} names the systemd credential {path.name}, which is missing or empty.",
             cure=f"{cure}, then restart the service.",
             code="secret.missing",
         )
     if not value:
         raise OrganizerError(
             f"{key} points to {path}, which is empty.",
-            cure="Write the secret into it.",
+            cure="Write the secret into the file.",
             code="secret.missing",
         )
     return value
 
 
 def _handed_over(path: Path) -> bool:
-    """Tell whether a file is a credential that systemd, or `neuco-challenge` in its place, gave this process."""
+    """Return whether a file is a credential that systemd, or `neuco-challenge` in its place, gave this process."""
     credentials = os.environ.get("CREDENTIALS_DIRECTORY")
     return credentials is not None and path.parent == Path(credentials)
 
@@ -135,7 +135,7 @@ def read_challenge_secret(path: Path) -> bytes:
     # systemd lets the service read by an access list, which shows as a bit of the group; the folder is closed to all others
     if not _handed_over(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(
-            f"{path} can be read by others; whoever has it knows every split.",
+            f"{path} can be read by other users, who would then know every split.",
             cure=f"Run: chmod 600 {path}",
             code="secret.mode",
         )
@@ -145,8 +145,8 @@ def read_challenge_secret(path: Path) -> bytes:
         secret = b""
     if len(secret) != _HEX_SECRET_BYTES:
         raise OrganizerError(
-            f"{path} must hold 32 bytes as 64 hexadecimal digits.",
-            cure="Make one with `neuco-worker init`, or: python3 -c 'import secrets; print(secrets.token_hex(32))'",
+            f"{path} must contain 32 bytes, written as 64 hexadecimal digits.",
+            cure="Create one with `neuco-worker init`, or: python3 -c 'import secrets; print(secrets.token_hex(32))'",
             code="secret.form",
         )
     return secret

@@ -26,37 +26,41 @@ class Section(BaseModel):
 
 
 class Challenge(Section):
-    """What the challenge is called and where its secret is."""
+    """The challenge's title and its secret."""
 
     title: str = Field(min_length=1, description="Title on the board and in alerts.")
     secret: Path = Field(
         Path("./challenge.secret"),
-        description="File with 32 random bytes in hex, mode 0600, made by `init`; or credential:NAME (systemd).",
+        description="File with 32 random bytes in hexadecimal, made by `init` with mode 0600; or `credential:NAME` (systemd).",
     )
 
 
 class EvalAI(Section):
-    """How to reach the challenge on EvalAI."""
+    """Where the challenge is on EvalAI, and how often to ask EvalAI."""
 
-    server: str = Field("https://eval.ai", description="URL of the EvalAI server; http:// only on loopback.")
+    server: str = Field(
+        "https://eval.ai", description="URL of the EvalAI server; `http://` only on loopback."
+    )
     challenge: int = Field(
-        ge=0, description="The number in the challenge's address at EvalAI; 0 as long as it has none."
+        ge=0, description="The challenge's number, as in its address at EvalAI; 0 until it has one."
     )
     queue: str = Field(
-        min_length=1, description="Name of the challenge's queue, on EvalAI's Manage tab from the upload on."
+        min_length=1,
+        description="Name of the challenge's queue; EvalAI's Manage tab shows it once the bundle is uploaded.",
     )
     token: str = Field(
-        "env:EVALAI_TOKEN", description="A host's token: env:NAME, file:PATH or credential:NAME."
+        "env:EVALAI_TOKEN", description="A host's EvalAI token: `env:NAME`, `file:PATH` or `credential:NAME`."
     )
-    poll_every: float = Field(60, gt=0, description="Seconds between looks at the queue when idle.")
+    poll_every: float = Field(60, gt=0, description="Seconds between two checks of an empty queue.")
     reconcile_every: float = Field(
-        600, gt=0, description="Seconds between comparisons with EvalAI's listing."
+        600, gt=0, description="Seconds between two comparisons with EvalAI's list of submissions."
     )
     requests_per_minute: int = Field(
-        50, ge=6, description="Our share of the account's budget; EvalAI allows 60."
+        50, ge=6, description="Calls to EvalAI per minute; EvalAI allows an account 60 in all."
     )
     media_hosts: list[str] = Field(
-        [], description="Hosts (host or host:port) that input files may come from, besides the server."
+        [],
+        description="Hosts (`host` or `host:port`), besides the server, that submitted files may come from.",
     )
 
     @field_validator("server")
@@ -79,7 +83,7 @@ class EvalAI(Section):
 
 
 class Phase(Section):
-    """One EvalAI phase with its hidden tasks."""
+    """One phase of the challenge: its hidden tasks and its rules. The codename is that of the phase at EvalAI."""
 
     @classmethod
     def named_after(cls, codename: str) -> dict[str, str]:
@@ -94,39 +98,44 @@ class Phase(Section):
     split: str = Field(
         min_length=1,
         json_schema_extra={NAMED_AFTER: "{codename}_split"},
-        description="EvalAI dataset split codename.",
+        description="Codename of the dataset split at EvalAI.",
     )
-    metric: str = Field("q_mean", min_length=1, description="Key in the EvalAI leaderboard schema.")
+    metric: str = Field(
+        "q_mean", min_length=1, description="Name of the value in EvalAI's leaderboard schema."
+    )
     tasks: Path = Field(
         json_schema_extra={NAMED_AFTER: "./tasks/{codename}"},
-        description="Folder with <task>__<type>.csv files (columns id,label) or task packages.",
+        description="Folder of the hidden tasks: files `<task>__<type>.csv` with the columns `id,label`, or task packages.",
     )
     ids: Path = Field(
         json_schema_extra={NAMED_AFTER: "./ids/{codename}.txt"},
-        description="Public id list, one per line.",
+        description="List of the public ids, one per line; a submission must have a row for each.",
     )
-    folds: int = Field(40, ge=1, description="Number K of random splits.")
+    folds: int = Field(40, ge=1, description="Number of folds: random train/test splits for each task.")
     selection: Literal["last", "best", "chosen", "ladder"] = Field(
         "last",
-        description="Which of a team's public submissions counts: the `last`, the `best`, the one that the organizers have `chosen`; or "
-        "`ladder`: one that does not beat the team's standing value by `ladder_step` does not count, and is shown that value again.",
+        description="Which of a team's public submissions counts: its `last`, its `best`, the one `chosen` by the organizers, or with "
+        "`ladder` the last one that beat the team's previous value by `ladder_step`. With `ladder`, a smaller improvement is answered "
+        "with the previous value.",
     )
     ladder_step: float = Field(
         0.5,
         gt=0,
-        description="By how much a submission has to beat its team's standing value, with `selection: ladder`; values are shown as "
+        description="With `selection: ladder`: the smallest improvement of mean Q with which a submission counts. Values are shown as "
         "multiples of it.",
     )
     shown: Literal["at_once", "at_end"] = Field(
         "at_once",
-        description="When values and ranks are shown: with each answer, or when the phase is closed (`board freeze`). Until then answers "
-        "say that the file was scored, and the board lists the teams.",
+        description="When values and ranks are shown: with each answer (`at_once`), or when the phase is closed with `board freeze` "
+        "(`at_end`). Until then, answers only say that the file was scored, and the board only lists the teams.",
     )
     visibility: Literal["at_submission", "current"] = Field(
-        "at_submission", description="Whether the visibility at first sight counts, or the present one."
+        "at_submission",
+        description="Which visibility of a submission counts: the one that the worker saw first (`at_submission`), or the `current` one.",
     )
     eligible_if_scored_in: str | None = Field(
-        None, description="Phase in which a team must have a score; others are shown out of competition."
+        None,
+        description="Phase in which a team needs a score to compete in this one; other teams are shown out of competition.",
     )
 
     @model_validator(mode="after")
@@ -143,65 +152,78 @@ class Phase(Section):
 
 
 class Submission(Section):
-    """What a submission may be and cost."""
+    """Limits of a submission."""
 
-    embedding_dim: int = Field(1024, ge=1, description="Public dimension of an embedding.")
+    embedding_dim: int = Field(1024, ge=1, description="Dimension of the embeddings; it is public.")
     max_megabytes: float = Field(
-        1024, gt=0, description="Download cap; four times as much is the cap of what it expands to."
+        1024,
+        gt=0,
+        description="Size limit of a submitted file. Decompressed, a file may have four times this size.",
     )
-    deadline: float = Field(1800, gt=0, description="Seconds for one evaluation.")
+    deadline: float = Field(1800, gt=0, description="Seconds after which an evaluation is stopped.")
     memory_gigabytes: float = Field(
         8,
         gt=0,
-        description="Memory ceiling of one evaluation; at least 0.25 and 24 bytes for each value of a phase's embeddings.",
+        description="Memory limit of one evaluation: at least 0.25, and 24 bytes for each value of a phase's embeddings.",
     )
     answer_grid: float = Field(
         30,
         ge=0,
-        description="Answers leave at multiples of so many seconds after `running`, and a team's next file waits for that; 0 at once.",
+        description="Answers are sent on a grid of this many seconds after `running`, so that the time of an answer says nothing about "
+        "the tasks. The team's next submission waits until the answer is sent. 0 sends answers at once.",
     )
     keep_days: float = Field(
         400,
         gt=0,
-        description="How long submitted files are kept for re-scoring; a rescore has those that are gone fetched again from EvalAI. Those"
-        " that `fairness.publish_files` may ask for are kept at least until their phase is revealed.",
+        description="Days for which submitted files are kept. A rescore fetches older ones from EvalAI again. Files that "
+        "`fairness.publish_files` may publish are kept at least until their phase is revealed.",
     )
     disk_reserve_gigabytes: float = Field(
-        5, ge=0, description="Free disk space below which nothing more is fetched."
+        5, ge=0, description="Free disk space below which no more files are fetched."
     )
 
 
 class Scoring(Section):
-    """Where and how probes are trained."""
+    """How the probes are trained. The defaults are the protocol of 2025; others give scores that cannot be compared with those of 2025."""
 
     engine: Literal["local", "ray", "torch"] = Field(
         "local",
         description=(
-            "What trains the probes: `local` the compiled kernel, `ray` the same on a cluster, "
-            "`torch` PyTorch, on CUDA if there is any."
+            "What trains the probes: the compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch, "
+            "which uses a GPU if there is one (`torch`)."
         ),
     )
-    ray_address: str = Field("auto", description="Address of the Ray cluster, for engine: ray.")
+    ray_address: str = Field("auto", description="With `engine: ray`: address of the Ray cluster.")
     at_once: int = Field(
         1,
         ge=1,
-        description="Submissions that are scored at the same time; more than 1 only with engine: ray.",
+        description="Number of submissions that are scored at the same time; more than 1 needs `engine: ray`.",
     )
-    probe: Literal["linear"] = Field("linear", description="The probe of the protocol.")
-    epochs: int = Field(20, ge=1, description="Epochs E per fold; the best one counts.")
-    batch_size: int = Field(64, ge=1, description="Rows per step.")
-    learning_rate: float = Field(0.001, gt=0, description="AdamW's learning rate.")
-    test_size: float = Field(0.1, gt=0, lt=1, description="Share of rows held out per fold.")
+    probe: Literal["linear"] = Field("linear", description="Model that is trained on the embeddings.")
+    epochs: int = Field(
+        20, ge=1, description="Training epochs per fold; the epoch with the best test score counts."
+    )
+    batch_size: int = Field(64, ge=1, description="Samples per training step.")
+    learning_rate: float = Field(0.001, gt=0, description="Learning rate of AdamW.")
+    test_size: float = Field(
+        0.1, gt=0, lt=1, description="Share of the samples that each fold holds out for testing."
+    )
     standardize_embeddings: bool = Field(
-        True, description="One global mean and standard deviation over the phase's ids."
+        True,
+        description="Whether embeddings are standardized, by one mean and one standard deviation over all values of the phase's ids.",
     )
-    normalize_labels: bool = Field(True, description="Min-max labels of regression tasks to [0, 1].")
-    epsilon: float = Field(0.02, gt=0, description="The epsilon of Q = 100·ε·mean/(std + ε).")
+    normalize_labels: bool = Field(
+        True, description="Whether the labels of regression tasks are scaled to [0, 1]."
+    )
+    epsilon: float = Field(0.02, gt=0, description="The ε in Q = 100 · ε · mean / (std + ε).")
     max_failed_folds: int = Field(
-        3, ge=0, description="More non-finite folds than this in one task fail the submission."
+        3,
+        ge=0,
+        description="A submission fails if more than this many folds of one task have no finite score.",
     )
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
-        "auto", description="Threads of the local engine."
+        "auto",
+        description="Threads of the local engine; `auto` takes one per core. They do not change scores.",
     )
 
     @model_validator(mode="after")
@@ -219,35 +241,40 @@ class Scoring(Section):
 
 
 class Leaderboard(Section):
-    """Where the board is published and by which rules."""
+    """Where the board is published, and its rules."""
 
-    repository: str = Field(min_length=1, description="Any git URL, or the path of a local bare repository.")
+    repository: str = Field(min_length=1, description="Git URL, or path of a local bare repository.")
     branch: str = Field(
-        "main", pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$", description="Branch that holds the board."
+        "main", pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$", description="Branch that the board is pushed to."
     )
-    token: str | None = Field(None, description="For https URLs: env:NAME, file:PATH or credential:NAME.")
-    ssh_key: str | None = Field(None, description="For ssh URLs: file:PATH or credential:NAME.")
-    known_hosts: str | None = Field(None, description="File with the pinned host keys, for ssh URLs.")
+    token: str | None = Field(
+        None, description="For `https` URLs: `env:NAME`, `file:PATH` or `credential:NAME`."
+    )
+    ssh_key: str | None = Field(None, description="For `ssh` URLs: `file:PATH` or `credential:NAME`.")
+    known_hosts: str | None = Field(None, description="For `ssh` URLs: file with the server's host keys.")
     publish_every: float = Field(
-        60, ge=0, description="Minimum seconds between two pushes; `once` pushes at its end all the same."
+        60, ge=0, description="Minimum seconds between two pushes. `once` always pushes at its end."
     )
     receipts_every: float = Field(
-        3600, gt=0, le=86400, description="Seconds between two batches of the public log of receipts."
+        3600, gt=0, le=86400, description="Seconds between two batches of receipts in the public log."
     )
     publish: list[Literal["intervals", "stable_views"]] = Field(
-        [], description="What is released before the reveal."
+        [], description="What is published before the reveal, although it says something about the tasks."
     )
     baselines: list[str] = Field(
         ["Baseline mean embeddings", "Baseline random embeddings"],
-        description="Method names of the hosts' own submissions that are shown without a number, under these names; "
-        "so is what EvalAI marks as a baseline.",
+        description="Method names of baselines: the hosts' own submissions with such a name are shown under it, without a rank. "
+        "Submissions that EvalAI marks as baselines are baselines too.",
     )
-    hidden_teams: list[str] = Field([], description="Teams that never appear on the board.")
+    hidden_teams: list[str] = Field([], description="Teams that are left out of the board.")
     baselines_weigh: bool = Field(
-        True, description="Whether baselines take part in the task weights, as in 2025."
+        True,
+        description="Whether baselines take part in the task weights and the ranks per task, as in 2025.",
     )
-    ghost_task: float = Field(0, ge=0, description="δ0 of the paper's Eq. 8; 0 = off.")
-    decimals: int = Field(3, ge=0, le=12, description="Decimals of mean Q, on the board and at EvalAI.")
+    ghost_task: float = Field(
+        0, ge=0, description="δ0 of the ghost task (Eq. 8 of the NeuCo-Bench paper); 0 turns it off."
+    )
+    decimals: int = Field(3, ge=0, le=12, description="Decimal places of mean Q, on the board and at EvalAI.")
 
 
 def read_source(rule: str) -> tuple[str, datetime]:
@@ -270,7 +297,7 @@ def read_source(rule: str) -> tuple[str, datetime]:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None:
-        wrong = "is no date and time" if at is None else "does not say its distance to UTC"
+        wrong = "is not a date and time" if at is None else "has no UTC offset"
         raise ValueError(
             f"the time of {source}, `{text}`, {wrong}; write it as in `{EXAMPLE_SOURCE}` (with +00:00 for UTC)"
         )
@@ -278,24 +305,26 @@ def read_source(rule: str) -> tuple[str, datetime]:
 
 
 class Fairness(Section):
-    """What lets anybody check the challenge."""
+    """What lets anyone check the challenge."""
 
     publish_files: str = Field(
         "baselines",
         pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
-        description="Whose embeddings a phase's reveal publishes, so that anybody can compute their scores again: `baselines`; `top:N`, "
-        "also those of the first N rows of the final board; `all`, those of every row. A phase keeps what held when it was first "
-        "committed to.",
+        description="Whose files a phase's reveal publishes, so that anyone can compute their scores again: those of the `baselines`, "
+        "also those of the first N rows of the final board (`top:N`), or those of `all` rows. The first commitment to a phase fixes "
+        "this for the phase.",
     )
     beacon: str = Field(
         "none",
-        description="The public value that decides a phase's splits together with the secret, so that nobody can choose them: `drand` "
-        "(a round of the League of Entropy's, made some minutes after the phase is committed to), `SOURCE@TIME` (a value that SOURCE "
-        f"publishes at TIME, such as `{EXAMPLE_SOURCE}`; it comes with `challenge commit --beacon`), or `none`. "
-        "Nothing is scored in a phase before its value is known.",
+        description="A public random value that determines the splits together with the secret, so that nobody can choose them: `drand` "
+        "(a value that the League of Entropy publishes some minutes after the commitment), `SOURCE@TIME` (a value that SOURCE "
+        f"publishes at TIME, such as `{EXAMPLE_SOURCE}`; enter it with `challenge commit --beacon`), or `none`. "
+        "A phase is not scored before its value is known.",
     )
     beacon_notice: float = Field(
-        600, gt=0, description="How long before its moment a round of drand is named, in seconds."
+        600,
+        gt=0,
+        description="With `beacon: drand`: seconds from the commitment to the round of drand that it names.",
     )
     drand_servers: list[str] = Field(
         [
@@ -304,10 +333,10 @@ class Fairness(Section):
             "https://api3.drand.sh",
             "https://drand.cloudflare.com",
         ],
-        description="Where rounds of drand are read, tried in this order. What they say is checked.",
+        description="With `beacon: drand`: servers to ask, in this order. Their answers are checked.",
     )
     drand_chain: Path | None = Field(
-        None, description="JSON file that describes another chain of drand, for practice."
+        None, description="JSON file that describes another drand chain, for rehearsals."
     )
 
     @field_validator("beacon")
@@ -319,17 +348,19 @@ class Fairness(Section):
 
 
 class Alerts(Section):
-    """Who hears of what needs a person."""
+    """Where alerts are sent."""
 
     webhook: str | None = Field(
-        None, description="Slack-compatible webhook URL: env:NAME, file:PATH or credential:NAME."
+        None, description="URL of a Slack-compatible webhook: `env:NAME`, `file:PATH` or `credential:NAME`."
     )
 
 
 class Metrics(Section):
-    """Where figures for monitoring go."""
+    """Where metrics for monitoring are published."""
 
     listen: str | None = Field(
-        None, pattern=r"^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$", description="host:port on loopback."
+        None,
+        pattern=r"^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$",
+        description="Address for Prometheus, `host:port` on loopback, such as `127.0.0.1:9464`.",
     )
-    textfile: Path | None = Field(None, description="Prometheus text file, written by `once`.")
+    textfile: Path | None = Field(None, description="File in Prometheus' text format that `once` writes.")

@@ -56,7 +56,7 @@ class PhaseSetup:
         return self.record.versions
 
     def is_recorded(self, row: PhaseRow) -> bool:
-        """Tell whether this is what a row of the phases names as current."""
+        """Return whether this is what a row of the phases names as current."""
         return row.record == self.record.hash
 
 
@@ -90,7 +90,7 @@ class RecordedPhases(Mapping[str, PhaseSetup]):
                 return open_phase(tx, codename, self._secret)
 
     def __contains__(self, codename: object) -> bool:
-        """Tell whether a phase is configured, whether or not it can be read."""
+        """Return whether a phase is configured, whether or not it can be read."""
         return codename in self._codenames
 
     def __iter__(self) -> Iterator[str]:
@@ -101,7 +101,7 @@ class RecordedPhases(Mapping[str, PhaseSetup]):
 
 
 def has_scores(tx: Transaction, codename: str) -> bool:
-    """Tell whether anything was scored in a phase since it was first recorded."""
+    """Return whether anything was scored in a phase since it was first recorded."""
     return tx.phase_record(codename) is not None and tx.has_cells(codename)
 
 
@@ -130,7 +130,7 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
     if secret_commitment(key) != record.protocol.secret_commitment:
         raise OrganizerError(
             f"The challenge's secret is not the one that phase {codename} was recorded with.",
-            cure="Put the old secret back. If it is lost, `neuco-worker challenge rescore` scores everything again under the new one.",
+            cure="Restore the old secret. If it is lost, `neuco-worker challenge rescore` scores everything again with the new one.",
             code="secret.changed",
         )
     return PhaseSetup(record=record, key=key)
@@ -144,9 +144,10 @@ def alert_key(codename: str) -> str:
 def not_recorded(codename: str) -> OrganizerError:
     """Make the error for a phase that an earlier version began, and that no start has found as its scores were made."""
     return OrganizerError(
-        f"Phase {codename} is not on record: no start of this version has found the files and settings that its scores so far were"
-        " made from.",
-        cure="Put them back and start or reload the worker, or take the change up with `neuco-worker challenge rescore`.",
+        f"Phase {codename} has scores, but is not recorded. Since the upgrade, the worker has not found the files and settings"
+        " that the scores were computed from.",
+        cure="Restore these files and settings and restart or reload the worker. Or score the phase again, with the present ones:"
+        " `neuco-worker challenge rescore`.",
         code="phase.not_recorded",
     )
 

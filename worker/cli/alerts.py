@@ -9,21 +9,21 @@ from scoring.printable import printable
 from worker.cli.commands import Commands
 from worker.cli.options import ConfigOption
 
-alerts = Commands(name="alerts", help="Try whether alerts reach you.")
+alerts = Commands(name="alerts", help="Check that alerts reach you.")
 
-TEST_TEXT = "This is a test: alerts of this challenge reach you here."
+TEST_TEXT = "This is a test: alerts of this challenge arrive here."
 
 
 @alerts.callback()
 def _alerts() -> None:
-    """Try whether alerts reach you."""
+    """Check that alerts reach you."""
 
 
 @alerts.command("test")
 def send_test(*, config: ConfigOption) -> None:
-    """Send a test alert to the webhook, as the worker sends its own, and say what came back.
+    """Send a test alert to the webhook, as the worker sends its alerts, and print the webhook's answer.
 
-    Ends with 1 if it did not arrive, 2 if no webhook is configured.
+    Exits with 1 if the webhook did not accept it, and with 2 if no webhook is configured.
 
     Example: neuco-worker alerts test --config challenge.yaml
     """
@@ -33,13 +33,14 @@ def send_test(*, config: ConfigOption) -> None:
     configuration = load(config)
     if configuration.alerts.webhook is None:
         raise OrganizerError(
-            "alerts.webhook is not set: alerts show in the log and in `status` only.",
-            cure="Make an incoming webhook (Slack, Mattermost) and set alerts.webhook: file:./webhook.token",
+            "alerts.webhook is not set, so alerts appear only in the log and in `status`.",
+            cure="Create an incoming webhook (Slack, Mattermost), and set alerts.webhook: file:./webhook.token",
             code="alerts.no_webhook",
         )
     began = time.monotonic()
     answer = sending.send(configuration, TEST_TEXT, "alerts.test")
     print(
-        f"The webhook answered {printable(answer)} after {time.monotonic() - began:.1f} s. Look whether the alert is there:"
+        f"The webhook answered {printable(answer)} after {time.monotonic() - began:.1f} s. Check that this alert"
+        " has arrived:"
     )
     print(f"  [{printable(configuration.challenge.title)}] {TEST_TEXT} (alerts.test)")

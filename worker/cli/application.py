@@ -60,7 +60,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
         "challenge": challenge,
         "alerts": alerts,
     },
-    "For participants, and everybody who wants to check": {
+    "For participants, and anyone who wants to check a challenge": {
         "validate": validate,
         "template": template,
         "verify": verify,
@@ -120,13 +120,13 @@ def _program(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is."),
+        typer.Option("--version", "-V", callback=_say_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Run hidden-task embedding challenges: score submissions from EvalAI, publish a dynamic-rank leaderboard.
+    """Run hidden-task embedding challenges: score submissions from EvalAI and publish a dynamic-rank leaderboard.
 
-    `neuco-worker COMMAND --help` says what a command does, with an example. Where a command takes --config, it is ./challenge.yaml or what
-    NEUCO_CHALLENGE names if you do not give it.
+    `neuco-worker COMMAND --help` explains a command, with an example. Commands that take --config use ./challenge.yaml by default, or the
+    file that the environment variable NEUCO_CHALLENGE names.
     """
 
 
@@ -167,8 +167,8 @@ def guarded(arguments: list[str]) -> int:
         if os.environ.get("NEUCO_WORKER_TRACEBACK"):
             raise
         unexpected = InfrastructureError(
-            f"An unexpected {type(error).__name__} ended the command.",
-            cure="Please report it; NEUCO_WORKER_TRACEBACK=1 shows where it happened.",
+            f"The command failed with an unexpected {type(error).__name__}.",
+            cure="This is a bug in neuco-worker. Run the command with NEUCO_WORKER_TRACEBACK=1, and report what it prints.",
             code="unexpected",
         )
         return _ended(unexpected, arguments)
@@ -179,7 +179,7 @@ def _present_names(arguments: list[str]) -> list[str]:
     for old, new in RENAMED.items():
         if tuple(arguments[: len(old)]) == old:
             if "JOURNAL_STREAM" not in os.environ:
-                told = f"`{' '.join(old)}` is called `{' '.join(new)}` now; the old name goes with the next version."
+                told = f"`{' '.join(old)}` is now called `{' '.join(new)}`; the old name will be removed in the next version."
                 print(f"neuco-worker: {told}", file=sys.stderr)
             return [*new, *arguments[len(old) :]]
     return arguments

@@ -17,7 +17,7 @@ from worker.cli.commands import Commands
 from worker.cli.options import ConfigOption, JsonOption, OptionalConfig, default_config
 from worker.cli.progress import progress_bar
 
-board = Commands(name="board", help="Show, publish, rebuild, report and close the boards.")
+board = Commands(name="board", help="Show, preview, publish, replay, report on and close the boards.")
 
 PhaseOption = Annotated[str, typer.Option("--phase", help="EvalAI phase codename.", show_default=False)]
 
@@ -31,7 +31,7 @@ def show(
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Show the boards as they were last made, with what participants see.
+    """Show the latest boards in the terminal, as participants see them.
 
     Example: neuco-worker board show --phase dev --config challenge.yaml
     """
@@ -70,15 +70,13 @@ def preview(
     config: ConfigOption,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder to write to; by default a new one among the temporary files.", metavar="DIR"
-        ),
+        typer.Option(help="Folder to write to; by default a new temporary folder.", metavar="DIR"),
     ] = None,
     open_page: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser, where there is one.")
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser, if there is one.")
     ] = True,
 ) -> None:
-    """Write what a push would publish now into a folder, and open the page; nothing is pushed.
+    """Write everything that a push would publish now into a folder, and open the page; nothing is pushed.
 
     Example: neuco-worker board preview --no-open --config challenge.yaml
     """
@@ -93,7 +91,7 @@ def preview(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     page = (folder / "index.html").resolve()
-    print(f"{page}: nothing was pushed; `neuco-worker board publish` does that.")
+    print(f"Wrote {page}. Nothing was pushed; to push it, run `neuco-worker board publish`.")
     has_screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if open_page and sys.stdout.isatty() and has_screen:
         webbrowser.open(page.as_uri())
@@ -101,7 +99,7 @@ def preview(
 
 @board.command()
 def publish(*, config: ConfigOption) -> None:
-    """Compute and push the boards now. If a worker runs, it does it, and this waits for it.
+    """Compute and push the boards now. If a worker is running, it does this, and the command waits for it.
 
     Example: neuco-worker board publish --config challenge.yaml
     """
@@ -110,7 +108,9 @@ def publish(*, config: ConfigOption) -> None:
 
     with open_session(config) as session:
         published = publish_now(session, tell=print)
-    print(f"{'Pushed' if published.changed else 'Nothing changed; the branch stands at'} {published.commit}")
+    print(
+        f"{'Pushed commit' if published.changed else 'Nothing has changed; the branch is at commit'} {published.commit}."
+    )
 
 
 @board.command()
@@ -118,7 +118,7 @@ def replay(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A history to follow instead of the database: history.jsonl of any challenge, or a CSV table.",
+            help="A history to read instead of the database: the history.jsonl of any challenge, or a CSV table.",
             exists=True,
             dir_okay=False,
             metavar="[FILE]",
@@ -129,14 +129,14 @@ def replay(
     config: OptionalConfig = None,
     phase: Annotated[
         str | None,
-        typer.Option(help="EvalAI phase codename; of a FILE all phases if it is not given.", metavar="NAME"),
+        typer.Option(help="EvalAI phase codename; with a FILE, all phases by default.", metavar="NAME"),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Rebuild a phase's whole history from the database, one public submission after the other; prints CSV.
+    """Rebuild the whole history of a phase from the database, one public submission after the other, and print it as CSV.
 
-    For the organizer alone: it shows hidden tasks and their weights. Of a FILE it says what anybody can see: who moved, whether by a value
-    of their own or because others changed, and how often two teams swapped whose own values had not changed.
+    The history shows hidden tasks and their weights: keep it private. With a FILE, the command shows what anyone can see: who moved,
+    whether by a submission of their own or because of others, and how often two teams swapped places although neither's value changed.
 
     Example: neuco-worker board replay --phase dev --config challenge.yaml > history.csv
 
@@ -147,7 +147,7 @@ def replay(
         return
     if phase is None:
         raise OrganizerError(
-            "A replay from the database is of one phase.", cure="Give --phase NAME.", code="phase.unknown"
+            "A replay from the database needs a phase.", cure="Add --phase NAME.", code="phase.unknown"
         )
     config = config or default_config()
     from leaderboard.report import moves_csv, replay, replay_json
@@ -181,7 +181,7 @@ def _follow(file: Path, phase: str | None, *, json_output: bool) -> None:
     if not boards:
         raise OrganizerError(
             f"{file} has no board{'' if phase is None else f' of phase {phase!r}'}.",
-            cure="Leave --phase out to see all phases.",
+            cure="Run the command without --phase to see all phases.",
             code="runs.history",
         )
     if json_output:
@@ -190,8 +190,9 @@ def _follow(file: Path, phase: str | None, *, json_output: bool) -> None:
     print(history_csv(boards), end="")
     counts = history_document(boards)["tally"]
     print(
-        f"{counts['boards']} boards; {counts['own'] + counts['passive']} moves, {counts['passive']} of them by others' doing;"
-        f" {counts['swaps']} swaps of two teams whose own values had not changed.",
+        f"{counts['boards']} boards; {counts['own'] + counts['passive']} moves, {counts['passive']} of them passive"
+        f" (caused by other teams); {counts['swaps']} times two teams swapped places although neither's value had"
+        " changed.",
         file=sys.stderr,
     )
 
@@ -203,13 +204,13 @@ def report(
     phase: PhaseOption,
     out: Annotated[Path, typer.Option(help="Folder to write to.", show_default=False)],
     compare: Annotated[
-        bool, typer.Option(help="Read the counted submissions again, to find near copies between teams.")
+        bool, typer.Option(help="Read the counted submissions again to find near copies between teams.")
     ] = True,
 ) -> None:
-    """Write the private report: standings with intervals, per-task figures, diagnostics, conduct, cost. For the organizer alone.
+    """Write the private report: standings with intervals, scores per task, diagnostics, near copies, cost. Keep it private.
 
-    It compares what teams sent, and names embeddings that are the same but for noise, scale or a rotation; that takes about as long as
-    reading these files once.
+    To find near copies, it compares the embeddings of all teams and lists those that differ only by noise, scale or a rotation. This takes
+    about as long as reading the files once.
 
     Example: neuco-worker board report --phase dev --out ./report --config challenge.yaml
     """
@@ -235,7 +236,7 @@ def report(
     for name, content in ((f"{phase}.html", made.html), (f"{phase}.json", made.json)):
         (out / name).write_text(content, encoding="utf-8")
         (out / name).chmod(0o600)
-    print(f"{out / f'{phase}.html'} and .json: they show hidden tasks; keep them private.")
+    print(f"Wrote {out / f'{phase}.html'} and {phase}.json. They show hidden tasks: keep them private.")
 
 
 @board.command()
@@ -243,20 +244,20 @@ def freeze(
     *,
     config: ConfigOption,
     phase: PhaseOption,
-    undo: Annotated[bool, typer.Option("--undo", help="Let the board move again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Reopen the board.")] = False,
     now: Annotated[
         bool,
         typer.Option(
-            "--now", help="Do not wait for the answers of what was sent before, where values come at the end."
+            "--now", help="With `shown: at_end`: do not wait until earlier submissions are answered."
         ),
     ] = False,
     reason: Annotated[
-        str, typer.Option("--reason", help="Why; the reveal publishes it.", show_default=False)
+        str, typer.Option("--reason", help="The reason, which the reveal publishes.", show_default=False)
     ] = "",
 ) -> None:
-    """Close a phase: what was answered until now stands on its board, and no later submission, visibility, name or flag moves it.
+    """Close a phase: its board shows what has been answered so far, and no later submission or change of visibility, name or flag counts.
 
-    A phase with `shown: at_end` waits until everything that was sent before is answered; then its values and ranks are shown.
+    With `shown: at_end`, the command waits until all earlier submissions are answered; then values and ranks are shown.
 
     Example: neuco-worker board freeze --phase dev --reason "the phase has ended" --config challenge.yaml
     """
@@ -268,16 +269,16 @@ def freeze(
             board_by_hand.wait_for_answers(session, phase, tell=print)
         if undo:
             board_by_hand.thaw(session, phase, reason)
-            print(f"The board of {phase} moves again; the daemon publishes that.")
+            print(f"The board of {phase} is open again; the worker publishes it with its next push.")
             return
         values = board_by_hand.freeze(session, phase, reason)
-    posts = ", and posts the values that were kept back" if values else ""
-    print(f"The board of {phase} is closed; the daemon publishes that{posts}.")
+    posts = ", and then posts the values that were kept back" if values else ""
+    print(f"The board of {phase} is closed; the worker publishes it with its next push{posts}.")
 
 
 @board.command()
 def awards(*, config: ConfigOption, phase: PhaseOption) -> None:
-    """Print the two awards (dynamic rank, mean Q) as a text to paste.
+    """Print the two awards (by dynamic rank and by mean Q) as text to paste into an announcement.
 
     Example: neuco-worker board awards --phase eval --config challenge.yaml
     """

@@ -12,9 +12,9 @@ import typer
 def bundle(
     directory: Annotated[Path, typer.Argument(help="Folder of the challenge.", metavar="DIR")] = Path(),
 ) -> None:
-    """Make bundle.zip, which creates the challenge at EvalAI, from DIR/bundle and check it against challenge.yaml.
+    """Pack DIR/bundle into bundle.zip, which creates the challenge on EvalAI, and check it against challenge.yaml.
 
-    Run it after you changed texts, dates or challenge.yaml. If DIR/bundle is not there, it is written first.
+    Run it after every change of texts, dates or challenge.yaml. If DIR/bundle does not exist, it is written first.
 
     Example: neuco-worker bundle my-challenge
     """
@@ -23,10 +23,10 @@ def bundle(
     from worker.organizer.bundle_check import pages_to_fill_in
 
     packed = scaffold.pack_bundle(directory, now=datetime.now(UTC))
-    print(f"Packed {packed}.")
+    print(f"Wrote {packed}.")
     for page in pages_to_fill_in(packed):
         typer.echo(
-            f"{page} does not say yet where the leaderboard is: set leaderboard.repository in {directory / 'challenge.yaml'}"
-            f" and pack again, or write the address over {LEADERBOARD} in {directory / 'bundle' / page}.",
+            f"{page} does not link to the leaderboard yet: set leaderboard.repository in {directory / 'challenge.yaml'}"
+            f" and run this command again, or replace {LEADERBOARD} in {directory / 'bundle' / page} with the address.",
             err=True,
         )

@@ -24,21 +24,19 @@ class ChallengeCommands(Group):
             "Scores, and who counts",
             ("rescore", "rules", "retry", "choose", "disqualify", "rename-team"),
         ),
-        ("The daemon", ("pause", "resume", "drain")),
+        ("The worker", ("pause", "resume", "drain")),
         ("Records and copies", ("audit", "backup", "restore", "mark-restored")),
-        ("What anybody can check", ("commit", "reveal")),
+        ("What anyone can check", ("commit", "reveal")),
     )
 
 
 challenge = Commands(
     name="challenge",
     cls=ChallengeCommands,
-    help="Run and correct a challenge; every step goes into the audit trail.",
+    help="Correct and control a running challenge; every step is recorded in the audit trail.",
 )
 
-Reason = Annotated[
-    str, typer.Option("--reason", help="Why; it goes into the audit trail.", show_default=False)
-]
+Reason = Annotated[str, typer.Option("--reason", help="The reason, for the audit trail.", show_default=False)]
 Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_default=False)]
 
 
@@ -49,14 +47,16 @@ def rescore(
     phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
     reason: Annotated[
         str,
-        typer.Option("--reason", help="Why, in public; at once, with the commitment.", show_default=False),
+        typer.Option(
+            "--reason", help="The reason; it is published with the new commitment.", show_default=False
+        ),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it only the plan is shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without --yes, only the plan is shown.")] = False,
 ) -> None:
-    """Take up changed tasks or a changed protocol: fill the missing cells of all submissions that count.
+    """Score again all submissions that count, after tasks were changed or added or the protocol was changed.
 
-    Without --yes it only says what would be done and what it would cost. Interrupted, it goes on where it was. Stored files that are gone
-    are fetched again from EvalAI by the worker that leads, and kept only if they are the ones that were scored.
+    Without --yes, it only shows what would be done and how long it would take. If it is interrupted, run it again: it continues where it
+    stopped. Files that are no longer stored are fetched from EvalAI again, and used only if they are the files that were scored.
 
     Example: neuco-worker challenge rescore --reason "a label was wrong" --config challenge.yaml --yes
     """
@@ -69,26 +69,36 @@ def rescore(
             plan = make_plan(session, setup)
             cells = sum(len(row.tasks) for row in plan.missing)
             if plan.recorded and not cells:
-                print(f"{setup.codename}: nothing to do; all {plan.rows} rows are complete.")
+                print(
+                    f"{setup.codename}: nothing to do; all {plan.rows} submissions that count have all scores."
+                )
                 continue
             with session.store.read() as tx:
                 revealed = setup.codename in tx.reveals()
-            cost = "unknown time" if plan.seconds is None else f"about {plan.seconds:.0f} s"
+            cost = (
+                "this takes an unknown time"
+                if plan.seconds is None
+                else f"this takes about {plan.seconds:.0f} s"
+            )
             print(
-                f"{setup.codename}: {len(plan.added)} tasks new or changed, {len(plan.dropped)} dropped; "
-                f"{cells} cells of {len(plan.missing)} rows are missing ({cost})."
+                f"{setup.codename}: {len(plan.added)} tasks are new or changed, {len(plan.dropped)} were dropped; {cells}"
+                f" scores of {len(plan.missing)} submissions have to be computed ({cost})."
             )
             if gone := sum(row.file_hash is None for row in plan.missing):
-                print(f"  The files of {gone} rows are gone; they are fetched again from EvalAI first.")
+                print(
+                    f"  The files of {gone} submissions are no longer stored here; they are first fetched from EvalAI again."
+                )
             if revealed and plan.changed:
-                print(f"  {setup.codename} was revealed: its next board shows the new tasks to everybody.")
+                print(
+                    f"  {setup.codename} has been revealed: its next board will show the new tasks to everyone."
+                )
             if not yes:
-                print("  Nothing was done. Add --yes to do it.")
+                print("  Nothing was done yet: add --yes to do it.")
                 continue
             with progress_bar(f"Rescoring {setup.codename}", "submissions") as progress:
                 changed = carry_out(session, plan, reason=reason, progress=progress, tell=print)
-            follows = _closed(session, setup.codename) or " The daemon publishes the board."
-            print(f"  Done: {changed} answers changed; the daemon posts them.{follows}")
+            follows = _closed(session, setup.codename) or " The worker publishes the board."
+            print(f"  Done: {changed} answers changed; the worker posts them.{follows}")
 
 
 @challenge.command()
@@ -98,11 +108,11 @@ def rules(
     reason: Reason,
     phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
 ) -> None:
-    """Take up changed rules of the board; until then a phase keeps the rules that it was recorded with.
+    """Apply changed board rules from the configuration; until then, a phase keeps the rules that it was recorded with.
 
     The rules are selection, ladder_step, shown, visibility, eligible_if_scored_in, baselines, baselines_weigh, ghost_task, decimals and
-    hidden_teams. The next board follows the new ones; boards that are frozen stay as they are, and so do answers that were posted, unless a
-    ladder or the keeping back of values begins or ends.
+    hidden_teams. The next board uses the new rules. Boards of closed phases do not change; posted answers change only if you switch
+    `selection: ladder` or `shown: at_end` on or off.
 
     Example: neuco-worker challenge rules --reason "announced on 1 June" --config challenge.yaml
     """
@@ -117,13 +127,13 @@ def rules(
                     tx, session.configuration, codename, actor=session.actor, reason=reason, now=session.now
                 )
             closed = _closed(session, codename)
-            told = f"takes up {', '.join(changed)}." if changed else "nothing to do."
+            told = f"now uses the new {', '.join(changed)}." if changed else "nothing to do."
             print(f"{codename}: {told}{closed}")
 
 
 @challenge.command()
 def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
-    """Let a submission count for its team, where the phase's selection is `chosen`.
+    """Choose the submission that counts for its team, in a phase with `selection: chosen`.
 
     Example: neuco-worker challenge choose 123 --reason "asked by the team before the deadline" --config challenge.yaml
     """
@@ -132,7 +142,7 @@ def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
 
     with open_session(config) as session:
         closed = _closed(session, decisions.choose(session, pk, reason))
-    print(f"Submission {pk} counts now.{closed}")
+    print(f"Submission {pk} now counts for its team.{closed}")
 
 
 @challenge.command()
@@ -143,7 +153,7 @@ def disqualify(
     reason: Reason,
     undo: Annotated[bool, typer.Option("--undo", help="Let it count again.")] = False,
 ) -> None:
-    """Take a submission off the board; EvalAI's own leaderboard is the host's to correct.
+    """Take a submission off the board. On EvalAI's own leaderboard, hosts have to do that themselves.
 
     Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
     """
@@ -155,7 +165,7 @@ def disqualify(
         if undo:
             phase, complete = decisions.reinstate(session, pk, reason)
             if not complete:
-                hint = " It was not scored on tasks that came meanwhile: `challenge rescore` does that."
+                hint = " It has no scores yet on tasks that were added meanwhile: run `neuco-worker challenge rescore`."
         else:
             phase = decisions.disqualify(session, pk, reason)
         closed = _closed(session, phase)
@@ -167,16 +177,19 @@ def rename_team(
     *,
     config: ConfigOption,
     team: Annotated[
-        str, typer.Option(help="The team: its name, or EvalAI's number of it.", show_default=False)
+        str, typer.Option(help="The team, by its name or by its number at EvalAI.", show_default=False)
     ],
     pseudonym: Annotated[
-        str, typer.Option("--as", help="What it is called from now on.", show_default=False)
+        str, typer.Option("--as", help="The pseudonym that replaces the name.", show_default=False)
     ],
-    reason: Annotated[str, typer.Option(help="Why, in public; do not name the team.", show_default=False)],
+    reason: Annotated[
+        str,
+        typer.Option(help="The reason, which is published; it must not name the team.", show_default=False),
+    ],
 ) -> None:
-    """Remove a team's name on request: boards, pages and reveals show a pseudonym, whatever EvalAI says later.
+    """Replace a team's name by a pseudonym, on request: on boards, pages and in reveals, whatever EvalAI says later.
 
-    It cannot be taken back. What was pushed before stays in the history of the repository, and in the older lines of history.jsonl.
+    This cannot be undone. The name stays in earlier commits of the repository and in the older lines of history.jsonl.
 
     Example: neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "asked for by its members" --config challenge.yaml
     """
@@ -185,16 +198,16 @@ def rename_team(
 
     with open_session(config) as session:
         number = rename(session, team, pseudonym.strip(), reason.strip())
-    print(f"Team {number} is called {pseudonym.strip()} from now on; a running daemon publishes that.")
-    print("Commits from before and the older lines of history.jsonl keep the name.")
+    print(f"Team {number} is called {pseudonym.strip()} from now on; a running worker publishes that.")
+    print("Earlier commits and the older lines of history.jsonl still have the name.")
 
 
 @challenge.command()
 def retry(pk: Pk, *, config: ConfigOption) -> None:
-    """Try a submission again now that waits for its next try, or is held.
+    """Retry now a submission that is held or that waits for its next attempt.
 
-    For after you fixed what kept it waiting; a running worker takes it up within a minute. It does not score anything a second time: what
-    was answered is re-run at EvalAI, by a host.
+    Use it after you have fixed the cause; a running worker continues with it within a minute. A submission that was already answered is not
+    scored again: for that, a host re-runs it at EvalAI.
 
     Example: neuco-worker challenge retry 123 --config challenge.yaml
     """
@@ -205,12 +218,13 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
         row = decisions.retry(session, pk)
     if row.disputed:
         print(
-            f"Submission {pk} is held: {row.hold_reason} EvalAI is asked again; if that is settled, it goes on."
+            f"Submission {pk} is held: {row.hold_reason} The worker asks EvalAI again, and goes on with the submission"
+            " if the problem is solved."
         )
     elif row.tries:
-        print(f"Submission {pk} ({row.state}) is tried again at once, after {row.tries} failed tries.")
+        print(f"Submission {pk} ({row.state}) is tried again now, after {row.tries} failed attempts.")
     else:
-        print(f"Submission {pk} ({row.state}) waits for nothing but its turn.")
+        print(f"Submission {pk} ({row.state}) is waiting for its turn only; there is nothing to retry.")
 
 
 def _closed(session: OrganizerSession, phase: str | None) -> str:
@@ -219,7 +233,7 @@ def _closed(session: OrganizerSession, phase: str | None) -> str:
 
     if not is_frozen(session, phase):
         return ""
-    return f" The board of {phase} is frozen and stays as it is (`board freeze --undo` lets it move)."
+    return f" The board of {phase} is closed and does not change (`board freeze --undo` reopens it)."
 
 
 def _mode(config: Path, mode: Literal["pause", "drain"] | None, action: str, sentence: str) -> None:
@@ -233,20 +247,33 @@ def _mode(config: Path, mode: Literal["pause", "drain"] | None, action: str, sen
 
 @challenge.command()
 def pause(*, config: ConfigOption) -> None:
-    """Start no further evaluation; submissions are still received, answers still leave.
+    """Stop scoring. Submissions are still received, and finished answers are still sent.
 
     Example: neuco-worker challenge pause --config challenge.yaml
     """
-    _mode(config, "pause", "paused", "Paused: nothing new is scored until `challenge resume`.")
+    _mode(
+        config,
+        "pause",
+        "paused",
+        "Paused: nothing more is scored until you run `neuco-worker challenge resume`.",
+    )
 
 
 @challenge.command()
 def drain(*, config: ConfigOption) -> None:
-    """Finish what was received, and receive nothing more: before an upgrade or a move.
+    """Finish the submissions that were received, and receive no more: for an upgrade or a move to another machine.
 
     Example: neuco-worker challenge drain --config challenge.yaml
     """
-    _mode(config, "drain", "draining", "Draining: what was received is finished, nothing more is received.")
+    _mode(
+        config,
+        "drain",
+        "draining",
+        (
+            "Draining: submissions already received are finished; no more are received until you run `neuco-worker"
+            " challenge resume`."
+        ),
+    )
 
 
 @challenge.command()
@@ -255,12 +282,12 @@ def resume(*, config: ConfigOption) -> None:
 
     Example: neuco-worker challenge resume --config challenge.yaml
     """
-    _mode(config, None, "resumed", "Resumed.")
+    _mode(config, None, "resumed", "Resumed: submissions are received and scored again.")
 
 
 @challenge.command()
 def audit(*, config: ConfigOption) -> None:
-    """Print who scored what, when, with which protocol, versions and hashes: one JSON object a line.
+    """Print a record of every submission, score and step of the organizers, with times, versions and hashes: one JSON object per line.
 
     Example: neuco-worker challenge audit --config challenge.yaml > audit.jsonl
     """
@@ -277,16 +304,17 @@ def backup(
     archive: Annotated[
         Path,
         typer.Argument(
-            help="File to write, .tar.gz; or a folder for one with a name of its own.", show_default=False
+            help="File to write (.tar.gz), or a folder in which to write one named after the challenge and the time.",
+            show_default=False,
         ),
     ],
     *,
     config: ConfigOption,
-    force: Annotated[bool, typer.Option("--force", help="Replace an archive that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing archive.")] = False,
 ) -> None:
-    """Write database, stored files, configuration and secret into one archive; works while the daemon runs.
+    """Write database, stored files, configuration and secret into one archive; this works while the worker runs.
 
-    The archive is as secret as the challenge: it holds its secret and all submissions. Tokens are not in it.
+    Keep the archive as safe as the challenge's secret: it contains the secret and all submissions. It does not contain tokens.
 
     Example: neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml
     """
@@ -299,7 +327,10 @@ def backup(
             size = write_backup(session, config, archive, replace=force, progress=progress)
         with session.store.write() as tx:
             tx.log("backup", actor=session.actor, now=session.now, bytes=size)
-    print(f"{archive}: {size / 1e6:.1f} MB. It holds the challenge's secret: keep it as safe as that.")
+    print(
+        f"Wrote {archive} ({size / 1000000.0:.1f} MB). It holds the challenge's secret: keep it as safe as the secret"
+        " itself."
+    )
 
 
 @challenge.command()
@@ -317,9 +348,9 @@ def restore(
     from worker.organizer.archiving import missing_secrets, read_backup
 
     place = read_backup(archive, directory)
-    print(f"Restored to {directory}.")
+    print(f"Restored into {directory}.")
     if missing := missing_secrets(load(place)):
-        print("No backup holds tokens and keys. Before the worker starts:")
+        print("Backups hold no tokens and keys. Before you start the worker:")
         for one in missing:
             print(f"  {one}")
     print(f"Next: neuco-worker doctor --config {place}")
@@ -327,9 +358,10 @@ def restore(
 
 @challenge.command()
 def mark_restored(*, config: ConfigOption) -> None:
-    """Say that the state on a database server was put back from a dump, before a worker is started on it.
+    """Record that the state on a database server was restored from a dump. Run it before you start a worker on that state.
 
-    What was answered since the dump is then named in an alert, and the public log of receipts is gone on from. `restore` does this itself.
+    An alert then names the submissions that were answered after the dump, and the public log of receipts is continued correctly. After
+    `challenge restore` this is not needed.
 
     Example: neuco-worker challenge mark-restored --config challenge.yaml
     """
@@ -339,4 +371,6 @@ def mark_restored(*, config: ConfigOption) -> None:
     with open_session(config) as session, session.store.write() as tx:
         mark(tx, session.now.isoformat())
         tx.log("restored", actor=session.actor, now=session.now)
-    print("Noted. Start the workers; an alert names what was answered since the dump.")
+    print(
+        "Recorded. Start the worker now; an alert will name the submissions that were answered after the dump."
+    )

@@ -22,7 +22,7 @@ PLACEHOLDERS = {
     "file": "FILE",
     "directory": "DIR",
 }
-"""What stands in help for a value of a Python type."""
+"""What help shows for a value of a Python type."""
 _TYPE = re.compile(r"<(?:list\[)?(?P<type>\w+)(?: range)?\]?>")
 _HEADING = re.compile(r"(?P<text>\S.*):")
 _ENTRY = re.compile(r"  (?P<text>\S+(?: \S+)*)")
@@ -42,7 +42,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands that belong together; those of the program itself stand in sections, in the order of work."""
+    """Commands that belong together; those of the program itself are in sections, in the order of work."""
 
     sections: tuple[tuple[str, tuple[str, ...]], ...] = ()
 

@@ -24,7 +24,7 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Folders of runs, such as results/all/mine_20260314_120000; the others are compared with the first.",
+            help="Folders of runs, such as results/all/mine_20260314_120000; each run is compared with the first.",
             metavar="RUN",
         ),
     ],
@@ -32,17 +32,17 @@ def compare(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Draw the differences here, such as differences.png; also .svg, or .json for the Vega-Lite specification.",
+            help="Draw the differences into this file: .png, .svg, or .json for the Vega-Lite specification.",
             metavar="FILE",
             show_default=False,
         ),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Compare runs of `score` with the first of them: Q of each task and overall, with 95 % intervals of the differences.
+    """Compare runs of `score` with the first one: Q per task and overall, with 95 % intervals of the differences.
 
-    Where two runs have the same labels and splits, their folds are compared in pairs, which makes intervals narrower. They cover the
-    random splits only, not fresh data.
+    If two runs have the same labels and splits, they are compared fold by fold, which makes the intervals narrower. The intervals reflect
+    the random splits only, not new data.
 
     Example: neuco-worker compare results/all/ours_20260314_120000 results/all/theirs_20260314_120500 --plot differences.png
     """
@@ -50,8 +50,8 @@ def compare(
 
     if plot is not None and plot.suffix not in KINDS:
         raise OrganizerError(
-            f"{plot} is neither of {', '.join(KINDS)}.",
-            cure="Name it like differences.png.",
+            f"{plot} must end in {' or '.join(KINDS)}.",
+            cure="Use a name such as differences.png.",
             code="runs.plot",
         )
     compared = compare_runs(runs)
@@ -77,7 +77,7 @@ def _show(compared: Compared) -> None:
     ]
     for letter, name in zip(letters, compared.names, strict=True):
         console.print(f"{letter}: {name}", markup=False, soft_wrap=True)
-    table = Table(title=f"Q, and how far it is from {letters[0]}'s [95 % interval]", title_justify="left")
+    table = Table(title=f"Q, and its difference from {letters[0]} [95 % interval]", title_justify="left")
     table.add_column("Task")
     table.add_column(letters[0], justify="right")
     for letter in letters[1:]:
@@ -108,21 +108,19 @@ def _said(difference: Difference) -> str:
 def _remarks(compared: Compared, letters: list[str]) -> list[str]:
     """Say what the intervals mean, and which runs were compared in pairs."""
     found = [one for each in compared.comparisons for one in (*each.tasks, each.overall)]
-    remarks = ["* does not contain 0. Intervals cover the random splits, not fresh data."]
+    remarks = ["* The interval does not contain 0. Intervals reflect the random splits, not new data."]
     if not any(one.is_certain for one in found):
-        remarks = ["Every interval contains 0. Intervals cover the random splits, not fresh data."]
+        remarks = ["Every interval contains 0. Intervals reflect the random splits, not new data."]
     for letter, unpaired in zip(letters[1:], compared.unpaired, strict=True):
         if unpaired:
             remarks.append(
-                f"{letter} was not compared with {letters[0]} in pairs in {', '.join(unpaired)}: other labels or splits, or none recorded."
-                " Its intervals are wider."
+                f"{letter} and {letters[0]} were not compared fold by fold in {', '.join(unpaired)}, because labels or splits"
+                " differ or were not recorded. This makes the intervals wider."
             )
         else:
-            remarks.append(
-                f"{letter} was compared with {letters[0]} in pairs of folds: same labels, same splits."
-            )
+            remarks.append(f"{letter} and {letters[0]} were compared fold by fold: same labels, same splits.")
     if compared.left_out:
-        remarks.append(f"Left out, because not every run has a score: {', '.join(compared.left_out)}.")
+        remarks.append(f"Left out, because some run has no score: {', '.join(compared.left_out)}.")
     return remarks
 
 
@@ -136,5 +134,5 @@ def _draw(compared: Compared, path: Path) -> None:
         for task, one in told:
             low, high = one.interval or (None, None)
             found.append({"run": name, "task": task, "value": one.value, "low": low, "high": high})
-    title = f"Difference in Q to {compared.names[0]}, 95 % intervals"
+    title = f"Difference in Q from {compared.names[0]}, with 95 % intervals"
     draw(differences(title, found, x="Difference in Q"), path)

@@ -11,10 +11,10 @@ def compile_code(
     *,
     json_output: JsonOption = False,
 ) -> None:
-    """Compile the scoring code and keep it, so that no submission waits for it.
+    """Compile the scoring code in advance, so that no submission has to wait for it.
 
-    Run it once after an installation, as the user who will run the worker. The code is kept in NUMBA_CACHE_DIR if that is set, else in
-    systemd's cache or state directory, else in the user's cache directory.
+    Run it once after each installation, as the user who runs the worker. The compiled code goes to NUMBA_CACHE_DIR if that is set, else
+    in systemd's cache or state directory, else in the user's cache directory.
 
     Example: NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker compile
     """
@@ -29,10 +29,10 @@ def compile_code(
         print(json.dumps({"directory": directory, "seconds": round(warmth.seconds, 3)}))
         return
     said = (
-        f"Compiled in {warmth.seconds:.1f} s, but found no writable place to keep it: every evaluation compiles again."
-        " Set NUMBA_CACHE_DIR to a writable directory."
+        f"Compiled in {warmth.seconds:.1f} s, but the result cannot be kept, because no cache directory is writable:"
+        " every evaluation would compile again. Set NUMBA_CACHE_DIR to a writable directory."
         if warmth.directory is None
-        else f"Ready in {warmth.seconds:.1f} s; compiled code is kept in {warmth.directory}."
+        else f"Ready after {warmth.seconds:.1f} s; the compiled code is in {warmth.directory}."
     )
     if for_systemd():
         set_up()

@@ -33,24 +33,28 @@ def demo(
     directory: Annotated[
         Path | None,
         typer.Option(
-            "--dir", help="Folder to keep everything in; by default a new one among the temporary files."
+            "--dir", help="Folder for everything the demo writes; by default a new temporary folder."
         ),
     ] = None,
     secret: Annotated[
-        str | None, typer.Option(help="Challenge secret (64 hexadecimal digits), to repeat a demo's splits.")
+        str | None,
+        typer.Option(help="Challenge secret (64 hexadecimal digits), to repeat the splits of another demo."),
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Leave EvalAI and worker running at the end, until Ctrl-C.")
+        bool,
+        typer.Option(
+            "--keep", help="Keep the EvalAI sandbox and the worker running at the end, until Ctrl-C."
+        ),
     ] = False,
     folds: Annotated[int | None, typer.Option(hidden=True, min=1)] = None,
     phase: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     entries: Annotated[int | None, typer.Option(hidden=True, min=1)] = None,
 ) -> None:
-    """Watch a hidden-task challenge happen: submissions arrive at an EvalAI sandbox, the worker scores them, a leaderboard appears in git.
+    """Run a whole challenge on this machine: teams submit to an EvalAI sandbox, the worker scores, a leaderboard appears in git.
 
-    1,797 handwritten digits play the public data; the hidden tasks are what the digits are and where their ink lies. Five teams submit,
-    publicly and privately, one file is broken, and the organizers add two baselines; first in a dev phase, then in an eval phase. At the
-    end everything is revealed, and checked from the repository alone.
+    The public data are 1,797 images of handwritten digits; the hidden tasks ask which digit an image shows and where its ink is. First in
+    a dev phase and then in an eval phase, five teams submit, publicly and privately, and the organizers add two baselines. One file is
+    faulty. At the end, everything is revealed and checked from the repository alone.
 
     Example: neuco-worker demo --dir my-demo
     """
@@ -63,7 +67,7 @@ def demo(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console(highlight=False)
     folder = (directory or Path(tempfile.mkdtemp(prefix="neuco-demo-"))).resolve()
-    console.print(f"A hidden-task challenge in {folder}", soft_wrap=True, markup=False)
+    console.print(f"Running a hidden-task challenge in {folder}", soft_wrap=True, markup=False)
     result = run_demo(
         folder,
         Screen(console),
@@ -77,9 +81,9 @@ def demo(
         console.print()
         console.print(_board(board))
     for team, message in result.failures.items():
-        console.print(f"\nWhat EvalAI tells {team} about the failed submissions:", markup=False)
+        console.print(f"\nWhat EvalAI shows {team} about the submission that failed:", markup=False)
         console.print(indent(message, "  "), markup=False, soft_wrap=True)
-    console.print(f"\nFrom the first submission to the last board: {result.seconds:.0f} seconds.\n")
+    console.print(f"\nFrom the first submission to the last board, it took {result.seconds:.0f} seconds.\n")
     console.print(_paths(result), markup=False, soft_wrap=True)
     _verify(result, console)
 
@@ -92,7 +96,7 @@ def _secret(text: str) -> bytes:
     if len(secret) != SECRET_BYTES:
         raise OrganizerError(
             "--secret must be 32 bytes, written as 64 hexadecimal digits.",
-            cure="Leave it out for a random one.",
+            cure="Run the command without --secret to get a random one.",
             code="secret.form",
         )
     return secret
@@ -135,22 +139,22 @@ def _paths(result: DemoResult) -> str:
 
 
 def _verify(result: DemoResult, console: Console) -> None:
-    """Check the repository as whoever came last in the last phase would, with the command that they would run."""
+    """Check the repository as the last team of the last phase would, with the command that they would run."""
     from worker.cli.fairness import verify
 
     *_, board = [*result.boards.values()] or [{"entries": ()}]
     ranked = [entry for entry in board["entries"] if entry["rank"] is not None]
     command = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
     words, receipt = [command, "verify", str(result.challenge.repository)], None
-    whose = "Whoever wants to check it runs"
+    whose = "Anyone can check them with"
     if ranked:
         receipt = [result.receipts[ranked[-1]["submission"]]]
         words[2:2] = ["--receipt", str(receipt[0])]
-        whose = f"{ranked[-1]['team']}, who came last and kept the receipt, can check it"
-    told = "Both phases are closed, and what was hidden is published (the web page shows it)"
+        whose = f"{ranked[-1]['team']}, who came last and kept the receipt, can check the result with"
+    told = "Both phases are now closed, and the hidden tasks are published (the web page shows them)"
     undrawn = (
-        "The demo uses no public beacon, so that nobody has to wait for one: that its splits were not chosen is believed. `neuco-worker"
-        " rehearse` shows a draw."
+        "The demo draws no public random value, because you would have to wait for it: that its splits were not"
+        " chosen has to be taken on trust. `neuco-worker rehearse` shows such a draw."
     )
     console.print(f"\n{undrawn}", markup=False, soft_wrap=True)
     console.print(f"\n{told}. {whose}:\n\n  {' '.join(words)}\n", markup=False, soft_wrap=True)
@@ -159,7 +163,9 @@ def _verify(result: DemoResult, console: Console) -> None:
 
 def _wait_for_interrupt(evalai: Sandbox, challenge: ChallengeFolder) -> None:
     """Say where EvalAI listens and wait for Ctrl-C."""
-    typer.echo(f"\nEvalAI sandbox: {evalai.url} (token of the host in {challenge.path / 'evalai.token'})")
-    typer.echo("It runs until Ctrl-C.")
+    typer.echo(
+        f"\nThe EvalAI sandbox runs at {evalai.url} (the host's token is in {challenge.path / 'evalai.token'})."
+    )
+    typer.echo("Press Ctrl-C to stop it.")
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()

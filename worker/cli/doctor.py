@@ -27,9 +27,9 @@ GROUPS = {
     "evalai": "EvalAI",
     "board": "Leaderboard repository",
     "alerts": "Alerts",
-    "beacon": "The public value that decides the splits",
+    "beacon": "Public random value for the splits",
     "machine": "This machine",
-    "records": "Phases on record",
+    "records": "Recorded phases",
     "cost": "Cost of a submission, measured here",
 }
 
@@ -38,18 +38,17 @@ def doctor(
     *,
     config: ConfigOption,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Make only the checks that need no other machine.")
+        bool, typer.Option("--offline", help="Make only the checks that need no network.")
     ] = False,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Show every check with what it found, also where all is well.")
+        bool, typer.Option("--all", help="Show every check and what it found, not only problems.")
     ] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Check everything that can be checked before launch, and say how to fix what is wrong.
+    """Check everything that can be checked before launch, and say how to fix each problem.
 
-    Nothing is changed anywhere: no message is received, nothing is pushed, nothing is posted. Where EvalAI takes no more calls in this
-    minute, it says so and waits. For the organizer's eyes: it names hidden tasks, but never a label. Ends with 1 if a check fails, with 0
-    if there are warnings only.
+    The checks change nothing: no message is received, nothing is pushed or posted. The output names hidden tasks, but never shows a label.
+    Exits with 1 if a check fails, and with 0 if there are only warnings.
 
     Example: neuco-worker doctor --config challenge.yaml
     """
@@ -83,7 +82,7 @@ def _watched(look: Callable[[Callable[[CheckOutcome], None]], Report]) -> Report
     console = Console(stderr=True, highlight=False)
     if not sys.stderr.isatty():
         return look(lambda _: None)
-    with console.status("Looking …") as status:
+    with console.status("Checking …") as status:
         return look(lambda outcome: status.update(f"{GROUPS[outcome.check.group]} …"))
 
 
@@ -110,7 +109,7 @@ def _show(report: Report, *, show_all: bool) -> None:
             _list(console, heading, outcomes)
         elif outcomes:
             _sum_up(console, heading, outcomes)
-    more = "" if show_all else "  Add --all to see each."
+    more = "" if show_all else " Add --all to see each of them."
     console.print(f"\n{len(report.outcomes)} checks: {_counts(report.outcomes)}.{more}", style="bold")
 
 

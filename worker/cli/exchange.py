@@ -16,49 +16,57 @@ from worker.cli.commands import Commands
 if TYPE_CHECKING:
     from leaderboard.exchange import Result, Row
 
-import_results = Commands(name="import", help="Take results of other benchmarks.")
+import_results = Commands(name="import", help="Read results of other benchmarks.")
 export_results = Commands(
-    name="export", help="Give results in other benchmarks' forms.", no_args_is_help=True
+    name="export", help="Write results in the formats of other benchmarks.", no_args_is_help=True
 )
 
 
 @import_results.callback()
 def _import() -> None:
-    """Take results of other benchmarks."""
+    """Read results of other benchmarks."""
 
 
 @export_results.callback()
 def _export() -> None:
-    """Give results in other benchmarks' forms."""
+    """Write results in the formats of other benchmarks."""
 
 
 @import_results.command("geobench")
 def import_geobench(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="new_submission folders: results_and_parameters.csv, additional_info.json."),
+        typer.Argument(
+            help="GEO-Bench's new_submission folders, with results_and_parameters.csv and additional_info.json."
+        ),
     ],
     *,
     normalizer: Annotated[
         Path | None,
         typer.Option(
-            help='Frozen normaliser, {"dataset": [lowest, highest], …}; without it results are only checked.'
+            help='Frozen normalizer, {"dataset": [lowest, highest], …}; without it, results are only checked.'
         ),
     ] = None,
     freeze: Annotated[
         Path | None,
-        typer.Option(help="Make a normaliser from these results and write it here, once and for all."),
+        typer.Option(
+            help="Make a normalizer from these results and write it to this file, which must not exist yet."
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for the rendered board: README.md, index.html, data, figures.")
+        Path | None,
+        typer.Option(help="Folder to write the rendered board to: README.md, index.html, data, figures."),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the board.")] = "GEO-Bench",
     comment_file: Annotated[
-        Path | None, typer.Option("--comment", help="Write the verdict as Markdown for a pull request.")
+        Path | None,
+        typer.Option(
+            "--comment", help="Write the result to this file as Markdown, for a comment on a pull request."
+        ),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check, normalise, aggregate and rank GEO-Bench submissions. Ends with 1 if one is not valid.
+    """Check, normalize, aggregate and rank GEO-Bench submissions. Exits with 1 if one of them is not valid.
 
     Example: neuco-worker import geobench new_submission --normalizer normalizer.json --output board --comment verdict.md
     """
@@ -93,8 +101,8 @@ def import_geobench(
     if output is not None:
         if ranges is None:
             raise OrganizerError(
-                "A board needs a normaliser.",
-                cure="Give --normalizer, or make one with --freeze.",
+                "A board needs a normalizer.",
+                cure="Add --normalizer FILE, or create a normalizer with --freeze.",
                 code="geobench.normalizer",
             )
         _write(output, board_files(results, ranges, names, title=title, at=datetime.now(UTC)))
@@ -121,7 +129,7 @@ def _freeze(path: Path, results: list[Result]) -> None:
 
     if path.exists():
         raise OrganizerError(
-            f"{path} exists; a frozen normaliser is not replaced.",
+            f"{path} exists. A frozen normalizer is never replaced.",
             cure="Use it with --normalizer, or choose another name.",
             code="geobench.frozen",
         )
@@ -136,16 +144,17 @@ def export_geobench(
     ],
     *,
     output_dir: Annotated[
-        Path | None, typer.Option("--output_dir", "--output-dir", help="Results of standalone runs.")
+        Path | None, typer.Option("--output_dir", "--output-dir", help="Folder with the results of `score`.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="Configuration of a challenge, instead of standalone runs.")
+        Path | None,
+        typer.Option(help="A challenge's configuration, to export its scores instead of runs of `score`."),
     ] = None,
-    phase: Annotated[str, typer.Option(help="Phase of the runs, or of the challenge.")] = "all",
+    phase: Annotated[str, typer.Option(help="Phase of the runs or of the challenge.")] = "all",
 ) -> None:
-    """Write the score matrix as a GEO-Bench submission; each fold stands as a seed, which the files say.
+    """Write scores as a GEO-Bench submission. Folds take the place of seeds, and the files say so.
 
-    For a challenge it shows every hidden task: organizers only, until the reveal.
+    With --config, the files show every hidden task of the challenge: keep them private until the reveal.
 
     Example: neuco-worker export geobench new_submission --output_dir results --phase dev
     """
@@ -153,26 +162,29 @@ def export_geobench(
 
     if (output_dir is None) == (config is None):
         raise OrganizerError(
-            "There is nothing to export, or too much.",
-            cure="Give --output_dir for standalone runs or --config for a challenge, one of them.",
+            "The command needs exactly one of --output_dir and --config.",
+            cure="Use --output_dir for standalone runs, or --config for a challenge.",
             code="export.source",
         )
     rows = rows_of_runs(output_dir, phase) if output_dir is not None else _challenge_rows(config, phase)
     write_export(folder, rows)
-    print(f"{len({row.backbone for row in rows})} entries, {len({row.task for row in rows})} tasks: {folder}")
+    print(
+        f"Wrote {len({row.backbone for row in rows})} entries on {len({row.task for row in rows})} tasks to {folder}."
+    )
 
 
 @export_results.command("neurobench")
 def export_neurobench(
     source: Annotated[
-        Path, typer.Argument(help="Folder of a standalone run, or a scorecard's JSON file.", exists=True)
+        Path, typer.Argument(help="Folder of a run of `score`, or a scorecard's JSON file.", exists=True)
     ],
     *,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for one <task>.json each; by default all are printed.")
+        Path | None,
+        typer.Option(help="Folder to write one <task>.json per task to; by default, all are printed."),
     ] = None,
 ) -> None:
-    """Write results in NeuroBench's JSON layout: correctness, complexity and system metrics, one document per task.
+    """Write results as NeuroBench JSON: correctness, complexity and system metrics, one document per task.
 
     Example: neuco-worker export neurobench results/dev/mine_20260314_120000 --output neurobench
     """
@@ -183,7 +195,7 @@ def export_neurobench(
         print(json.dumps(list(found), indent=2))
         return
     _write(output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in found})
-    print(f"{len(found)} tasks: {output}")
+    print(f"Wrote {len(found)} tasks to {output}.")
 
 
 def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:

@@ -26,27 +26,26 @@ def commit(
     *,
     config: ConfigOption,
     reason: Annotated[
-        str | None, typer.Option(help="Why, in public.", show_default="committed by the organizer")
+        str | None,
+        typer.Option(help="The reason, which is published.", show_default="committed by the organizer"),
     ] = None,
     beacon: Annotated[
         str | None,
         typer.Option(
-            help="The public value that fairness.beacon names (SOURCE@TIME), mixed into the splits."
+            help="The public value announced in fairness.beacon (SOURCE@TIME), to mix into the splits."
         ),
     ] = None,
     new_key: Annotated[
         bool,
-        typer.Option(
-            "--new-key", help="Replace the key that signs what is published; needs --reason, which is public."
-        ),
+        typer.Option("--new-key", help="Replace the key that signs what is published; needs --reason."),
     ] = False,
 ) -> None:
-    """Commit to secret and tasks now (the first `run` does it by itself), mix a public value into the splits, or replace the key.
+    """Commit to secret and tasks now, mix a public value into the splits, or replace the signing key.
 
-    A beacon is a value that nobody could choose when the commitment was published, such as tomorrow's lottery numbers. Rounds of drand are
-    mixed in by the worker itself; this is for a value of another source, after its time and before anything was scored.
+    The first `run` makes the commitment by itself. It also mixes in rounds of drand by itself; --beacon is for a value from another source,
+    such as lottery numbers, once it has been published and before anything is scored.
 
-    The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup got lost. The old
+    The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup was lost. The old
     key signs the new one, and nothing after that.
 
     Example: neuco-worker challenge commit --beacon "3 14 15 26 35 49" --config challenge.yaml
@@ -59,17 +58,19 @@ def commit(
 
     reason = None if reason is None else reason.strip()
     if beacon is not None and not (beacon := beacon.strip()):
-        raise OrganizerError("The beacon is empty.", cure="Name a public value.", code="commit.beacon")
+        raise OrganizerError(
+            "The beacon is empty.", cure="Write the public value that was announced.", code="commit.beacon"
+        )
     if new_key and beacon is not None:
         raise OrganizerError(
-            "A beacon and a new key are two commitments.",
+            "--beacon and --new-key cannot be combined, because each makes its own commitment.",
             cure="Run the command twice: once with --beacon, once with --new-key.",
             code="commit.twice",
         )
     if new_key and not reason:
         raise OrganizerError(
-            "A new key needs a reason that everybody may read.",
-            cure='Add --reason "TEXT"; `verify` prints it to everybody.',
+            "A new key needs a reason, which is published.",
+            cure='Add --reason "TEXT"; `verify` shows it to everybody.',
             code="commit.reason",
         )
     with open_session(config) as session:
@@ -78,10 +79,12 @@ def commit(
         else:
             reason = reason or "committed by the organizer"
             public = make_commitment(session, reason=reason, beacon=beacon)
-    print(f"{public['commitment']} - a running daemon takes it up and publishes it.")
+    print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
     if new_key:
-        print(f"The key {public['key'][:16]}… signs from now on; the key before has signed it.")
-        print("Make a backup now: no earlier one has the new key, and a challenge cannot go on without it.")
+        print(f"Key {public['key'][:16]}… signs from now on; the old key has signed it.")
+        print(
+            "Make a backup now: earlier ones do not have the new key, and the challenge cannot continue without it."
+        )
 
 
 def reveal(
@@ -90,26 +93,28 @@ def reveal(
     phase: Annotated[
         list[str] | None, typer.Option("--phase", help="Only this phase; may be repeated.")
     ] = None,
-    labels: Annotated[bool, typer.Option(help="Publish the label rows, or their hashes alone.")] = True,
+    labels: Annotated[bool, typer.Option(help="Publish the labels themselves, or only their hashes.")] = True,
     open_too: Annotated[
         bool,
-        typer.Option("--open", help="Phases that are not frozen too, although teams may still submit."),
+        typer.Option(
+            "--open", help="Also reveal phases that are still open, although teams may still submit to them."
+        ),
     ] = False,
     files_at: Annotated[
         str | None,
         typer.Option(
-            help="The address at which you will publish the promised files that do not fit into the repository (1 GB).",
+            help="Address where you will publish the promised files that do not fit into the repository (1 GB).",
             metavar="URL",
         ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do it: what is published cannot be taken back.")
+        bool, typer.Option("--yes", help="Do it; what is published cannot be taken back.")
     ] = False,
 ) -> None:
-    """Publish what was hidden: key, tasks, labels, scores, weights, history. For the end of a phase.
+    """Publish what was hidden, at the end of a phase: key, tasks, labels, scores, weights, history.
 
-    Without --phase it reveals every frozen phase (`board freeze`). A phase that is still open is revealed only with --open. Run again, it
-    publishes only what was not revealed yet.
+    Without --phase, it reveals every closed phase (`board freeze`). A phase that is still open is revealed only with --open. If you run the
+    command again, it publishes only what has not been revealed yet.
 
     Example: neuco-worker challenge reveal --phase dev --yes --config challenge.yaml
     """
@@ -122,10 +127,11 @@ def reveal(
     with open_session(config) as session:
         names, left_out = choose(session, phase, open_too=open_too)
         if left_out:
-            print(f"Still open, so not revealed: {', '.join(left_out)}.")
+            print(f"Not revealed, because still open: {', '.join(left_out)}.")
         if not yes:
             print(
-                f"This would publish tasks, labels and all scores of: {', '.join(names)}. Add --yes to do it."
+                f"This would publish the tasks, labels and all scores of: {', '.join(names)}. Nothing was done yet: add"
+                " --yes to do it."
             )
             return
         publish_now(session, tell=print)  # the last board belongs to the history that is revealed
@@ -133,48 +139,63 @@ def reveal(
         fresh = reveal_phases(session, names, labels=labels, contents=contents)
         published = publish_now(session, tell=print)
     if already := [name for name in names if name not in fresh]:
-        print(f"Already revealed, and nothing has changed since: {', '.join(already)}.")
-    done = "Revealed and pushed" if fresh else "It stands in the repository"
-    print(f"{done}: {published.commit}. Anybody can run: neuco-worker verify REPOSITORY")
+        print(f"Already revealed and unchanged since: {', '.join(already)}.")
+    done = "Revealed and pushed" if fresh else "The repository already has everything"
+    print(f"{done}, commit {published.commit}. Anyone can check it with: neuco-worker verify REPOSITORY")
 
 
 def verify(
     repository: Annotated[
         str,
-        typer.Argument(help="The public leaderboard repository: URL, clone or folder.", show_default=False),
+        typer.Argument(
+            help="The challenge's public leaderboard repository: a git URL, a clone, or a folder.",
+            show_default=False,
+        ),
     ],
     *,
     submission: Annotated[
         list[Path] | None,
-        typer.Option(help="A submission file, to compute its scores anew; may be repeated.", metavar="FILE"),
+        typer.Option(help="A submission file, to recompute its scores; may be repeated.", metavar="FILE"),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
-        typer.Option(help="The stdout that EvalAI showed for a submission; may be repeated.", metavar="FILE"),
+        typer.Option(
+            help="The stdout that EvalAI shows for a submission, saved to a file; may be repeated.",
+            metavar="FILE",
+        ),
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(help="An older clone or copy of the repository, to see whether history was rewritten."),
+        typer.Option(
+            help="An older clone or copy of the repository, to check that history was not rewritten."
+        ),
     ] = None,
     files: Annotated[
         Path | None,
         typer.Option(
-            help="A folder with published contents: the branch `files` for a copy without it, or what lies at another address.",
+            help=(
+                "Folder with published submission files, if REPOSITORY does not have them: a copy of the branch `files`,"
+                " or of files published elsewhere."
+            ),
             metavar="DIR",
         ),
     ] = None,
     recompute: Annotated[
-        bool, typer.Option(help="Compute the scores of all published submissions again.")
+        bool, typer.Option(help="Recompute the scores of all published submissions.")
     ] = True,
     engine: Annotated[
-        str, typer.Option("--with", help="`default`, or `pytorch`: the plain training loop.")
+        str,
+        typer.Option(
+            "--with", help="Engine for recomputing: `default`, or `pytorch` for a plain training loop."
+        ),
     ] = "default",
     json_output: JsonOption = False,
 ) -> None:
-    """Check from the public repository alone what a challenge published. Anybody can.
+    """Check a challenge from its public repository alone. Anyone can do this.
 
-    Says first what it checked, then for the challenge and each phase what was recomputed, is consistent, believed, not revealed or
-    contradicted. All submissions that the organizers published are computed again. Exits with 1 only if something is contradicted.
+    Shows what was checked, and then for the challenge and for each phase what was recomputed (✓), is consistent (✓), is taken on trust (~),
+    is not revealed yet (?) or is contradicted (✗). The scores of all published submission files are recomputed. Exits with 1 only if
+    something is contradicted.
 
     Example: neuco-worker verify https://github.com/organizer/challenge-leaderboard
     """
@@ -196,7 +217,7 @@ def verify(
         public = replace(as_pushed, contents=contents)
         with progress_bar("Checking what was published", "checks") as progress:
             found = [_counted(verdict, progress) for verdict in verdicts(public)]
-        with progress_bar("Computing published submissions anew", "folds") as progress:
+        with progress_bar("Recomputing published submissions", "folds") as progress:
             found += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
         if against is not None:
             with opened_repository(against) as older:
@@ -228,7 +249,7 @@ def _brought(
 
     scored = [entry for _, receipt, _ in told if (entry := entry_of(public, receipt)) is not None]
     for path in files:
-        with progress_bar(f"Computing {printable(path.name)} anew", "folds") as progress:
+        with progress_bar(f"Recomputing {printable(path.name)}", "folds") as progress:
             yield from submission_verdicts(
                 public,
                 path,
@@ -253,7 +274,7 @@ def _readable(path: Path) -> Path:
     if path.is_dir():
         raise OrganizerError(
             f"{path} is a folder.",
-            cure="Name the file itself; the option may be repeated.",
+            cure="Name the file itself. The option may be repeated.",
             code="verify.file",
         )
     try:
@@ -285,14 +306,14 @@ def _show(report: Report) -> None:
 
 
 def _check_is_leaderboard(public: PublicRepository, place: str) -> None:
-    """Refuse what holds no file of a challenge: a wrong path is no lie of its organizers."""
+    """Refuse a folder without any file of a challenge: a wrong path does not contradict its organizers."""
     if not any(
         path.startswith(("commitment.json", "receipts.jsonl", "leaderboard/", "reveal/"))
         for path in public.files
     ):
         raise OrganizerError(
             f"{place} is not a challenge's leaderboard repository.",
-            cure="Name its address, a clone, or a folder with its files.",
+            cure="Name the repository's address, a clone of it, or a folder with its files.",
             code="verify.not_a_leaderboard",
         )
 
@@ -305,7 +326,7 @@ def _told(path: Path) -> tuple[dict[str, Any], float | None]:
         return dict(document["receipt"]), None if q_mean is None else float(q_mean)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OrganizerError(
-            f"{path} does not hold a receipt.",
-            cure="Save what EvalAI shows as stdout of your submission.",
+            f"{path} does not contain a receipt.",
+            cure="Save the stdout that EvalAI shows for your submission.",
             code="verify.receipt",
         ) from None

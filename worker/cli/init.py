@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,40 +22,39 @@ Answer = TypeVar("Answer")
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(help="Folder of the new challenge.", metavar="DIR")],
+    directory: Annotated[Path, typer.Argument(help="Folder to create the challenge in.", metavar="DIR")],
     *,
-    title: Annotated[
-        str | None, typer.Option(help="Title on EvalAI and on the board.", metavar="TEXT")
-    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the challenge.", metavar="TEXT")] = None,
     phase: Annotated[
         list[str] | None,
-        typer.Option(help="Codename of a phase, in order; give it once for each phase.", metavar="NAME"),
+        typer.Option(help="Codename of a phase; repeat it for each phase, in order.", metavar="NAME"),
     ] = None,
     folds: Annotated[
         list[str] | None,
-        typer.Option(help="Random splits; once for all phases, or once for each.", metavar="N"),
+        typer.Option(help="Number of random splits; once for all phases, or once for each.", metavar="N"),
     ] = None,
-    dim: Annotated[str | None, typer.Option(help="Numbers in one embedding.", metavar="N")] = None,
+    dim: Annotated[str | None, typer.Option(help="Number of values in one embedding.", metavar="N")] = None,
     repository: Annotated[
         str | None,
         typer.Option(
-            help="Git repository of the leaderboard, whose page the challenge links.", metavar="URL"
+            help="Git repository that the leaderboard is pushed to; the challenge's pages link to it.",
+            metavar="URL",
         ),
     ] = None,
     beacon: Annotated[
         str,
         typer.Option(
-            help="The public value that decides the splits with the secret, so that nobody can choose them: drand, SOURCE@TIME for a"
-            " machine without a network, or none.",
+            help="Public random value that is mixed into the splits, so that not even you can choose them: drand; SOURCE@TIME"
+            " for a machine without network; or none.",
             metavar="SOURCE",
         ),
     ] = "drand",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; use the defaults.")] = False,
     bundle_only: Annotated[bool, typer.Option("--bundle-only", hidden=True)] = False,
 ) -> None:
-    """Set up a new challenge: configuration, secret, example tasks and the bundle that creates it on EvalAI.
+    """Set up a new challenge: configuration, secret, example tasks, and the bundle that creates it on EvalAI.
 
-    Asks for what is not given and has no good default. Nothing that exists is overwritten.
+    Asks for the most important settings unless you give them as options. Existing files are never overwritten.
 
     Example: neuco-worker init my-challenge --title "Embed2Scale 2027" --phase dev --phase eval --folds 40 --folds 200 --dim 1024 --yes
     """
@@ -64,7 +64,8 @@ def init(
         from worker.cli.bundle import bundle
 
         typer.echo(
-            "`init --bundle-only` is called `bundle` now; the old name goes with the next version.", err=True
+            "`init --bundle-only` is now called `bundle`; the old name will be removed in the next version.",
+            err=True,
         )
         bundle(directory)
         return
@@ -74,7 +75,7 @@ def init(
     if title is None:
         title = _asked("Title", DEFAULT_TITLE, _text, asking=asking)
     size = (
-        _asked("Numbers in one embedding", str(DEFAULT_DIM), _size, asking=asking)
+        _asked("Number of values in one embedding", str(DEFAULT_DIM), _size, asking=asking)
         if dim is None
         else _number(dim, "--dim")
     )
@@ -82,7 +83,9 @@ def init(
     if not phases:
         phases = _asked("Phases, in order", " ".join(DEFAULT_PHASES), _codenames, asking=asking)
     if repository is None:
-        repository = _asked("Git repository of the leaderboard", LATER, _text, asking=asking)
+        repository = _asked("Git repository of the leaderboard", LATER, _repository, asking=asking)
+    else:
+        repository = _repository(repository)
     usual = DEFAULT_FOLDS if phases == DEFAULT_PHASES else DEFAULT_FOLDS[:1]
     new = scaffold.NewChallenge(
         title=title,
@@ -109,6 +112,23 @@ def _text(answer: str) -> str:
     return answer.strip()
 
 
+def _repository(answer: str) -> str:
+    """Read the address of a git repository, as far as its form tells.
+
+    Raises:
+        OrganizerError: If it is neither a URL nor a path.
+    """
+    address = answer.strip()
+    if address == LATER or "/" in address or re.match(r"[^/]+@[^/]+:", address) or Path(address).is_dir():
+        return address
+    raise OrganizerError(
+        f"{address!r} is not the address of a git repository.",
+        cure="Give a URL such as https://github.com/organizer/challenge-leaderboard, or the path of a local bare repository such as"
+        f" ./board.git; or answer {LATER!r}, and enter it into challenge.yaml afterwards.",
+        code="init.repository",
+    )
+
+
 def _size(answer: str) -> int:
     return _number(answer, "The size of an embedding")
 
@@ -131,7 +151,7 @@ def _number(text: str, what: str) -> int:
         return int(text)
     raise OrganizerError(
         f"{what} is a whole number of at least 1, not {text!r}.",
-        cure=f"Write it in digits, such as {DEFAULT_DIM if 'fold' not in what else DEFAULT_FOLDS[0]}.",
+        cure=f"Write the number in digits, such as {DEFAULT_DIM if 'fold' not in what else DEFAULT_FOLDS[0]}.",
         code="init.number",
     )
 
@@ -144,17 +164,17 @@ def _farewell(directory: Path, written: list[Path], *, repository: str) -> str:
 {files}
 
 Next:
-  neuco-worker rehearse --config {config}   # the example tasks and your settings, against an EvalAI of our own
-  neuco-worker doctor --config {config}     # what is still to do before the launch
+  neuco-worker rehearse --config {config}   # try the example tasks with your settings, without EvalAI
+  neuco-worker doctor --config {config}     # see what is still to do before launch
 
 Then:
-  1. Delete the examples in {directory}/tasks and {directory}/ids. Put one file per task into {directory}/tasks/PHASE,
-     called NAME__regr.csv or NAME__cls.csv (columns id,label), and the public ids into {directory}/ids/PHASE.txt, one per line.
-  {missing} {config}; the challenge's pages link the leaderboard.
-  3. Edit {directory}/bundle (texts, dates), pack it with `neuco-worker bundle {directory}`, and upload bundle.zip to EvalAI.
-  4. Enter the challenge's number and queue in {config}; EvalAI shows the queue on the challenge's Manage tab as soon
-     as the bundle is uploaded.
-  5. As a host, press "Sort by latest" on EvalAI's leaderboard of each phase whose selection is `last`: EvalAI drops
+  1. Replace the examples in {directory}/tasks and {directory}/ids: put one label file per task into {directory}/tasks/PHASE, called
+     NAME__regr.csv or NAME__cls.csv (columns id,label), and the public ids into {directory}/ids/PHASE.txt, one per line.
+  {missing} {config}. The challenge's pages link to it.
+  3. Edit texts and dates in {directory}/bundle, pack it with `neuco-worker bundle {directory}`, and upload bundle.zip to EvalAI.
+  4. Enter the challenge's number and queue in {config}. EvalAI shows the queue on the challenge's Manage tab after the
+     upload.
+  5. As a host, press "Sort by latest" on EvalAI's leaderboard of each phase with `selection: last`. EvalAI ignores
      show_leaderboard_by_latest_submission when it imports a bundle, and would show each team's best submission instead.
-     `neuco-worker doctor` checks it.
-  6. Keep {directory}/challenge.secret safe: it is needed to score again, and anyone who has it knows every split."""
+     `neuco-worker doctor` checks this.
+  6. Keep {directory}/challenge.secret safe: you need it to score again, and anyone who has it knows every split."""

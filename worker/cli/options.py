@@ -15,21 +15,27 @@ NAMED_BY = "NEUCO_CHALLENGE"
 NOT_GIVEN = Path()
 
 
+def find_config() -> Path | None:
+    """Return the configuration file in this folder, or the one that NEUCO_CHALLENGE names; None if neither is there."""
+    named = os.environ.get(NAMED_BY)
+    places = [HERE, *([Path(named)] if named else [])]
+    return next((place for place in places if place.is_file()), None)
+
+
 def default_config() -> Path:
     """Return the configuration file where a command is given none: the one in this folder, or the one that NEUCO_CHALLENGE names.
 
     Raises:
         OrganizerError: If neither is there.
     """
-    if HERE.is_file():
-        return HERE
+    found = find_config()
+    if found is not None:
+        return found
     named = os.environ.get(NAMED_BY)
-    if named and Path(named).is_file():
-        return Path(named)
     other = f"{NAMED_BY} is not set" if not named else f"{NAMED_BY} names {named}, which is not a file"
     raise OrganizerError(
         f"There is no ./{HERE} here, and {other}.",
-        cure="Go to the challenge's folder, give --config FILE, or make a challenge with `neuco-worker init DIR`.",
+        cure="Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`.",
         code="config.missing",
     )
 
@@ -44,7 +50,7 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         "-c",
-        help="Configuration file of the challenge.",
+        help="The challenge's configuration file.",
         default_factory=Path,
         callback=_given_or_found,
         show_default=f"./{HERE}, or what {NAMED_BY} names",
@@ -56,7 +62,7 @@ OptionalConfig = Annotated[
     typer.Option(
         "--config",
         "-c",
-        help="Configuration file of the challenge.",
+        help="The challenge's configuration file.",
         show_default=f"./{HERE}, or what {NAMED_BY} names",
         metavar="FILE",
     ),

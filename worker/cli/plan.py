@@ -3,11 +3,38 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from worker.cli.options import JsonOption
+from worker.cli.options import JsonOption, OptionalConfig, find_config
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What a phase asks of a machine.
+
+    Attributes:
+        phase: Its codename; empty if it is made up.
+        tasks: Hidden tasks.
+        folds: Splits per task.
+        dim: Values in one embedding.
+        samples: Public ids.
+        epochs: Per fold.
+    """
+
+    phase: str = ""
+    tasks: int
+    folds: int
+    dim: int
+    samples: int
+    epochs: int
+
+
+USUAL = Size(tasks=9, folds=200, dim=1024, samples=13260, epochs=20)
+"""The last phase of the Embed2Scale challenge of 2025."""
 
 if TYPE_CHECKING:
     from worker.organizer.planning import Plan
@@ -15,45 +42,70 @@ if TYPE_CHECKING:
 
 def plan(
     *,
+    config: OptionalConfig = None,
     submissions: Annotated[int, typer.Option(min=1, help="Submissions in the whole period.")] = 400,
-    days: Annotated[float, typer.Option(min=0.05, help="Length of the period in days.")] = 3,
-    tasks: Annotated[int, typer.Option(min=1, help="Hidden tasks.")] = 9,
-    folds: Annotated[int, typer.Option(min=1, help="Splits per task.")] = 200,
-    dim: Annotated[int, typer.Option(min=1, help="Dimension of an embedding.")] = 1024,
-    samples: Annotated[int, typer.Option(min=20, help="Public ids.")] = 13260,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs per fold.")] = 20,
+    days: Annotated[float, typer.Option(min=0.05, help="Length of the period, in days.")] = 3,
+    tasks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Hidden tasks.", show_default=f"the challenge's, or {USUAL.tasks}"),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Splits per task.", show_default=f"the challenge's, or {USUAL.folds}"),
+    ] = None,
+    dim: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Number of values in one embedding.", show_default=f"the challenge's, or {USUAL.dim}"
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            min=20, help="Number of public ids.", show_default=f"the challenge's, or {USUAL.samples}"
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Epochs per fold.", show_default=f"the challenge's, or {USUAL.epochs}"),
+    ] = None,
     cores: Annotated[
-        int | None, typer.Option(min=1, help="Cores of one machine; by default those of this one.")
+        int | None, typer.Option(min=1, help="Cores of one machine; by default, as many as this one has.")
     ] = None,
     last_hour: Annotated[
         float, typer.Option(min=0, max=1, help="Share of all submissions that arrive in the last hour.")
     ] = 0.25,
     patience: Annotated[
-        float, typer.Option(min=1, help="Minutes that the last hour's participants may wait.")
+        float, typer.Option(min=1, help="Minutes that a participant may wait for an answer in the last hour.")
     ] = 60,
     requests_per_minute: Annotated[
-        int, typer.Option(min=6, max=60, help="Our share of EvalAI's 60 calls a minute.")
+        int,
+        typer.Option(
+            min=6, max=60, help="Calls to EvalAI that the worker may make in a minute; EvalAI allows 60."
+        ),
     ] = 50,
-    megabits: Annotated[float, typer.Option(min=1, help="Download speed in Mbit/s.")] = 200,
+    megabits: Annotated[float, typer.Option(min=1, help="Download speed, in Mbit/s.")] = 200,
     json_output: JsonOption = False,
 ) -> None:
-    """Say what a challenge needs: machines, hours, disk, EvalAI calls, and the wait before the deadline.
+    """Estimate what a challenge needs: machines, hours, disk, EvalAI calls, and how long answers take before the deadline.
 
-    Measures this machine for a few seconds first.
+    Tasks, folds, dimension, ids and epochs are those of the challenge's most expensive phase if there is a configuration. The command
+    first measures this machine for a few seconds.
 
     Example: neuco-worker plan --submissions 400 --days 3 --tasks 9 --folds 200 --dim 1024 --cores 8
     """
     from scoring.engines import available_cores
     from worker.organizer.planning import Load, make_plan, measure
 
+    size = size_of(config)
     load = Load(
         submissions=submissions,
         days=days,
-        tasks=tasks,
-        folds=folds,
-        dim=dim,
-        samples=samples,
-        epochs=epochs,
+        tasks=tasks or size.tasks,
+        folds=folds or size.folds,
+        dim=dim or size.dim,
+        samples=samples or size.samples,
+        epochs=epochs or size.epochs,
         last_hour=last_hour,
         patience_s=patience * 60,
         calls_per_minute=requests_per_minute,
@@ -64,37 +116,80 @@ def plan(
     if json_output:
         print(json.dumps(made.to_json(), indent=2))
     else:
-        _show(made)
+        _show(made, size.phase)
 
 
-def _show(made: Plan) -> None:
+def size_of(config: Path | None) -> Size:
+    """Return the size of the challenge whose configuration is given or is found; without one a usual size."""
+    found = config or find_config()
+    if found is None:
+        return USUAL
+    from worker.challenge.configuration import load
+    from worker.challenge.files import read_phases
+
+    configuration = load(found)
+    recipe, dim = configuration.scoring, configuration.submission.embedding_dim
+    sizes = [
+        Size(
+            phase=name,
+            tasks=len(setup.record.tasks),
+            folds=configuration.phases[name].folds,
+            dim=dim,
+            samples=len(setup.ids),
+            epochs=recipe.epochs,
+        )
+        for name, setup in read_phases(configuration).items()
+    ]
+    return max(sizes, key=lambda size: size.tasks * size.folds * size.samples)
+
+
+def _show(made: Plan, phase: str) -> None:
     from rich.table import Table
 
     from worker.cli.terminal import Console
 
     load, pace = made.load, made.pace
     facts = Table(show_header=False, box=None, padding=(0, 2))
-    needed = "no number is enough" if made.machines is None else str(made.machines)
+    needed = "no number of machines is enough" if made.machines is None else str(made.machines)
     average = load.submissions / (load.days * 24)
-    facts.add_row("Machines", f"{needed}, of {load.cores} cores each")
+    what = f"phase {phase} of your challenge: " if phase else ""
+    facts.add_row(
+        "Planned for",
+        f"{what}{load.submissions:,} submissions in {load.days:g} days, {load.tasks} tasks, {load.folds} folds, {load.samples:,} ids,"
+        f" {load.dim:,} values each",
+    )
+    facts.add_row("Machines", f"{needed}, with {load.cores} cores each")
     facts.add_row(
         "One submission",
-        f"{made.evaluation_s:.1f} s on one machine ({pace.probe_core_s * 1000:.1f} core ms a probe, {pace.read_s:.1f} s reading,"
-        f" {pace.start_s:.1f} s start)",
+        f"{made.evaluation_s:.1f} s on one machine ({pace.probe_core_s * 1000:.1f} ms of one core per probe, {pace.read_s:.1f}"
+        f" s to read the file, {pace.start_s:.1f} s to start)",
     )
-    facts.add_row("All of them", f"{made.machine_hours:.1f} machine hours; a complete rescore as much")
     facts.add_row(
-        "Disk", f"{made.disk_bytes / 1e9:.1f} GB ({pace.csv_bytes / 1e6:.0f} MB a plain CSV, kept compressed)"
+        "All submissions", f"{made.machine_hours:.1f} machine hours; rescoring all of them takes as long"
     )
-    facts.add_row("Memory", f"{made.memory_bytes / 1e9:.1f} GB for one evaluation, besides the process")
+    facts.add_row(
+        "Disk",
+        (
+            f"{made.disk_bytes / 1000000000.0:.1f} GB (a plain CSV has {pace.csv_bytes / 1000000.0:.0f} MB; files are"
+            " stored compressed)"
+        ),
+    )
+    facts.add_row(
+        "Memory", f"{made.memory_bytes / 1000000000.0:.1f} GB for one evaluation, in addition to the worker"
+    )
     facts.add_row(
         "EvalAI calls",
-        f"{made.calls_per_minute:.1f} a minute in the last hour of {load.calls_per_minute:g} ({made.calls_in_all:,} in all;"
-        f" {made.calls_limit_submissions:.0f} submissions an hour is the ceiling)",
+        f"{made.calls_per_minute:.1f} a minute in the last hour, where {load.calls_per_minute:g} are possible, enough for"
+        f" {made.calls_limit_submissions:.0f} submissions an hour; {made.calls_in_all:,} in all",
     )
-    facts.add_row("Arrivals", f"{average:.1f} an hour on average; the last hour is bound by {made.bound_by}")
-    waits = Table(title="Wait for an answer in the last hour", title_justify="left", box=None, padding=(0, 2))
-    for column in ("machines", "half wait at most", "95 of 100", "the last one"):
+    facts.add_row("Arrivals", f"{average:.1f} an hour on average; in the last hour, {_BOUND[made.bound_by]}")
+    waits = Table(
+        title="How long participants wait for an answer in the last hour",
+        title_justify="left",
+        box=None,
+        padding=(0, 2),
+    )
+    for column in ("machines", "half of them", "95 of 100", "the last one"):
         waits.add_column(column, justify="right")
     for row in made.waits:
         waits.add_row(
@@ -104,9 +199,16 @@ def _show(made: Plan) -> None:
     console.print(facts)
     console.print()
     console.print(waits)
-    console.print("\nTaken for granted:")
+    console.print("\nAssumptions:")
     for sentence in made.assumptions:
         console.print(f"  • {sentence}", markup=False)
+
+
+_BOUND = {
+    "arrivals": "scoring and calls keep up with them",
+    "scoring": "scoring cannot keep up with them",
+    "calls": "EvalAI's limit of calls cannot keep up with them",
+}
 
 
 def _minutes(seconds: float) -> str:

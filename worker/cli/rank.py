@@ -21,22 +21,25 @@ def rank(
     table: Annotated[
         Path,
         typer.Argument(
-            help="CSV file: first column = entry, other columns = tasks, higher is better; - reads standard input."
+            help="CSV file: first column = entry, other columns = tasks, higher is better. Use - for standard input."
         ),
     ],
     json_output: JsonOption = False,
     ghost_task: Annotated[
         float,
-        typer.Option(help="Spread of a ghost task that stabilises the weights (paper Eq. 8); 0 is off."),
+        typer.Option(
+            help="Spread of a ghost task that stabilizes the weights (paper, Eq. 8); 0 turns it off."
+        ),
     ] = 0.0,
     baselines: Annotated[
-        list[str] | None, typer.Option(help="An entry that takes no rank number away; may be repeated.")
+        list[str] | None,
+        typer.Option(help="An entry that is a baseline and gets no rank number; may be repeated."),
     ] = None,
     baselines_weigh: Annotated[
-        bool, typer.Option(help="Whether baselines take part in the task weights and per-task ranks.")
+        bool, typer.Option(help="Let baselines take part in the task weights and per-task ranks, or not.")
     ] = True,
 ) -> None:
-    """Rank the entries of a table: per task by score, then by the ranks weighted with each task's spread.
+    """Rank the entries of any table by dynamic rank: the mean of their ranks per task, weighted by how much scores differ on the task.
 
     Example: neuco-worker rank results.csv --baselines "Averaging Baseline" --no-baselines-weigh
     """

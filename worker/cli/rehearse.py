@@ -30,16 +30,24 @@ def rehearse(
         ),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(help="Train at most so many folds, to be done sooner.", min=1)
+        int | None, typer.Option(help="Train at most this many folds, to finish sooner.", min=1)
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep everything that the rehearsal writes in this new or empty folder: leaderboard, database, log.",
+            metavar="DIR",
+            show_default=False,
+        ),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Rehearse the challenge: your tasks and settings and the real worker, against a sandbox; EvalAI and GitHub hear nothing of it.
+    """Rehearse the challenge: your tasks, your settings and the real worker, with a sandbox instead of EvalAI and GitHub.
 
-    Submits random embeddings, the pooled mean of the public data (with --data), a malformed file and a private one, and shows the boards,
-    the time per submission, and how many submissions an hour this machine and EvalAI's limit of calls carry. What fairness.beacon names is
-    practised with a chain or value of our own, which comes in seconds. At the end the phases are closed, revealed and verified. Ends with 1
-    if something does not come out as it should.
+    Submits random embeddings, the pooled mean of the public data (with --data), a malformed file and a private one. Shows the boards, the
+    time per submission, and how many submissions an hour this machine and EvalAI's limit of calls allow. The public value in
+    fairness.beacon is replaced by a practice value that comes within seconds. At the end, the phases are closed, revealed and verified.
+    Exits with 1 if something does not work as it should.
 
     Example: neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10
     """
@@ -52,46 +60,50 @@ def rehearse(
         config,
         folds=folds,
         features=read_features(data) if data else None,
+        keep=keep,
         tell=lambda sentence: aside.print(sentence, markup=False, style="dim"),
     )
     if json_output:
         typer.echo(json.dumps(rehearsal.to_json(), indent=2))
     else:
-        _show(rehearsal)
+        _show(rehearsal, keep)
     if rehearsal.faults:
         raise typer.Exit(1)
 
 
-def _show(rehearsal: Rehearsal) -> None:
+def _show(rehearsal: Rehearsal, keep: Path | None) -> None:
     from worker.cli.terminal import Console
 
     console = Console(highlight=False, soft_wrap=True)
     for phase in rehearsal.phases:
         _show_phase(console, rehearsal, phase)
     console.print(
-        f"\nA submission cost {rehearsal.calls_per_submission:.1f} calls to EvalAI; with {rehearsal.requests_per_minute} calls a minute"
-        f" that carries {rehearsal.calls_per_hour:,.0f} submissions an hour."
+        f"\nA submission took {rehearsal.calls_per_submission:.1f} calls to EvalAI; {rehearsal.requests_per_minute}"
+        f" calls a minute are enough for {rehearsal.calls_per_hour:,.0f} submissions an hour."
     )
     if rehearsal.verified:
-        console.print("\nClosed, revealed, and checked from the repository alone", style="bold")
+        console.print("\nThe phases were closed and revealed. `verify` says of the repository:", style="bold")
         for sentence in rehearsal.verified:
             console.print(f"  {sentence}", markup=False)
     for heading, style, sentences in (
         ("Worth a look", "bold yellow", rehearsal.remarks),
-        ("Did not come out as it should", "bold red", rehearsal.faults),
+        ("Problems", "bold red", rehearsal.faults),
     ):
         if sentences:
             console.print(f"\n{heading}", style=style)
             for sentence in sentences:
                 console.print(f"  • {sentence}", markup=False)
     if not rehearsal.faults:
-        console.print(
-            f"\nEverything came out as it should, in {rehearsal.seconds:.0f} s.", style="bold green"
-        )
-        console.print(
-            "Nothing of it is kept. Next: `neuco-worker doctor` says what is still to do before the launch.",
-            markup=False,
-        )
+        console.print(f"\nEverything worked as it should, in {rehearsal.seconds:.0f} s.", style="bold green")
+    kept = (
+        "Nothing was kept; --keep DIR keeps the challenge."
+        if keep is None
+        else f"Everything is kept in {keep}."
+    )
+    following = (
+        "" if rehearsal.faults else " Next: `neuco-worker doctor` shows what is still to do before launch."
+    )
+    console.print(f"{kept}{following}", markup=False)
 
 
 def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> None:
@@ -107,7 +119,7 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
     if phase.draw is not None:
         console.print(f"  {phase.draw.sentence}", markup=False)
     submissions = Table(box=None, padding=(0, 2))
-    for name in ("Submission", "Visibility", "Came out as", "Mean Q", "Seconds"):
+    for name in ("Submission", "Visibility", "Result", "Mean Q", "Seconds"):
         submissions.add_column(name, justify="right" if name in {"Mean Q", "Seconds"} else "left")
     for one in phase.submissions:
         submissions.add_row(
@@ -127,11 +139,11 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
     console.print(board)
     for one in phase.submissions:
         if one.message:
-            console.print(f"  {one.method} was refused in these words:", markup=False)
+            console.print(f"  The answer to {one.method}:", markup=False)
             console.print(indent(one.message, "    "), markup=False)
     if phase.seconds_per_submission is not None and phase.per_hour is not None:
         estimated = "" if phase.folds == phase.configured_folds else ", estimated for all folds"
         console.print(
-            f"  {phase.seconds_per_submission:.1f} s a submission{estimated}: this machine scores {phase.per_hour:,.0f} an hour;"
-            f" with EvalAI's limit {rehearsal.carried(phase):,.0f} an hour."
+            f"  {phase.seconds_per_submission:.1f} s per submission{estimated}: this machine scores {phase.per_hour:,.0f}"
+            f" an hour; within EvalAI's limit of calls, it is {rehearsal.carried(phase):,.0f} an hour."
         )

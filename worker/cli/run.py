@@ -6,9 +6,9 @@ from worker.cli.options import ConfigOption
 
 
 def run(*, config: ConfigOption) -> None:
-    """Run the daemon until SIGTERM: fetch, score, answer, publish.
+    """Run the worker until SIGTERM: fetch, score and answer submissions, and publish the leaderboard.
 
-    SIGHUP reads the configuration again. With a refused token it stays up, alerts and waits.
+    SIGHUP makes it read the configuration again. If EvalAI refuses the token, it keeps running, sends an alert and waits for a new one.
 
     Example: neuco-worker run --config /etc/neuco-worker/challenge.yaml
     """
@@ -18,9 +18,9 @@ def run(*, config: ConfigOption) -> None:
 
 
 def once(*, config: ConfigOption) -> None:
-    """Do everything that waits, push the board, and exit: for cron.
+    """Score and answer the submissions that are waiting, push the leaderboard, and exit; for cron.
 
-    Exits with 0 only when every submission is answered and the board is pushed.
+    Exits with 0 only if every submission was answered and the leaderboard was pushed.
 
     Example: neuco-worker once --config challenge.yaml
     """

@@ -38,24 +38,31 @@ def serve(
     *,
     port: Annotated[int, typer.Option(help="Port of the API; 0 takes any free one.")] = 8000,
     media_port: Annotated[
-        int, typer.Option(help="Port of the files, another origin; 0 takes any free one.")
+        int,
+        typer.Option(
+            help="Port of the files, which come from another origin than the API; 0 takes any free one."
+        ),
     ] = 0,
-    throttle: Annotated[int, typer.Option(min=1, help="Calls a minute that one account may make.")] = 60,
+    throttle: Annotated[int, typer.Option(min=1, help="Calls that one account may make in a minute.")] = 60,
     visibility: Annotated[
-        float, typer.Option(min=0.0, help="Seconds that a received message stays hidden.")
+        float, typer.Option(min=0.0, help="Seconds for which a received message stays hidden in the queue.")
     ] = 30.0,
     config: Annotated[
         Path | None,
-        typer.Option(help="Challenge configuration whose title, challenge, queue and phases are taken over."),
+        typer.Option(
+            help="A challenge's configuration, from which to take title, challenge number, queue and phases."
+        ),
     ] = None,
-    team: Annotated[list[str] | None, typer.Option(help="A participant team; may be repeated.")] = None,
+    team: Annotated[
+        list[str] | None, typer.Option(help="Name of a participant team; may be repeated.")
+    ] = None,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print the facts as one JSON document.")
     ] = False,
 ) -> None:
-    """Serve an EvalAI-compatible server on loopback until Ctrl-C; its state is in memory.
+    """Run an EvalAI-compatible server on this machine until Ctrl-C. It keeps everything in memory.
 
-    Prints what a worker's configuration needs, and the tokens of host and teams.
+    Prints what to write into a worker's configuration, and the tokens of the host and the teams.
 
     Example: neuco-worker sandbox --config challenge.yaml --team "Team Alice"
     """
@@ -94,22 +101,22 @@ def submit(
     *,
     phase: Annotated[str, typer.Option(help="Codename of the phase.", metavar="NAME")] = "dev",
     team: Annotated[
-        str | None, typer.Option(help="Team that submits; by default the first one.", metavar="NAME")
+        str | None, typer.Option(help="Team that submits; by default, the first one.", metavar="NAME")
     ] = None,
     method: Annotated[str, typer.Option(help="Name of the method, such as `pooled means`.")] = "",
     public: Annotated[
-        bool, typer.Option("--public/--private", help="Whether EvalAI shows the submission to everybody.")
+        bool, typer.Option("--public/--private", help="Whether EvalAI shows the submission to everyone.")
     ] = True,
     server: Annotated[
         str, typer.Option(help="Address of the sandbox.", metavar="URL")
     ] = "http://127.0.0.1:8000",
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it is answered, and print what its author reads.")
+        bool, typer.Option("--wait", help="Wait for the answer, and print what the participant reads.")
     ] = False,
 ) -> None:
-    """Submit a file to a sandbox that runs in another terminal, as a participant would.
+    """Submit a file, as a participant would, to a sandbox that runs in another terminal.
 
-    With --wait it ends with 1 if the submission fails.
+    With --wait, it exits with 1 if the submission fails.
 
     Example: neuco-worker sandbox submit embeddings.csv --phase dev --team "Team Alice" --wait
     """
@@ -117,7 +124,7 @@ def submit(
 
     entrant = PracticeTeam(server, team)
     number = entrant.submit(file, phase=phase, method=method, public=public)
-    print(f"Submission {number} of {printable(entrant.name)} to phase {phase} waits for a worker.")
+    print(f"Submission {number} by {printable(entrant.name)} to phase {phase} is waiting for a worker.")
     if not wait:
         return
     while (ended := entrant.outcome(number)) is None:
@@ -153,8 +160,8 @@ def _settings(config: Path | None, **chosen: Any) -> SandboxSettings:
         return from_challenge(document, **chosen)
     except (AttributeError, TypeError, ValueError) as problem:
         raise OrganizerError(
-            f"The configuration {config} is not that of a challenge.",
-            cure="It needs the sections challenge, evalai and phases.",
+            f"The configuration {config} is not the configuration of a challenge.",
+            cure="Add the sections challenge, evalai and phases.",
             code="config.shape",
         ) from problem
 
@@ -176,7 +183,7 @@ def _describe(facts: Mapping[str, Any]) -> str:
 def _configuration(facts: Mapping[str, Any]) -> list[str]:
     """Return what to write into a configuration, and the commands that follow."""
     return [
-        "For a worker, in the place of the section evalai of its challenge.yaml:",
+        "To connect a worker, replace the section evalai of its challenge.yaml with:",
         "",
         "evalai:",
         f"  server: {facts['url']}",
@@ -186,7 +193,7 @@ def _configuration(facts: Mapping[str, Any]) -> list[str]:
         "  poll_every: 2",
         f"  media_hosts: [{json.dumps(facts['media_url'].removeprefix('http://'))}]",
         "",
-        "Then, in other terminals:",
+        "Then run, in two other terminals:",
         "",
         f"  EVALAI_TOKEN={facts['tokens']['host']['bearer']} neuco-worker run --config challenge.yaml",
         f"  neuco-worker sandbox submit FILE --phase {next(iter(facts['phases']))} --server {facts['url']} --wait",

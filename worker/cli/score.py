@@ -33,7 +33,10 @@ SubmissionFile = Annotated[
     typer.Option(
         "--submission_file",
         "--submission-file",
-        help="Embeddings: CSV (also .gz, .zip) with the column id and one per dimension, Parquet, or NPZ.",
+        help=(
+            "Embeddings as CSV (also .gz, .zip) with the column id and one column per dimension, as Parquet, or as"
+            " NPZ."
+        ),
         exists=True,
         dir_okay=False,
     ),
@@ -50,8 +53,8 @@ OutputDir = Annotated[Path, typer.Option("--output_dir", "--output-dir", help="F
 Config = Annotated[
     Path | None,
     typer.Option(
-        help="YAML file: k_folds, probe_type, probe_params, task_filter and so on; config.yaml if there is one, else NeuCo-Bench's"
-        " sample values.",
+        help="YAML file with k_folds, probe_type, probe_params, task_filter and so on; by default config.yaml if it"
+        " exists, else NeuCo-Bench's sample values.",
         show_default=False,
     ),
 ]
@@ -60,33 +63,47 @@ MethodName = Annotated[
     typer.Option(
         "--method_name",
         "--method-name",
-        help="Your method's name; by default that of the submission file.",
+        help="Your method's name; by default, the name of the submission file.",
     ),
 ]
-PhaseName = Annotated[str, typer.Option(help="Name of the group of runs that are ranked together.")]
+PhaseName = Annotated[str, typer.Option(help="Name of a group of runs, which are ranked together.")]
 ExcludeFile = Annotated[
     Path | None,
     typer.Option("--exclude_file", "--exclude-file", help="Text file of ids to leave out, one per line."),
 ]
 Seed = Annotated[
     int,
-    typer.Option(help="Of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1),
+    typer.Option(
+        help="Seed of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1
+    ),
 ]
 Dims = Annotated[
     str | None,
-    typer.Option(help="Sizes of embedding to compare, such as 64,128,256: the first dimensions of each."),
+    typer.Option(
+        help="Sizes of embeddings to compare, such as 64,128,256: only the first dimensions are used."
+    ),
 ]
 SampleValues = Annotated[
     int,
     typer.Option(
         "--sample_values",
         "--sample-values",
-        help="Numbers in one sample before compression, for the compression ratio; by default an SSL4EO-S12 data cube.",
+        help=(
+            "Number of values in one sample before compression, for the compression ratio; by default, an SSL4EO-S12"
+            " data cube."
+        ),
         min=1,
     ),
 ]
-Threads = Annotated[int | None, typer.Option(help="Folds trained at once; by default one per core.", min=1)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print results_summary.json as one document.")]
+Folds = Annotated[
+    int | None,
+    typer.Option(help="Number of random splits; by default, k_folds of the configuration.", min=1),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="Number of folds trained at the same time; by default, one per core.", min=1),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document: results_summary.json.")]
 
 
 def score(
@@ -98,6 +115,7 @@ def score(
     method_name: MethodName = None,
     phase: PhaseName = "all",
     exclude_file: ExcludeFile = None,
+    folds: Folds = None,
     seed: Seed = 42,
     dims: Dims = None,
     sample_values: SampleValues = SAMPLE_VALUES,
@@ -106,8 +124,8 @@ def score(
 ) -> None:
     """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, folders, keys and numbers.
 
-    Embeddings that a challenge would refuse are scored with a warning: gaps count as 0, missing ids shrink the tasks, narrow embeddings are
-    padded with zeros.
+    Embeddings that a challenge would refuse are scored with a warning: missing values count as 0, samples without an embedding are left
+    out, and embeddings with too few dimensions are padded with zeros.
 
     Example: neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev
     """
@@ -117,7 +135,7 @@ def score(
     shown, console = Console(highlight=False), Console(stderr=True, highlight=False)
     bench = _Bench(
         console=console,
-        settings=_settings(config, console if json_output else shown),
+        settings=_settings(config, folds, console if json_output else shown),
         output_dir=output_dir,
         phase=phase,
         stem=submission_file.stem,
@@ -145,17 +163,18 @@ def score(
         show_leaderboard(*ranked)
 
 
-def _settings(config: Path | None, console: Console) -> StandaloneSettings:
-    """Read the configuration; without one take the sample values, and say so."""
+def _settings(config: Path | None, folds: int | None, console: Console) -> StandaloneSettings:
+    """Read the configuration; without one take the sample values, and say so. ``folds`` replaces the configuration's."""
     from scoring.neuco_bench.configuration import SAMPLE, parse_settings, read_settings
 
     usual = Path("config.yaml")  # NeuCo-Bench's
+    chosen = {} if folds is None else {"k_folds": folds}
     if config is not None or usual.is_file():
-        return read_settings(config or usual)
-    settings = parse_settings(SAMPLE)
+        return read_settings(config or usual).model_copy(update=chosen)
+    settings = parse_settings(SAMPLE).model_copy(update=chosen)
     params = ", ".join(f"{name} {value}" for name, value in settings.probe_params.items())
     console.print(
-        f"There is no {usual}: NeuCo-Bench's sample values are used, {settings.k_folds} folds and the probe {settings.probe_type}"
+        f"There is no {usual}, so NeuCo-Bench's sample values are used: {settings.k_folds} folds and the probe {settings.probe_type}"
         f" ({params}).",
         markup=False,
         soft_wrap=True,
@@ -256,7 +275,7 @@ def _sizes(text: str) -> tuple[int, ...]:
         sizes = [0]
     if sizes[0] < 1:
         raise OrganizerError(
-            f"--dims {text!r} is no list of sizes.",
+            f"--dims {text!r} is not a list of sizes.",
             cure="Write it like 64,128,256.",
             code="standalone.bad_dims",
         )
@@ -265,7 +284,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 @contextmanager
 def _progress(console: Console) -> Iterator[Watcher]:
-    """Show a bar for each task on stderr; on what is no terminal, one line for each finished task. Results are told at the end, once."""
+    """Show a bar for each task on stderr; if stderr is not a terminal, one line for each finished task. Results are printed at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from scoring.neuco_bench.run import Watcher

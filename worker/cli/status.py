@@ -34,13 +34,13 @@ def status(
     *,
     config: ConfigOption,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Show it again every 2 seconds, until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Refresh every 2 seconds, until Ctrl-C.")
     ] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Show what needs attention, then the queue, states, last poll, last push and token expiry.
+    """Show what needs attention, then the worker, submissions, last poll, last push and token expiry.
 
-    It only reads the state, so it needs no token; without one it cannot say when the token ends.
+    It only reads the state, so it works without a token, but then it cannot show when the token expires.
 
     Example: neuco-worker status --watch --config challenge.yaml
     """
@@ -49,8 +49,8 @@ def status(
 
     if watch and json_output:
         raise OrganizerError(
-            "--watch and --json do not go together: --json prints one document.",
-            cure="Leave one of them out.",
+            "--watch and --json cannot be combined, because --json prints one document.",
+            cure="Remove one of them.",
             code="config.options",
         )
     configuration = load(config)
@@ -164,7 +164,7 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
     except OrganizerError as error:
         return None, error.sentence
     expiry = token_expiry(token)
-    return expiry, None if expiry is not None else "The token does not say when it ends."
+    return expiry, None if expiry is not None else "the token does not say"
 
 
 def _differing(configuration: Configuration, store: Store) -> list[Difference]:
@@ -201,7 +201,7 @@ def _needs(
     needs += [f"{found.sentence} {found.cure}" for found in differing]
     if state.token_expires is not None and state.token_expires - now < SOON:
         needs.append(
-            f"The EvalAI token ends on {state.token_expires:%Y-%m-%d}; renew it in EvalAI's profile page."
+            f"The EvalAI token expires on {state.token_expires:%Y-%m-%d}: renew it on your EvalAI profile page."
         )
     return needs
 
@@ -225,24 +225,28 @@ def _page(title: str, view: View) -> Group:
     oldest = (
         ""
         if state.oldest_waiting_s is None
-        else f", the oldest since {timedelta(seconds=round(state.oldest_waiting_s))}"
+        else f", the oldest for {timedelta(seconds=round(state.oldest_waiting_s))}"
     )
-    table.add_row("Leader", _leader(state.leader, now))
+    table.add_row("Worker", _leader(state.leader, now))
     table.add_row("Submissions", counts)
-    table.add_row("Waiting", f"{state.waiting}{oldest}")
+    table.add_row("Waiting for an answer", f"{state.waiting}{oldest}")
     for draw in view.awaited:
         number = "" if draw.round is None else f", round {draw.round}"
         left = f"in {_span(draw.at - now)}" if draw.at > now else "any moment now"
-        table.add_row(f"Phase {draw.phase} waits", f"for {draw.source}{number}, {left}; files are fetched")
+        table.add_row(
+            f"Phase {draw.phase} waits",
+            f"for the public value of {draw.source}{number}, {left}; until then, files are fetched but not scored",
+        )
     table.add_row("Held", ", ".join(str(pk) for pk in state.held) or "none")
-    table.add_row("Outbox", f"{state.owed} thing{'' if state.owed == 1 else 's'} owed to EvalAI")
-    table.add_row("Last look at the queue", _ago(state.last_poll, now))
+    table.add_row("To send to EvalAI", f"{state.owed} call{'' if state.owed == 1 else 's'}")
+    table.add_row("Last poll of the queue", _ago(state.last_poll, now))
     table.add_row("Last comparison with EvalAI", _ago(state.last_reconcile, now))
     table.add_row("Last push", _ago(state.last_push, now))
     table.add_row(
-        "Token ends", f"{state.token_expires:%Y-%m-%d}" if state.token_expires else f"unknown: {view.unknown}"
+        "Token expires",
+        f"{state.token_expires:%Y-%m-%d}" if state.token_expires else f"unknown: {view.unknown}",
     )
-    table.add_row("Free disk", f"{state.free_bytes / 1e9:.1f} GB")
+    table.add_row("Free disk space", f"{state.free_bytes / 1e9:.1f} GB")
     if state.calls_per_submission is not None:
         table.add_row("EvalAI calls per submission", f"{state.calls_per_submission:.1f}")
     return Group(*lines, Text(), table)
@@ -250,9 +254,9 @@ def _page(title: str, view: View) -> Group:
 
 def _leader(leader: Leader | None, now: datetime) -> str:
     if leader is None:
-        return "none: no worker runs"
+        return "not running"
     since = _ago(datetime.fromisoformat(leader.since), now)
-    return f"process {leader.process} on {leader.host}, since {since}"
+    return f"process {leader.process} on {leader.host}, started {since}"
 
 
 def _span(length: timedelta) -> timedelta:

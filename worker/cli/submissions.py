@@ -18,16 +18,17 @@ def submissions(
     ] = None,
     team: Annotated[
         str | None,
-        typer.Option(help="Only those of this team: its name or a part of it, or EvalAI's number of it."),
+        typer.Option(help="Only those of this team: its name or part of it, or its number at EvalAI."),
     ] = None,
     state: Annotated[
-        str | None, typer.Option(help="Only those in this state, such as fetched; or `held`.")
+        str | None, typer.Option(help="Only those in this state, such as `fetched` or `held`.")
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """List submissions: number, team, phase, state, value, and what they wait for.
+    """List submissions: number, team, phase, state, mean Q, and what they are waiting for.
 
-    Numbers are EvalAI's; `challenge disqualify`, `choose` and `retry` take them. A star marks what counts on the board as it was last made.
+    The numbers are EvalAI's; use them with `challenge disqualify`, `choose` and `retry`. A star marks submissions that count on the latest
+    board.
 
     Example: neuco-worker submissions --phase dev --state held --config challenge.yaml
     """

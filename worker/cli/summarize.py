@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def summarize(
     *,
     output_dir: Annotated[
-        Path, typer.Option("--output_dir", "--output-dir", help="Folder that the runs were written to.")
+        Path, typer.Option("--output_dir", "--output-dir", help="Folder with the results of `score`.")
     ] = Path("results"),
     phase: Annotated[str, typer.Option(help="Group of runs to rank.")] = "all",
     json_output: JsonOption = False,
 ) -> None:
-    """Rank the complete runs of a phase by weighted per-task ranks, and write the leaderboard as CSV.
+    """Rank all complete runs of a phase by dynamic rank, and write the leaderboard as CSV.
 
     Example: neuco-worker summarize --output_dir results --phase dev
     """

@@ -23,7 +23,7 @@ TYPES = ("regr", "cls", "multiclass", "multilabel")
 METRICS = {"regr": "r2", "cls": "f1", "multiclass": "macro_f1", "multilabel": "macro_f1"}
 TEMPLATE = """\
 identifier: {identifier}        # name of the task; letters, digits, '_', '-' and '.'
-version: 1              # increase it whenever scores change; then only this task is scored anew
+version: 1              # increase it whenever scores change; then only this task is scored again
 type: {type}              # regr (a number, R2) or cls (two classes, F1)
 description: ""         # what is predicted, in a sentence
 dataset: ""             # where the samples come from
@@ -45,16 +45,14 @@ baseline: null          # shipped embeddings and the score they must give:
 
 @task.command()
 def new(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder of the package, to be made; its name names the task.")
-    ],
+    folder: Annotated[Path, typer.Argument(help="Folder to make; its name becomes the task's name.")],
     *,
     labels: Annotated[
         Path,
         typer.Option(help="Label file to start from, such as canopy__regr.csv.", exists=True, dir_okay=False),
     ],
     kind: Annotated[
-        str | None, typer.Option("--type", help="regr or cls; by default what the label file's name says.")
+        str | None, typer.Option("--type", help="regr or cls; by default, the end of the label file's name.")
     ] = None,
 ) -> None:
     """Make a task package from a label file, with a task.yaml to fill in.
@@ -68,13 +66,13 @@ def new(
     chosen = kind or labels.stem.rpartition("__")[2]
     if chosen not in TYPES:
         raise OrganizerError(
-            f"{chosen!r} is no task type.",
+            f"{chosen!r} is not a task type.",
             cure=f"Give --type, one of: {', '.join(TYPES)}.",
             code="task.bad_type",
         )
     if not NAME.match(folder.name):
         raise OrganizerError(
-            f"A task cannot be called {folder.name!r}.",
+            f"A task cannot be named {folder.name!r}.",
             cure="Use letters, digits, '_', '-' and '.' for the folder.",
             code="task.bad_name",
         )
@@ -85,33 +83,32 @@ def new(
     (folder / "labels.csv").write_bytes(labels.read_bytes())
     text = TEMPLATE.format(identifier=folder.name, type=chosen, fingerprint=f'"{fingerprint(read)}"')
     (folder / "task.yaml").write_text(text, "utf-8")
-    print(f"Made {folder}. Fill in {folder / 'task.yaml'}, then: neuco-worker task check {folder}")
+    print(f"Made {folder}. Fill in {folder / 'task.yaml'}, then run: neuco-worker task check {folder}")
 
 
 @task.command()
 def check(
     paths: Annotated[
-        list[Path], typer.Argument(help="Task packages, label files, or tasks folders.", exists=True)
+        list[Path],
+        typer.Argument(help="Task packages, label files, or folders with such tasks.", exists=True),
     ],
     *,
     ids: Annotated[Path | None, typer.Option(help="The phase's public id list, one id per line.")] = None,
-    folds: Annotated[int, typer.Option(help="Number of random splits that must be possible.", min=1)] = 40,
+    folds: Annotated[
+        int, typer.Option(help="Number of random splits that every task must allow.", min=1)
+    ] = 40,
     json_output: JsonOption = False,
 ) -> None:
-    """Check tasks: labels, splits, ceiling, and the score of the shipped baseline. Ends with 1 if something is wrong.
+    """Check tasks: labels, splits, ceiling, and the score of a baseline that comes with the task. Exits with 1 if a check fails.
 
     Example: neuco-worker task check tasks/canopy --ids ids/dev.txt --folds 200
     """
     from scoring.inputs.identifiers import read_ids
     from scoring.neuco_bench.expectations import check_file, check_package
-    from scoring.tasks import is_package, read_package, task_sources
+    from scoring.tasks import is_package, read_package
 
     public_ids = None if ids is None else read_ids(ids)
-    sources = [
-        source
-        for path in paths
-        for source in (task_sources(path) if path.is_dir() and not is_package(path) else [path])
-    ]
+    sources = [source for path in paths for source in (_sources(path) if path.is_dir() else [path])]
     checks = [
         check_package(read_package(source), public_ids, folds=folds)
         if is_package(source)
@@ -137,13 +134,13 @@ def check(
 
 @task.command("list")
 def list_tasks(
-    folders: Annotated[list[Path], typer.Argument(help="Tasks folders.", exists=True, file_okay=False)],
+    folders: Annotated[list[Path], typer.Argument(help="Folders with tasks.", exists=True, file_okay=False)],
     *,
     json_output: JsonOption = False,
 ) -> None:
-    """List tasks: packages and plain label files, with what is known of each.
+    """List tasks (packages and plain label files) with what is known about each.
 
-    With --json the tasks come as a registry in NeuroBench's manner: dataset, input shape, classes, metric, baseline.
+    With --json, the list is a registry as in NeuroBench: dataset, input shape, classes, metric, baseline.
 
     Example: neuco-worker task list tasks/dev --json
     """
@@ -172,9 +169,15 @@ def list_tasks(
 
 
 def _sources(folder: Path) -> tuple[Path, ...]:
+    """Return the tasks of a folder: itself if it is a package, else what it holds; of a folder of such folders, those of each."""
     from scoring.tasks import is_package, task_sources
 
-    return (folder,) if is_package(folder) else task_sources(folder)
+    if is_package(folder):
+        return (folder,)
+    inside = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    if inside and all(path.is_dir() and not is_package(path) for path in inside):
+        return tuple(source for path in inside for source in _sources(path))
+    return task_sources(folder)
 
 
 def _entry(source: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class Retry:
     not_before: datetime | None = None
 
     def due(self, now: datetime) -> bool:
-        """Tell whether the next one may come now; before the last failure means that the clock was set back."""
+        """Return whether the next one may come now; before the last failure means that the clock was set back."""
         if self.failed_at is None or self.not_before is None:
             return True
         return not self.failed_at <= now < self.not_before

@@ -274,7 +274,7 @@ def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = N
     for metric, value in result.items():
         number = finite(value) if isinstance(value, int | float) else None
         if number is None:
-            raise _invalid(f"The value of “{metric}” is no finite number.")
+            raise _invalid(f"The value of “{metric}” is not a finite number.")
         values[metric] = number
     if not values:
         raise _invalid("The result is empty.")
@@ -286,13 +286,13 @@ def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = N
 
 def _items(document: Any) -> list[Any]:
     if not isinstance(document, list):
-        raise Unintelligible("EvalAI answered with something that is no list.")
+        raise Unintelligible("EvalAI answered with something that is not a list.")
     return document
 
 
 def _invalid(sentence: str) -> OrganizerError:
     return OrganizerError(
         sentence,
-        cure="Compare the phase's metric and split in the configuration with EvalAI's.",
+        cure="Compare the phase's metric and split in the configuration with those at EvalAI.",
         code="evalai.result_invalid",
     )

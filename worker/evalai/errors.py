@@ -30,23 +30,28 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 TokenReason = Literal["expired", "blacklisted", "wrong_type", "invalid", "missing"]
 TEXT_LIMIT = 300  # characters of an answer that are kept
 
-_TOKEN_CURES: Mapping[str, tuple[str, str]] = {
-    "expired": ("EvalAI's token has expired.", "Take a new one from the EvalAI profile page."),
+_REFUSED = "evalai.token_refused"
+_TOKEN_CURES: Mapping[str, tuple[str, str, str]] = {
+    "expired": (_REFUSED, "EvalAI's token has expired.", "Copy a new one from the EvalAI profile page."),
     "blacklisted": (
+        _REFUSED,
         "EvalAI's token was replaced by a newer one.",
-        "Somebody pressed “refresh token” in the EvalAI profile; take the new one from there.",
+        "Somebody pressed “refresh token” in the EvalAI profile. Copy the new one from there.",
     ),
     "wrong_type": (
-        "EvalAI's token is of the wrong kind (an access token).",
-        "Take the one that the EvalAI profile page shows.",
+        _REFUSED,
+        "EvalAI's token is an access token, which is the wrong kind.",
+        "Copy the token that the EvalAI profile page shows.",
     ),
     "invalid": (
+        _REFUSED,
         "EvalAI does not know this token.",
-        "Take the one that the EvalAI profile page shows, and check that evalai.server is the server it belongs to.",
+        "Copy the token that the EvalAI profile page shows, and check that it belongs to evalai.server.",
     ),
     "missing": (
-        "EvalAI received no token from us.",
-        "A proxy between this machine and EvalAI may remove the Authorization header.",
+        _REFUSED,
+        "EvalAI did not receive a token.",
+        "Check whether a proxy between this machine and EvalAI removes the Authorization header.",
     ),
 }
 
@@ -92,8 +97,8 @@ class TokenRefused(OrganizerError):
     def __init__(
         self, sentence: str = "", *, cure: str = "", code: str = "", reason: TokenReason = "invalid"
     ) -> None:
-        words, remedy = _TOKEN_CURES[reason]
-        super().__init__(sentence or words, cure=cure or remedy, code=code)
+        usual, words, remedy = _TOKEN_CURES[reason]
+        super().__init__(sentence or words, cure=cure or remedy, code=code or usual)
         self.reason: TokenReason = reason
 
 
@@ -164,14 +169,15 @@ def failure(
     """
     if status == 429:
         return Throttled(
-            f"EvalAI refuses to {what}: too many calls in this minute.",
-            cure="Give other programs an account of their own, or lower evalai.requests_per_minute.",
+            f"EvalAI refused to {what}, because this account made too many calls in this minute.",
+            cure="The worker waits and tries again. If this continues, use a separate account for other programs, or lower"
+            " evalai.requests_per_minute.",
             retry_after_s=_retry_after(headers.get("Retry-After")),
         )
     if 300 <= status < 400:
         return Rejected(
-            f"EvalAI sends us elsewhere when we {what} (HTTP {status}).",
-            cure="Check that evalai.server is EvalAI's own address, with https://.",
+            f"EvalAI redirected the request to {what} (HTTP {status}).",
+            cure="Set evalai.server to the exact address of the EvalAI server, with https://.",
             code="evalai.redirected",
             status=status,
         )
@@ -181,8 +187,8 @@ def failure(
         document, readable = None, False
     if status >= 500 or status == 408 or not readable:
         return Unreachable(
-            f"EvalAI gave no usable answer when asked to {what} (HTTP {status}).",
-            cure="If this lasts, check evalai.server and EvalAI's state.",
+            f"EvalAI did not send a usable answer to the request to {what} (HTTP {status}).",
+            cure="The worker tries again. If this continues, check evalai.server and whether EvalAI is up.",
             applied_unknown=write and (status >= 500 or status == 408 or 200 <= status < 300),
         )
     if 200 <= status < 300:
@@ -196,23 +202,23 @@ def _refusal(status: int, text: str, what: str) -> OrganizerError:
     """Return what EvalAI means when it refuses a call of a token that it knows."""
     if status == 403 and "verify your email" in text:
         return NotPermitted(
-            "EvalAI wants the e-mail address of this account verified.",
-            cure="Follow the link in EvalAI's e-mail.",
+            "EvalAI requires the e-mail address of this account to be verified.",
+            cure="Follow the link in the e-mail from EvalAI.",
             code="evalai.email_unverified",
         )
     if status in (401, 403) or "not authorized" in text:
         return NotPermitted(
-            f"EvalAI does not let this account {what}.",
-            cure="The token must belong to a host of the challenge.",
+            f"EvalAI does not allow this account to {what}.",
+            cure="Use the token of a host of the challenge.",
         )
     if status == 404 or (status == 400 and re.search(r"queue name .* does not exist", text)):
         return NotFound(
-            f"EvalAI knows nothing there when asked to {what}: {text}",
+            f"EvalAI has no such resource (request to {what}): {text}",
             cure="Check evalai.challenge and evalai.queue.",
         )
     return Rejected(
-        f"EvalAI refuses to {what} (HTTP {status}): {text}",
-        cure="Compare phases, splits and metrics of the configuration with EvalAI's.",
+        f"EvalAI refused to {what} (HTTP {status}): {text}",
+        cure="Compare the phases, splits and metrics in the configuration with those at EvalAI. `neuco-worker doctor` does that.",
         status=status,
         server_text=text,
     )

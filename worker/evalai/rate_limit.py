@@ -39,7 +39,7 @@ class Budget:
         return self.per_minute - len(self._calls)
 
     def allows(self, now: datetime, *, answer: bool = False, keep: int = 0) -> bool:
-        """Tell whether a call may leave now; only answers may use the reserve.
+        """Return whether a call may leave now; only answers may use the reserve.
 
         Args:
             now: The time.

@@ -19,6 +19,7 @@ from pydantic import AliasPath, BeforeValidator, Field, TypeAdapter, ValidationE
 from worker.evalai.errors import Unintelligible
 
 LARGEST_INTEGER = 2**63 - 1  # what a database column holds
+LONGEST_ADDRESS = 1000  # characters
 _DIGITS = re.compile(r"-?[0-9]{1,18}")
 _Record = TypeVar("_Record")
 
@@ -39,6 +40,12 @@ def text(value: Any) -> str | None:
 def clean(text: str) -> str:
     """Replace lone surrogates and NUL, which neither UTF-8 nor PostgreSQL can hold."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+
+
+def address(value: Any) -> str | None:
+    """Return what a participant gave as an address; None when it is empty, or longer than EvalAI's own fields."""
+    given = (text(value) or "").strip()
+    return given if 0 < len(given) <= LONGEST_ADDRESS else None
 
 
 def moment(value: Any) -> datetime | None:
@@ -68,6 +75,7 @@ OptionalInteger = Annotated[int | None, BeforeValidator(integer)]
 Text = Annotated[str, Field(min_length=1), BeforeValidator(text)]
 OptionalText = Annotated[str | None, BeforeValidator(text)]
 Words = Annotated[str, BeforeValidator(lambda value: text(value) or "")]
+Address = Annotated[str | None, BeforeValidator(address)]
 Moment = Annotated[datetime, BeforeValidator(moment)]
 OptionalMoment = Annotated[datetime | None, BeforeValidator(moment)]
 Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
@@ -90,7 +98,8 @@ class Message:
 class Submission:
     """A submission as its host reads it.
 
-    ``status``, ``phase_pk``, ``input_file`` and ``is_public`` can be edited by participants at any time. ``ignored`` means soft-deleted.
+    ``status``, ``phase_pk``, ``input_file``, ``is_public`` and the texts can be edited by participants at any time. ``ignored`` means
+    soft-deleted.
     ``created_by`` is the user who sent it, by number.
     """
 
@@ -104,6 +113,8 @@ class Submission:
     submitted_at: Moment
     rerun_resumed_at: OptionalMoment = None
     method_name: Words = ""
+    project_url: Address = None
+    publication_url: Address = None
     is_public: Flag = False
     is_flagged: Flag = False
     is_baseline: Flag = False
@@ -217,7 +228,7 @@ def read(kind: type[_Record], document: Any, what: str) -> _Record:
         Unintelligible: It is not an object, or lacks a field that cannot be done without.
     """
     if not isinstance(document, dict):
-        raise Unintelligible(f"EvalAI answered with something that is no {what}.")
+        raise Unintelligible(f"EvalAI answered with something that is not a {what}.")
     # No key of ours is left out by this, and pydantic stumbles over a lone surrogate also in a key that nobody asks for.
     fields = {key: value for key, value in document.items() if key.isascii()}
     try:

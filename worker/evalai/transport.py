@@ -92,8 +92,8 @@ class Transport:
             sent = not isinstance(problem, requests.ConnectTimeout) and not _refused(problem)
             kind = type(problem).__name__
             return b"", Unreachable(
-                f"EvalAI could not be asked to {what} ({kind}).",
-                cure="If this lasts, check the network and evalai.server.",
+                f"The request to {what} did not reach EvalAI, or its answer did not arrive ({kind}).",
+                cure="The worker tries again. If this continues, check the network and evalai.server.",
                 applied_unknown=write and sent,
             )
         error = failure(
@@ -132,7 +132,7 @@ class _TokenAuth(AuthBase):
         else:
             raise OrganizerError(
                 "The EvalAI token is neither a JSON web token nor 40 hexadecimal digits.",
-                cure="Copy it whole from the EvalAI profile page.",
+                cure="Copy the whole token from the EvalAI profile page.",
                 code="evalai.token_form",
             )
 
@@ -160,8 +160,8 @@ def checked_server(server: str) -> str:
         safe = whole = False
     if not (safe and whole):
         raise OrganizerError(
-            "evalai.server is no address that a token may be sent to.",
-            cure="Write https://<host>; http:// works on this machine only.",
+            "evalai.server is not an address that a token may be sent to.",
+            cure="Write https://<host>. http:// is accepted only for this machine.",
             code="evalai.server_address",
         )
     return server.strip().rstrip("/")

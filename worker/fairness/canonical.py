@@ -33,6 +33,6 @@ def labels_hash(task: Task, salt: bytes) -> str:
 
 
 def is_prefix(earlier: Iterable[Any], later: Iterable[Any]) -> bool:
-    """Tell whether a list only grew."""
+    """Return whether a list only grew."""
     first, second = list(earlier), list(later)
     return second[: len(first)] == first

@@ -58,8 +58,8 @@ def commit(
     for setup in fresh:
         if setup.key != split_key(secret, setup.codename, public_value(values, setup.codename)):
             raise OrganizerError(
-                "The challenge's secret or beacon changed in this very moment.",
-                cure="Run it again.",
+                "The challenge's secret or beacon changed while the command ran.",
+                cure="Run the command again.",
                 code="secret.edited",
             )
         manifests[setup.codename] = phase_manifest(setup.record)
@@ -106,7 +106,7 @@ def _opened_too(
 ) -> dict[str, str]:
     """Let what was revealed of a phase open a later commitment as well, if that says the same of the phase.
 
-    Else whoever checks would find a commitment that nothing opens, because another phase was changed. A phase that was itself changed
+    Otherwise a check would find a commitment that nothing opens, because another phase was changed. A phase that was itself changed
     after its reveal must be revealed again.
     """
     document = json.loads(files[reveal_path(phase)])
@@ -179,8 +179,8 @@ def _draws(
         return {}
     if datetime.fromisoformat(draw["at"]) <= now:
         raise OrganizerError(
-            f"The value of {draw['source']} that fairness.beacon names was published on {draw['at']}.",
-            cure="Name one that will be published later: a known value could have been chosen.",
+            f"The value of {draw['source']} in fairness.beacon was already published, on {draw['at']}.",
+            cure="Name a value that will be published in the future. A value that is already known could have been chosen.",
             code="beacon.past",
         )
     return {setup.codename: draw for setup in fresh}
@@ -239,12 +239,13 @@ def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = Fa
         unknown = [entry for entry in json.loads(public or b"[]") if entry["commitment"] not in known]
         lost = [entry["sequence"] for entry in unknown if not keys or key_of(entry, keys) is not None]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return  # what is no list of commitments is not believed
+        return  # only a list of commitments is believed
     if lost:
         raise InfrastructureError(
-            f"The repository has a commitment that this state does not know (number {lost[0]}).",
-            cure="If the repository was used before: take an empty one. If a backup was restored: restore one that is younger than this"
-            " commitment; without one, take the entry out of commitment.json by hand and say in public why, for no reveal can open it.",
+            f"The repository contains a commitment that this state does not know (number {lost[0]}).",
+            cure="If another challenge used the repository, use an empty one. If you restored a backup, restore one that is newer"
+            " than this commitment. Without such a backup, remove the entry from commitment.json by hand and explain this in"
+            " public, because it can never be revealed.",
             code=UNKNOWN,
         )
 

@@ -21,7 +21,7 @@ FORMAT = 1
 
 
 def path(phase: str) -> str:
-    """Return where the list of a phase's published contents stands."""
+    """Return the path of the list of a phase's published contents."""
     return f"reveal/{phase}/files.json"
 
 
@@ -64,7 +64,7 @@ def due(rule: str | None, rows: Iterable[tuple[int, bool]]) -> list[int]:
 
 
 def may_be_due(rule: str | None, *, baseline: bool, public: bool) -> bool:
-    """Tell whether a submission's content may have to be published at the end: until then its stored file is kept.
+    """Return whether a submission's content may have to be published at the end: until then its stored file is kept.
 
     Who is among the first rows is known at the end alone, so by a rule that names rows every public submission may be.
 

@@ -1,7 +1,7 @@
 """drand: a public source of random values, each of them unknown to everybody before its moment and checkable by everybody after it.
 
 A network of independent parties signs the number of each round with a shared key (BLS on the curve BLS12-381, signatures in G1); the value
-is the hash of the signature. Whoever knows the public key can check a round without asking anybody. See https://drand.love/docs/specification.
+is the hash of the signature. Anyone who knows the public key can check a round without asking a server. See https://drand.love/docs/specification.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ def read_chain(path: Path) -> Chain:
         return Chain(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         raise OrganizerError(
-            f"{path} describes no chain of drand.",
-            cure="It is a JSON object with name, hash, public_key, genesis and period_s; without fairness.drand_chain it is drand's own.",
+            f"{path} does not describe a drand chain.",
+            cure="Write a JSON object with name, hash, public_key, genesis and period_s, or remove fairness.drand_chain to use"
+            " drand's own chain.",
             code="beacon.chain",
         ) from None
 
@@ -109,9 +110,8 @@ def is_signed(chain: Chain, number: int, signature: str) -> bool:
         number: The round.
         signature: A point of G1, compressed, in hex.
     """
-    with (
-        recursion_as_before()
-    ):  # loaded here, because it takes a third of a second that nobody else should pay
+    # Loaded here, because the import takes a third of a second.
+    with recursion_as_before():
         from py_ecc.bls.hash_to_curve import hash_to_G1
         from py_ecc.bls.point_compression import decompress_G1, decompress_G2
         from py_ecc.bls.typing import G1Compressed, G2Compressed

@@ -1,7 +1,7 @@
 """Events: what the register holds, and how one is committed to so that it can be opened whole or in part.
 
 An event is a set of named values. Each is hashed under a salt of its own, and the commitment is the hash of these hashes; so an entry
-that stays private can be shown to exist without showing whose it is. All salts follow from one nonce: whoever has it opens everything.
+that stays private can be shown to exist without showing whose it is. All salts follow from one nonce, which opens everything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from worker.challenge.canonical import canonical
 from worker.fairness.canonical import digest
 
 SUBMISSION = "submission"
-"""The facts about a submission that decide whether and how it stands on a board; an event each time one of them changes."""
+"""The facts about a submission that decide whether and how it is on a board; an event each time one of them changes."""
 SCORE = "score"
 """What a submission was scored."""
 PHASE = "phase"

@@ -1,7 +1,7 @@
 """The public ids of each phase as they are published, so that a participant's own check needs nothing but the repository.
 
 What else such a check needs is in ``commitment.json``: the dimension of an embedding, and the hash that the list must have. A list is
-published once something was scored in its phase: then the phase has opened, and whoever takes part has the ids.
+published once something was scored in its phase: then the phase has opened, and participants have the ids.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ for its public submissions, and another one for its private ones, which nobody c
 place of the first file that had it, and its answer. What the organizers take off the board is on no ladder; what a team deletes or cancels
 itself stays on it, or else a team could climb again and again.
 
-The worker tells answers and makes boards with these functions, and whoever checks them does the same with what was revealed.
+The worker makes answers and boards with these functions, and `verify` applies them to what was revealed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Told:
     Attributes:
         value: Mean Q that is shown; None while values are withheld.
         counts: Whether it beat the standing value; None where no ladder says that.
-        standing: The submission that stands instead of one that does not count.
+        standing: The submission that counts instead of one that does not.
     """
 
     value: float | None
@@ -54,7 +54,7 @@ class Told:
 
 
 def climbs(facts: Mapping[str, Any]) -> bool:
-    """Tell whether a submission is on a ladder by the facts about it: a participant's, and not taken off by the organizers."""
+    """Return whether a submission is on a ladder by the facts about it: a participant's, and not taken off by the organizers."""
     return not (facts["own"] or facts["baseline"] or facts["flagged"]) and facts["removed"] is None
 
 

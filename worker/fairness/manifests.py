@@ -66,7 +66,7 @@ def announced_protocol(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def covers(manifest: Mapping[str, Any] | None, record: PhaseRecord) -> bool:
-    """Tell whether a manifest is of a phase as it is on record."""
+    """Return whether a manifest is of a phase as it is on record."""
     if manifest is None:
         return False
     versions = {task["identifier"]: task["version"] for task in manifest["tasks"]}

@@ -1,6 +1,6 @@
 """Who is on a board: what the registered facts about a submission, its scores and the phase's rules come to.
 
-The worker makes its boards with these functions, and whoever checks them does the same with what was revealed.
+The worker makes its boards with these functions, and `verify` applies them to what was revealed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def taken_off(facts: Facts) -> str | None:
 
 
 def is_its_owners(facts: Facts) -> bool:
-    """Tell whether a submission may be off the board because of its own team, which can delete and cancel it at EvalAI."""
+    """Return whether a submission may be off the board because of its own team, which can delete and cancel it at EvalAI."""
     return facts["removed"] is None and not facts["flagged"] and bool(facts["deleted"] or facts["cancelled"])
 
 
@@ -59,17 +59,17 @@ def kept_off(facts: Facts, rules: PhaseRules) -> str | None:
 
 
 def stands(facts: Facts) -> bool:
-    """Tell whether EvalAI has a submission's answer and nothing takes it off the board."""
+    """Return whether EvalAI has a submission's answer and nothing takes it off the board."""
     return bool(facts["answered"]) and taken_off(facts) is None
 
 
 def is_baseline(facts: Facts, rules: PhaseRules) -> bool:
-    """Tell whether a submission is a baseline: marked at EvalAI, or the organizers' own under a name that the rules list."""
+    """Return whether a submission is a baseline: marked at EvalAI, or the organizers' own under a name that the rules list."""
     return bool(facts["baseline"] or (facts["own"] and facts["method"] in rules.baselines))
 
 
 def is_public(facts: Facts, rules: PhaseRules) -> bool:
-    """Tell whether a submission is public in the sense of the rules."""
+    """Return whether a submission is public in the sense of the rules."""
     return bool(facts["public_now"] if rules.visibility == "current" else facts["public_at_first"])
 
 
@@ -82,7 +82,7 @@ def entry(
     climbed: bool = True,
     seconds: float = 0.0,
 ) -> Entry | None:
-    """Return the entry that a submission makes; None if it stands on no board, whatever it was scored.
+    """Return the entry that a submission makes; None if it is on no board, whatever its score.
 
     Args:
         facts: Of the submission.
@@ -101,7 +101,7 @@ def entry(
         submission=facts["submission"],
         team_key=facts["team_key"],
         team=facts["team"] or "",
-        # A participant's stays one row under the team's name, whoever marked it at EvalAI.
+        # A participant's stays one row under the team's name, even if marked at EvalAI.
         method=(facts["method"] or "") if facts["own"] or not baseline else "",
         submitted_at=datetime.fromisoformat(facts["submitted_at"]),
         public=is_public(facts, rules),

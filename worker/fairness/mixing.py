@@ -23,7 +23,7 @@ def mix_in(
     reason: str,
     now: datetime,
 ) -> dict[str, Any]:
-    """Mix the values that were drawn into the splits of phases, put these on record anew, and commit to them.
+    """Mix the values that were drawn into the splits of phases, record these again, and commit to them.
 
     Args:
         tx: Where they are kept.
@@ -40,8 +40,8 @@ def mix_in(
     for codename, found in drawn.items():
         if has_scores(tx, codename):
             raise OrganizerError(
-                f"Something was scored in phase {codename} already: a public value would change its splits.",
-                cure="Nothing has to be done; its splits stay as they are.",
+                f"Submissions were already scored in phase {codename}. A public value would change its splits.",
+                cure="Do nothing. The splits of this phase stay as they are.",
                 code="beacon.too_late",
             )
         record = open_phase(tx, codename, secret).record

@@ -1,4 +1,4 @@
-"""Parts: the long lists of a reveal are files of JSON lines beside its document, because git servers refuse large files.
+"""Parts: the long lists of a reveal are files of JSON lines next to its document, because git servers refuse large files.
 
 ``reveal.json`` names them in their order, with size and SHA-256: ``{"register": [{"name": "register-1.jsonl", ...}]}``. Writing and
 reading take one element at a time, so neither needs the memory of all.

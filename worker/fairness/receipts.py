@@ -62,7 +62,7 @@ def issue(tx: Transaction, *, submission: int, told: Told, nonce: str, commitmen
 
 
 def is_genuine(receipt: Mapping[str, Any]) -> bool:
-    """Tell whether a receipt was signed with the key that it names."""
+    """Return whether a receipt was signed with the key that it names."""
     body = {name: value for name, value in receipt.items() if name != "signature"}
     return is_signed(str(receipt.get("key")), RECEIPT, body, receipt.get("signature"))
 
@@ -114,7 +114,7 @@ def entries_of(line: Mapping[str, Any]) -> list[Any]:
 
 
 def filler(key: bytes, number: int) -> str:
-    """Return one of the hashes that fill a line up; whoever knows the line's key can tell them from commitments."""
+    """Return one of the hashes that fill a line up; the line's key distinguishes them from commitments."""
     return digest("filler", key, number.to_bytes(8, "big"))
 
 
@@ -193,8 +193,8 @@ class LogIsAhead(InfrastructureError):
 
     def __init__(self, lines: Sequence[str], after: int) -> None:
         super().__init__(
-            "The public log of receipts is ahead of what was about to be pushed.",
-            cure="What the state lacks of it is taken over, and the push is made anew.",
+            "The public log of receipts has lines that this state lacks.",
+            cure="The worker copies these lines into its state and pushes again.",
             code="leaderboard.log_ahead",
         )
         self.lines = tuple(lines)

@@ -84,13 +84,13 @@ def drand_chain(configuration: Configuration) -> Chain:
 
 
 def has_begun(tx: Transaction, codename: str) -> bool:
-    """Tell whether a phase must not be recorded from whatever its files are."""
+    """Return whether a phase must not be recorded from whatever its files are."""
     row = tx.phase_record(codename)
     return row is not None and (row.frozen_at is not None or has_scores(tx, codename))
 
 
 def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret: bytes) -> bool:
-    """Tell whether the files of a phase have to be read."""
+    """Return whether the files of a phase have to be read."""
     row = tx.phase_record(codename)
     if row is None or row.record is None:
         return True
@@ -135,7 +135,7 @@ def record_rules(
     changed = before.rules.changed(rules)
     if "shown" in changed and rules.shown == "at_end" and has_scores(tx, codename):
         raise OrganizerError(
-            f"Values of phase {codename} have been shown already, and cannot be kept back any more.",
+            f"Values of phase {codename} were already shown, so they cannot be withheld now.",
             cure=f"Set phases.{codename}.shown: at_once.",
             code="config.shown_already",
         )

@@ -1,6 +1,6 @@
 """The register: every fact that decides a board becomes an event that is committed to, whenever it is first seen or has changed.
 
-A board is made from the facts of one moment, and they are registered in the same transaction. So whoever has the events can make every
+A board is made from the facts of one moment, and they are registered in the same transaction. So the events are enough to make every
 board again, and an entry that was dropped, hidden or removed shows with the moment at which it was.
 """
 
@@ -34,7 +34,7 @@ def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
     Args:
         tx: The transaction that changed it, or reads it for a board.
         now: The time.
-        reason: Why, in the words of whoever decided it. Everything that is registered with it gets it, so what had changed before is
+        reason: Why, in the words of the person who decided it. Everything that is registered with it gets it, so what had changed before is
             registered before the decision.
 
     Returns:
@@ -165,7 +165,7 @@ def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reas
 
 
 def submission_facts(row: SubmissionRow, pseudonym: str | None = None) -> dict[str, Any]:
-    """Return what decides whether and how a submission stands on a board, besides its scores.
+    """Return what decides, besides its scores, whether and how a submission is on a board.
 
     Args:
         row: The submission.
@@ -204,7 +204,7 @@ def _hash_of_facts(row: SubmissionRow, pseudonym: str | None) -> str:
 
 
 def stands_on(content: str | None, protocol: str, versions: Mapping[str, str]) -> str:
-    """Hash what a score stands on: the newest score of a submission is on the tasks of now if its event has this hash."""
+    """Hash what a score was made from: a submission's newest score is on the present tasks if its event has this hash."""
     return _hashed({"content": content, "protocol": protocol, "tasks": dict(versions)})
 
 

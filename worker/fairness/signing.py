@@ -1,7 +1,7 @@
 """Signatures: what the challenge itself has published can be told from what somebody else has pushed.
 
 The key is made with the first commitment that names it, and lies in the database: in backups, and with every worker that may lead. Its
-public half stands in ``commitment.json``.
+public half is in ``commitment.json``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def renew(tx: Transaction) -> Signer:
 
 
 def is_signed(public: str, domain: str, document: Any, signature: object) -> bool:
-    """Tell whether a document was signed with the private half of a key; what is no key and no signature has not."""
+    """Return whether a document was signed with the private half of a key; False for anything that is not a key and a signature."""
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
         key.verify(bytes.fromhex(str(signature)), _message(domain, document))

@@ -12,7 +12,7 @@ COMMITMENT, SUCCESSION = "commitment", "succession"  # what is signed
 
 
 def keys_of(public: bytes | None) -> tuple[str, ...]:
-    """Return the keys that a public list of commitments names, see :func:`keys_in`; what is no such list names none."""
+    """Return the keys that a public list of commitments names, see :func:`keys_in`; none if it is not such a list."""
     try:
         return keys_in(json.loads(public or b"[]"))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -23,7 +23,7 @@ def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the keys that public commitments name, in their order.
 
     The first commitment with a key says which is the challenge's, and every other key is signed with the one before it: without that,
-    whoever may push could name a key. A key that was replaced signs nothing any more, neither a commitment nor another key.
+    anyone who may push could name a key. A replaced key can sign nothing, neither a commitment nor another key.
     """
     known: list[str] = []
     for entry in entries:

@@ -81,13 +81,13 @@ class Download(ChildAct[Result]):
         if isinstance(error, OverLimit):
             return InfrastructureError(
                 f"A submission's file did not arrive within {self._deadline_s:.0f} s.",
-                cure="It is tried again; if it stays like this, look at the network and at EvalAI's file store.",
+                cure="The worker tries again. If this continues, check the network and EvalAI's file store.",
                 code="fetch.deadline",
             )
         if isinstance(error, Died):
             return InfrastructureError(
                 f"The process that downloads a submission's file ended {error.reason}.",
-                cure="It is tried again; if it stays like this, look at memory and at the log.",
+                cure="The worker tries again. If this continues, check the memory of this machine and the log.",
                 code="fetch.died",
             )
         return error
@@ -114,12 +114,12 @@ class FetchFile(Download):
         return self._files.temporary(f"fetch-{self._attempt}")
 
     def is_due(self, tx: Transaction) -> bool:
-        """Tell whether the submission still waits for its file, and this attempt is the one that brings it."""
+        """Return whether the submission still waits for its file, and this attempt is the one that brings it."""
         current = tx.get(self.pk)
         return current is not None and current.state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Let it be scored; or follow EvalAI's placeholder, which stands where an upload is under way or was never finished."""
+        """Let it be scored; or follow EvalAI's placeholder, which is there while an upload is under way or was never finished."""
         current = tx.get(self.pk)
         if current is None or not tx.is_open(self._attempt):
             return
@@ -144,7 +144,7 @@ class FetchFile(Download):
         else:
             tx.close_attempt(self._attempt, Outcome.UNFINISHED, now=now)
         self._context.log.info(
-            "EvalAI holds a placeholder instead of the file.",
+            "EvalAI has only a placeholder; the upload is not finished.",
             event_key="fetch.placeholder",
             submission=self.pk,
         )

@@ -1,6 +1,6 @@
 """Fetching a file again that was stored once: a rescore needs it, and it was removed or lies on another machine.
 
-It is done on request alone, and changes nothing of the submission: what comes of it stands with the request.
+It is done only on request, and changes nothing in the submission: the result is stored with the request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FetchAgain(Download):
         return self._files.temporary(f"fetch-again-{self.pk}")
 
     def is_due(self, tx: Transaction) -> bool:
-        """Tell whether the request is still open."""
+        """Return whether the request is still open."""
         wanted = tx.wanted_file(self.pk)
         return wanted is not None and wanted.open and wanted.file_hash == self._only
 

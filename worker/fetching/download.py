@@ -75,7 +75,7 @@ def download(
     except OSError as problem:
         raise InfrastructureError(
             f"A submission's file cannot be written: {problem.strerror}.",
-            cure="Check space and permissions of the state directory.",
+            cure="Check the free space and the permissions of the state directory. The worker tries again.",
             code="disk.write",
         ) from problem
     finally:
@@ -130,8 +130,8 @@ def check_address(url: str, allowed_hosts: Collection[str]) -> None:
     if host and plain and safe and any(_matches(allowed, host, port) for allowed in allowed_hosts):
         return
     raise OrganizerError(
-        f"A submission's file lies at {_origin(address)}, where files may not come from.",
-        cure="If that is EvalAI's file store, add the host to evalai.media_hosts; else somebody may have edited the submission.",
+        f"A submission's file is at {_origin(address)}, a host that is not allowed.",
+        cure="If this is EvalAI's file store, add the host to evalai.media_hosts. Otherwise somebody may have edited the submission.",
         code="download.host",
     )
 
@@ -181,13 +181,13 @@ class _Transfer:
         status = response.status_code
         if status in (403, 404, 410):
             return InfrastructureError(
-                f"The address of a submission's file answers no more (HTTP {status}).",
+                f"The address of a submission's file has expired (HTTP {status}).",
                 code="file.link_expired",
             )
         if 300 <= status < 400:
             return OrganizerError(
-                "A submission's file is said to lie elsewhere; redirects are not followed.",
-                cure="Add the host that EvalAI really serves files from to evalai.media_hosts.",
+                "The address of a submission's file is a redirect, which the worker does not follow.",
+                cure="Add the host that EvalAI serves files from to evalai.media_hosts.",
                 code="download.redirected",
             )
         if status != 200:
@@ -220,4 +220,4 @@ def _length(response: requests.Response) -> int | None:
 
 
 def _broken(sentence: str) -> InfrastructureError:
-    return InfrastructureError(sentence, cure="It is tried again.", code="download.broken")
+    return InfrastructureError(sentence, cure="The worker tries again.", code="download.broken")

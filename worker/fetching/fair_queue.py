@@ -11,7 +11,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def next_in_turn(tx: Transaction, waiting: Sequence[SubmissionRow]) -> SubmissionRow | None:
-    """Choose round-robin between teams, oldest first within a team, so that ten files of one team do not hold up another's first."""
+    """Choose round-robin between teams, oldest first within a team, so that ten files of one team do not delay another team's first."""
     if not waiting:
         return None
     turns = tx.last_turns()

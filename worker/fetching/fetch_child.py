@@ -51,8 +51,8 @@ def main(order: Order, _: Callable[..., None]) -> Result:
             FileStore(Path(order["state_dir"])).keep(destination, result.sha256)
         except OSError as problem:
             raise InfrastructureError(
-                f"A fetched file could not be kept ({problem.strerror}).",
-                cure="Look at space and permissions of the state directory; it is tried again.",
+                f"A downloaded file could not be stored ({problem.strerror}).",
+                cure="Check the free space and the permissions of the state directory. The worker tries again.",
                 code="disk.write",
             ) from problem
     return {"sha256": result.sha256, "size": result.size}

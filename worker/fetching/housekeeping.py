@@ -174,7 +174,7 @@ class CompressFile(FilesAct[None]):
 
 
 def worth_compressing(path: Path) -> bool:
-    """Tell whether a stored file is not compressed yet."""
+    """Return whether a stored file is not compressed yet."""
     try:
         with path.open("rb") as file:
             return not file.read(4).startswith(COMPRESSED)

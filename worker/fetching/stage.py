@@ -105,7 +105,7 @@ class Fetching:
                     tx.note_wanted(pk, stored=fault is None, failure=fault)
 
     def _has_room(self, now: datetime) -> bool:
-        """Tell whether the disk has room for another file; the organizer is told if not."""
+        """Return whether the disk has room for another file; the organizer is told if not."""
         reserve = self._context.configuration.submission.disk_reserve_gigabytes
         if error := below_reserve(self._files.free_bytes(), reserve):
             self._context.raise_alert("disk.reserve", error, now=now)

@@ -26,7 +26,7 @@ ALERT = "uploads"
 def follow_placeholder(
     tx: Transaction, row: SubmissionRow, *, begun_at: datetime, settles: timedelta, now: datetime
 ) -> bool:
-    """Decide what follows from a fetched placeholder; tell whether it is the author's fault.
+    """Decide what follows from a fetched placeholder; return whether it is the author's fault.
 
     Args:
         tx: An open write transaction.
@@ -60,8 +60,8 @@ def follow_placeholder(
 def unfinished() -> ParticipantError:
     """Say what is wrong with a placeholder that is all there is."""
     return ParticipantError(
-        "The file holds nothing but the text file_content, which EvalAI puts there until a large upload is finished.",
-        cure="Submit the file again, and let the upload run to its end.",
+        "The upload was not finished: instead of your file, EvalAI has its own placeholder, the text file_content.",
+        cure="Submit the file again, and wait until the upload has finished.",
         code="file.upload_unfinished",
     )
 
@@ -97,7 +97,7 @@ def look_again(tx: Transaction, due: list[SubmissionRow]) -> None:
 
 
 def is_due(row: SubmissionRow, now: datetime) -> bool:
-    """Tell whether it is time to look again; a moment too far off is from before the clock was set back."""
+    """Return whether it is time to look again; a moment too far off is from before the clock was set back."""
     return row.not_before is None or not now < row.not_before <= now + LONGEST_LOOK
 
 
@@ -120,6 +120,6 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
     number = "1 large upload is" if len(old) == 1 else f"{len(old)} large uploads are"
     text = (
         f"{number} not finished after a day: {named}. EvalAI still has a placeholder instead of the file. "
-        "Ask the team to submit again, and cancel the submission at EvalAI. No other submission waits for it."
+        "Ask the team to submit again, and cancel the submission at EvalAI. Other submissions are not delayed."
     )
     tx.raise_alert(ALERT, "upload.unfinished", text, now=now)

@@ -87,7 +87,9 @@ class PostAnswer(Call[None]):
             facts.supersede_older(tx, row.pk, now=now)
         tx.resolve_alert(f"post:{row.pk}", now=now)
         tx.resolve_alert(f"hold:{row.pk}", now=now)
-        self._context.log.info("Answer posted.", event_key="post.done", submission=row.pk, status=status)
+        self._context.log.info(
+            "Result posted to EvalAI.", event_key="post.done", submission=row.pk, status=status
+        )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Let it wait for a moment on the grid; whether it was applied is unknown, so the next try reads the submission first."""

@@ -109,7 +109,7 @@ class CallRunner:
         return self._runner.late
 
     def due(self, name: str, now: datetime) -> bool:
-        """Tell whether a call's back-off is over."""
+        """Return whether a call's back-off is over."""
         return self._retries[name].due(now)
 
     def tries(self, name: str) -> int:
@@ -117,12 +117,12 @@ class CallRunner:
         return self._retries[name].tries
 
     def reload(self) -> None:
-        """Try everything at once with the token that the configuration points to now: what failed may have been mended."""
+        """Try everything at once with the token that the configuration points to now: the cause may have been fixed."""
         self._reloaded = True
         self._retries.clear()
 
     def start(self, call: Call[Result], now: datetime) -> bool:
-        """Make a call, if the budget allows it; tell whether it is under way."""
+        """Make a call, if the budget allows it; return whether it is under way."""
         keep = self._budget.reserve + call.ahead
         if not self._budget.allows(now, answer=call.answer, keep=keep) or not self.due(ALL, now):
             return False
@@ -188,7 +188,7 @@ class CallRunner:
             self.fatal = error
 
     def _renew_client(self) -> None:
-        """Take up the token that the configuration points to now; without a readable one the old one is tried on."""
+        """Use the token that the configuration points to now; without a readable one, keep trying the old one."""
         if self._fresh_client is None:
             return
         with contextlib.suppress(NeucoError):

@@ -73,8 +73,8 @@ def check_splits(
             )
         if known[settings.split] != {settings.metric}:
             raise OrganizerError(
-                f"EvalAI's leaderboard for {codename} wants the metrics {', '.join(sorted(known[settings.split]))}.",
-                cure=f"It must have one metric, the one that phases.{codename}.metric names ({settings.metric}).",
+                f"EvalAI's leaderboard for {codename} has the metrics {', '.join(sorted(known[settings.split]))}.",
+                cure=f"It must have exactly one metric, and phases.{codename}.metric must name it (now {settings.metric}).",
                 code="evalai.metric_differs",
             )
 
@@ -87,6 +87,6 @@ def unknown_phases(configuration: Configuration, phases: Mapping[int, str]) -> O
     listed = ", ".join(sorted(phases.values())) or "none"
     return OrganizerError(
         f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
-        cure="The keys under `phases` must be EvalAI's phase codenames.",
+        cure="Use EvalAI's phase codenames as the keys under `phases`.",
         code="evalai.phase_unknown",
     )

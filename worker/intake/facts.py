@@ -22,10 +22,10 @@ _FILE_PLACE = re.compile(r"/challenge_(\d+)/phase_(\d+)/submission_(\d+)/")
 
 
 def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
-    """Make the submission of a queue message durable, and owe the message's deletion under its newest receipt; tell whether it was awaited.
+    """Store the submission of a queue message, and the message's newest receipt for its deletion; return whether it was awaited.
 
     A message is only a hint: facts come from the submission itself. A message for a failed or cancelled one may be a resume, so EvalAI
-    is asked anew; one for an upload that was under way means that there is another file now.
+    is asked again; one for an upload that was under way means that there is another file now.
     """
     row = tx.get(message.submission_pk)
     if row is not None and not uploads.take_message(tx, row, now=now):
@@ -75,6 +75,8 @@ def take_facts(
         facts.pk,
         team=facts.team_name,
         method=facts.method_name,
+        project_url=facts.project_url,
+        publication_url=facts.publication_url,
         public_now=facts.is_public,
         baseline=facts.is_baseline,
         flagged=facts.is_flagged,
@@ -141,19 +143,19 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
     named = ", ".join(str(pk) for pk in sorted(lost)[:20])
     number = "1 submission was" if len(lost) == 1 else f"{len(lost)} submissions were"
     text = (
-        f"{number} answered at EvalAI after the backup was made that this worker was restored from: {named}. "
-        "Their scores are not here, so no board shows them. Re-run them at EvalAI as a host; they get the same result."
+        f"{number} answered at EvalAI after the backup that this worker was restored from: {named}. Their scores are not in the"
+        " state, so the board does not show them. Re-run them at EvalAI as a host. They will get the same result."
     )
     tx.raise_alert("restored", "restore.answered_since", text, now=now)
 
 
 def _found_answered(row: SubmissionRow, since: datetime) -> bool:
-    """Tell whether a restored state took a submission for open, and met EvalAI's answer later."""
+    """Return whether a restored state took a submission for open, and met EvalAI's answer later."""
     return row.state is State.CANCELLED and row.read_at is not None and row.read_at > since
 
 
 def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:
-    """Tell whether a listing says anything of a submission that must be followed.
+    """Return whether a listing says anything of a submission that must be followed.
 
     A listing holds the whole challenge; what ended and did not change since it was last followed is passed over, so that comparing
     thousands of submissions takes no time. ``read_at`` is missing where a message asked for another look.
@@ -169,10 +171,10 @@ def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int
 
 
 def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phases: Mapping[int, str]) -> bool:
-    """Tell whether a submission that waits for its turn was met as it was left, but for a fresh signature of its file's address.
+    """Return whether a submission that waits for its turn was met as it was left, but for a fresh signature of its file's address.
 
     Then there is nothing to follow, and that it was seen is all there is to record: before a deadline a thousand wait, and a listing
-    that reads two of them anew shows all.
+    that reads two of them again shows all.
     """
     return (
         row.state in (State.ACKNOWLEDGED, State.FETCHED)
@@ -186,7 +188,7 @@ def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phase
 
 
 def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> bool:
-    """Tell whether EvalAI shows anything else than when it was last followed, the file's address aside."""
+    """Return whether EvalAI shows anything else than when it was last followed, the file's address aside."""
     return (
         row.remote_status,
         row.deleted,
@@ -195,6 +197,8 @@ def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -
         row.public_now,
         row.team,
         row.method,
+        row.project_url,
+        row.publication_url,
         row.phase,
         row.created_by,
     ) != (
@@ -205,6 +209,8 @@ def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -
         facts.is_public,
         facts.team_name,
         facts.method_name,
+        facts.project_url,
+        facts.publication_url,
         phases.get(row.phase_pk or 0),
         row.created_by if facts.created_by is None else facts.created_by,
     )
@@ -229,8 +235,8 @@ def _follow_open(
     elif facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, row):
         if row.state is not State.RECEIVED and tx.fact(RESTORED) is None:
             text = (
-                f"Submission {row.pk} was answered ({facts.status}) by somebody else while we worked on it; "
-                "it is left as it is. Is a second worker running?"
+                f"Submission {row.pk} was answered ({facts.status}) by another program while this worker processed it. The worker"
+                " leaves that answer. Check whether a second worker is running."
             )
             tx.raise_alert(f"elsewhere:{row.pk}", "submission.answered_elsewhere", text, now=now)
         cancel(tx, row, "answered by somebody else", now=now)
@@ -261,8 +267,8 @@ def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow,
         return
     if row.reposts > 0:
         text = (
-            f"Submission {row.pk} was set back to {status!r} at EvalAI again after its answer was posted twice; "
-            "nothing more is done about it. Talk to the team, or post the answer by hand."
+            f"Submission {row.pk} was reset to {status!r} at EvalAI again after the worker had posted its result twice. The"
+            " worker does not post it a third time. Ask the team about it, or post the result by hand."
         )
         tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
@@ -285,7 +291,7 @@ def _no_repost(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: d
 
 
 def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:
-    """Tell whether the answer that EvalAI shows may be ours, sent but never confirmed."""
+    """Return whether the answer that EvalAI shows may be ours, sent but never confirmed."""
     return any(owed.sent_at is not None for owed in tx.owed(OutboxKind.POST, row.pk))
 
 
@@ -312,20 +318,19 @@ def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> tu
     if facts.phase_pk != row.phase_pk or row.message_phase not in (None, row.phase_pk):
         return (
             "facts.phase_differs",
-            f"Submission {row.pk} was sent to phase {row.phase_pk}, its message says phase "
-            f"{row.message_phase}, EvalAI now says phase {facts.phase_pk}. Somebody may have edited it.",
+            f"Submission {row.pk} was sent to phase {row.phase_pk}, but its message says phase {row.message_phase} and EvalAI now"
+            f" says phase {facts.phase_pk}. Somebody may have edited the submission.",
         )
     place = _FILE_PLACE.search(facts.input_file or "")
     if place is None or int(place.group(1)) != challenge or int(place.group(2)) != row.phase_pk:
         return (
             "facts.file_elsewhere",
-            f"The input file of submission {row.pk} does not lie in the folder of phase {row.phase_pk}. "
-            "Somebody may have edited it.",
+            f"The input file of submission {row.pk} is not in the folder of phase {row.phase_pk}. Somebody may have edited the submission.",
         )
     if _without_query(facts.input_file) != _without_query(row.input_file):
         return (
             "facts.file_replaced",
-            f"The input file of submission {row.pk} was replaced at EvalAI after it was sent.",
+            f"The input file of submission {row.pk} was replaced at EvalAI after it was submitted.",
         )
     return None
 
@@ -334,7 +339,7 @@ def unconfigured(row: SubmissionRow) -> tuple[str, str]:
     """Say that nobody told us of its phase: (code, sentence for the organizer)."""
     return (
         "facts.phase_unconfigured",
-        f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which the configuration does not name.",
+        f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
     )
 
 

@@ -77,7 +77,7 @@ class Hosts:
         return self._find_authors(unknown)
 
     def settle(self, now: datetime) -> bool:
-        """Decide about new authors without a call, where every host's number is known; tell whether there were any."""
+        """Decide about new authors without a call, where every host's number is known; return whether there were any."""
         with self.context.store.read() as tx:
             unknown, numbers = tx.authors_unknown(), _numbers(tx)
         if not unknown or not self._fresh(now) or not numbers or None in numbers.values():
@@ -87,7 +87,7 @@ class Hosts:
         return True
 
     def _fresh(self, now: datetime) -> bool:
-        """Tell whether the members were read so lately that a new author can be compared with them."""
+        """Return whether the members were read so lately that a new author can be compared with them."""
         read_at = self._timetable.done_at(Job.HOSTS)
         return read_at is not None and now - FRESH_FOR < read_at <= now
 
@@ -127,8 +127,8 @@ class HostsCall(Call[Result]):
             return
         if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
             trouble = OrganizerError(
-                f"Who the challenge's hosts are cannot be read: {error.sentence}",
-                cure="Until it can, only submissions of teams called Host_<number>_Team count as the organizers' own.",
+                f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
+                cure="The worker tries again. Until then, only submissions of teams named Host_<number>_Team count as the organizers' own.",
                 code="evalai.hosts_unknown",
             )
             self._hosts.context.report(tx, f"evalai.{self.name}", trouble, now=now)

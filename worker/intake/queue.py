@@ -44,8 +44,8 @@ class ReceiveMessage(Call["Message | None"]):
             return
         if result.challenge_pk not in (None, self._context.configuration.evalai.challenge):
             text = (
-                f"The queue holds a message for challenge {result.challenge_pk}, which is not ours. "
-                "It is left there. Check evalai.queue and evalai.challenge."
+                f"The queue contains a message for challenge {result.challenge_pk}, which this worker does not serve. The worker"
+                " leaves it there. Check evalai.queue and evalai.challenge."
             )
             tx.raise_alert("queue.foreign", "queue.foreign", text, now=now)
             self._foreign = True

@@ -58,7 +58,7 @@ def _climbing(tx: Transaction) -> frozenset[tuple[int | None, str | None]]:
 
 
 def runs_already(row: SubmissionRow) -> bool:
-    """Tell whether EvalAI shows it as running since we said so: its scoring died, and goes on without another call."""
+    """Return whether EvalAI shows it as running since we said so: its scoring died, and goes on without another call."""
     return row.remote_status == "running" and row.running_at is not None
 
 

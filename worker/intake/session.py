@@ -42,7 +42,7 @@ class Session:
     def told_at(self, row: SubmissionRow) -> datetime | None:
         """Return when EvalAI's last words on a submission came.
 
-        In the database stands when it was asked: what had been decided by then is settled, whatever came while the answer was on its way.
-        How fresh its words are counts from when they came, else a call that takes long would be made again for ever.
+        The database records when it was asked: what was decided by then is settled, whatever came while the answer was on its way.
+        Its age counts from when it came, otherwise a slow call would be repeated indefinitely.
         """
         return self.call_ended_at if row.read_at == self.call_began_at else row.read_at

@@ -105,7 +105,7 @@ class Intake:
         return self._runner.late
 
     def reload(self) -> None:
-        """Take up a changed configuration: its token, and phases that EvalAI may have got meanwhile."""
+        """Apply a changed configuration: its token, and phases that EvalAI may have got meanwhile."""
         self.session.outdated = True
         self._runner.reload()
 
@@ -128,7 +128,7 @@ class Intake:
         if session.remote is None:
             return Connect(self._context, session) if self._runner.due("connect", now) else None
         if not self._budget.allows(now):
-            return self._answer(now)  # nothing else may use the reserve, so nothing else may stand before it
+            return self._answer(now)  # nothing else may use the reserve, so nothing else may come before it
         if session.outdated and self._runner.due("reconnect", now):
             return Reconnect(self._context, session)
         if self._timetable.done_at(Job.RECONCILE) is None and (call := self._reconcile(now)) is not None:
@@ -198,7 +198,7 @@ class Intake:
         return SetRunning(self._context, chosen)
 
     def _fresh(self, row: SubmissionRow, limit: timedelta, now: datetime) -> bool:
-        """Tell whether EvalAI's words on it came lately; what comes from the future is from before the clock was set back."""
+        """Return whether EvalAI's words on it came lately; what comes from the future is from before the clock was set back."""
         told_at = self.session.told_at(row)
         return told_at is not None and now - limit <= told_at <= now
 
@@ -272,7 +272,7 @@ class Intake:
         return ReceiveMessage(self._context, self.session) if self._poll_is_due(now) else None
 
     def _poll_is_due(self, now: datetime) -> bool:
-        """Tell whether the queue is to be looked at: now and then, and at once while messages are expected and calls to spare."""
+        """Return whether the queue is to be looked at: now and then, and at once while messages are expected and calls to spare."""
         session = self.session
         polled_at = self._timetable.done_at(Job.POLL)
         if polled_at is None or self._timetable.due(Job.POLL, now):
@@ -286,14 +286,14 @@ class Intake:
         )
 
     def _expects_messages(self, now: datetime) -> bool:
-        """Tell whether the queue has more for us: a listing showed submissions without a message, or the last one told nothing new."""
+        """Return whether the queue has more for us: a listing showed submissions without a message, or the last one told nothing new."""
         if self.to_the_end or self.session.stale_message:
             return True
         with self._context.store.read() as tx:
             return tx.unannounced(since=now - ANNOUNCED_WITHIN)
 
     def _to_spare(self, now: datetime) -> bool:
-        """Tell whether a call may go to the queue: what waits to be begun and answered in the next minute goes first."""
+        """Return whether a call may go to the queue: what waits to be begun and answered in the next minute goes first."""
         paused = self._context.mode() == "pause"
         states = ACTIVE - {State.FETCHED, State.SCORING} if paused else ACTIVE
         with self._context.store.read() as tx:
@@ -302,11 +302,11 @@ class Intake:
         return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
 
     def _waits(self, owed: Owed, now: datetime, *, ahead: timedelta = timedelta()) -> bool:
-        """Tell whether it is too early; a moment beyond back-off and grid is from before the clock was set back."""
+        """Return whether it is too early; a moment beyond back-off and grid is from before the clock was set back."""
         grid = seconds(self._context.configuration.submission.answer_grid)
         return now + ahead < owed.not_before <= now + LONGEST_WAIT + grid
 
 
 def _asked_since(row: SubmissionRow, owed: Owed, now: datetime) -> bool:
-    """Tell whether EvalAI was asked when the answer was decided already; one from the future is from before the clock was set back."""
+    """Return whether EvalAI was asked when the answer was decided already; one from the future is from before the clock was set back."""
     return row.read_at is not None and (owed.created_at <= row.read_at or owed.created_at > now)

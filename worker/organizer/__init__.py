@@ -17,6 +17,7 @@ __all__ = [
     "demo",
     "disclosure",
     "doctor",
+    "generated_page",
     "listing",
     "planning",
     "rehearsal",

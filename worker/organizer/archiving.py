@@ -62,8 +62,8 @@ def write_backup(
     """
     if archive.exists() and not replace:
         raise OrganizerError(
-            f"{archive} is there already.",
-            cure="Name another file, or a folder, in which the archive is named by its time; or add --force to replace it.",
+            f"{archive} exists already.",
+            cure="Choose another file name, or a folder (the archive is then named by its time). Or add --force to replace it.",
             code="backup.exists",
         )
     configuration = session.configuration
@@ -71,7 +71,7 @@ def write_backup(
     if database is None:
         raise OrganizerError(
             "The state is on a database server.",
-            cure="Back it up with pg_dump (files lie under ./state); after pg_restore run `neuco-worker challenge mark-restored`.",
+            cure="Back it up with pg_dump, and copy the files under ./state. After pg_restore, run `neuco-worker challenge mark-restored`.",
             code="backup.server",
         )
     temporary = archive.with_name(archive.name + ".part")
@@ -90,7 +90,7 @@ def write_backup(
     except OSError as error:
         raise InfrastructureError(
             f"The backup {archive} could not be written: {error.strerror}.",
-            cure="Look at space and permissions there.",
+            cure="Check the free space and the permissions there.",
             code="backup.failed",
         ) from None
     finally:
@@ -244,7 +244,7 @@ def read_backup(archive: Path, directory: Path) -> Path:
     except (tarfile.TarError, KeyError, ValueError, EOFError, OSError):
         raise OrganizerError(
             f"{archive} is not a backup of a challenge, or is damaged.",
-            cure="Take another one; what a backup of the same challenge lacks is found at EvalAI.",
+            cure="Use another backup. What an older backup lacks, the worker reads from EvalAI again.",
             code="restore.damaged",
         ) from None
     (directory / "challenge.secret").chmod(0o600)

@@ -15,6 +15,8 @@ SUBMISSION_FIELDS = (
     "team_key",
     "team",
     "method",
+    "project_url",
+    "publication_url",
     "submitted_at",
     "first_seen_at",
     "running_at",

@@ -77,7 +77,8 @@ def _publish_leading(session: OrganizerSession) -> Completed:
 
 def preview(session: OrganizerSession) -> Mapping[str, bytes]:
     """Return the files that a push would bring now, by their paths; no board is made and nothing is pushed."""
-    return render(_make_boards(session, session.configuration.phases, correct=False).site, readme=None)
+    pending = _make_boards(session, session.configuration.phases, correct=False)
+    return {**render(pending.site, readme=None), **pending.preconditions.attestations}
 
 
 def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[str], object]) -> None:
@@ -110,17 +111,21 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
                 return
             if held := [row for row in open_rows if row.hold is not None]:
                 raise OrganizerError(
-                    f"Submission {held[0].pk} waits for a person: {held[0].hold_reason}",
-                    cure="Settle that first, or close the phase without it: --now.",
+                    f"Submission {held[0].pk} is on hold: {held[0].hold_reason}",
+                    cure="Resolve that first, or close the phase without it with --now.",
                     code="freeze.held",
                 )
             if lock.take():
                 raise InfrastructureError(
-                    "No worker runs that could answer what was sent before the phase is closed.",
-                    cure="Start it, and close the phase then; or close it with what is answered: --now.",
+                    "No worker is running to score the open submissions before the phase is closed.",
+                    cure="Start the worker, and then close the phase. Or close it without them with --now.",
                     code="freeze.no_worker",
                 )
-            waiting = f"answer {len(open_rows)} more" if open_rows else "ask EvalAI for what was sent"
+            waiting = (
+                f"answer {len(open_rows)} more submissions"
+                if open_rows
+                else "ask EvalAI which submissions were sent"
+            )
             wait.pause(waiting)
 
 
@@ -153,8 +158,8 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         kept_back = withholds(tx, phase) or (setup is not None and setup.rules.shown == "at_end")
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
-                f"Nothing was scored in phase {phase}, and once it is closed its values are kept back no more.",
-                cure="Close it when it has ended. Until it begins, EvalAI takes no submissions to it.",
+                f"Nothing was scored in phase {phase}. If you closed it now, its values would no longer be withheld.",
+                cure="Close the phase after it has ended. Until it begins, EvalAI accepts no submissions to it.",
                 code="freeze.empty",
             )
         show_values(tx, phase)
@@ -207,7 +212,7 @@ def _keep(tx: Transaction, pending: PendingBoards) -> None:
 
 def _busy() -> InfrastructureError:
     return InfrastructureError(
-        "The daemon or another command changed the board at the same moment.",
+        "The worker or another command changed the board at the same time.",
         cure="Try again.",
         code="board.busy",
     )

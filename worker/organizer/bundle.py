@@ -30,9 +30,9 @@ UNLIMITED = 100_000  # EvalAI's own default
 PER_DAY, PER_MONTH = 10, 310  # in 2025: ten a day while developing …
 IN_ALL = 3  # … and three in all in the last phase
 WHICH_COUNTS = {
-    "last": "The latest scored public submission of a team counts.",
-    "best": "The scored public submission of a team with the highest mean Q counts.",
-    "chosen": "The organizers choose which scored public submission of a team counts; until they do, it is the latest.",
+    "last": "Your team's latest scored public submission counts.",
+    "best": "Your team's scored public submission with the highest mean Q counts.",
+    "chosen": "The organizers choose which of your team's scored public submissions counts. Until they do, the latest one counts.",
 }
 LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the open form's pages; packing writes the address over it
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal zips
@@ -130,9 +130,10 @@ def which_counts(phase: Phase) -> str:
     if phase.selection == "ladder":
         step = f"{phase.ladder_step:g}"
         return (
-            "A team's first public submission counts. A later one counts only if its mean Q is higher than the value that stands for the"
-            f" team by more than {step}. If it is not, you are shown the standing value again, and told that the submission does not count."
-            f" Values are rounded to multiples of {step}. Private submissions are compared with private ones, in the same way."
+            "Your team's first scored public submission counts. A later one counts only if its mean Q is more than"
+            f" {step} above your team's standing value, which is the mean Q of the submission that counts. Otherwise you are shown the"
+            f" standing value again, and told that the new submission does not count. Values are rounded to multiples of {step}."
+            " Private submissions are compared only with your private submissions, by the same rule."
         )
     return WHICH_COUNTS[phase.selection]
 
@@ -150,8 +151,8 @@ def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
     """
     if not (folder / CONFIG_NAME).is_file():
         raise OrganizerError(
-            f"{folder} holds no {CONFIG_NAME}.",
-            cure="Make a bundle with `neuco-worker init DIR`.",
+            f"{folder} does not contain {CONFIG_NAME}.",
+            cure="Create a bundle with `neuco-worker init DIR`.",
             code="bundle.missing",
         )
     files = {
@@ -182,8 +183,8 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
     title = configuration.challenge.title
     return {
         "title": title,
-        "short_description": f"{title}: embeddings, judged by downstream tasks that stay hidden.",
-        "leaderboard_description": "Mean quality score (mean Q) over the hidden tasks. The dynamic rank is on the organizers' leaderboard.",
+        "short_description": f"{title}: embeddings, scored on downstream tasks that stay hidden.",
+        "leaderboard_description": "Mean quality score (mean Q) over the hidden tasks. The organizers' leaderboard shows the dynamic rank.",
         "dim": configuration.submission.embedding_dim,
         "max_megabytes": f"{configuration.submission.max_megabytes:g}",
         "epsilon": f"{configuration.scoring.epsilon:g}",
@@ -202,7 +203,7 @@ def published(rule: str) -> str:
     if rule == BASELINES:
         return "the organizers' baselines, and no participant's"
     rows = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} of the teams"
-    return f"the organizers' baselines, and of {rows} on the final board (of each the submission that counts)"
+    return f"the organizers' baselines, and of {rows} on the final board (for each team, the submission that counts)"
 
 
 def _evalai_time(moment: datetime) -> str:

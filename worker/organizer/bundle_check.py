@@ -71,7 +71,7 @@ def bundle_faults(archive: Path, configuration: Configuration | None = None) -> 
     except yaml.YAMLError as error:
         return [f"{configs[0]} is not valid YAML: {str(error).splitlines()[0]}."]
     if not isinstance(document, dict):
-        return [f"{configs[0]} holds no keys."]
+        return [f"{configs[0]} contains no keys."]
     base = posixpath.dirname(configs[0])
     check = _Check(document, {posixpath.relpath(name, base or "."): data for name, data in files.items()})
     faults = list(check.faults())
@@ -205,7 +205,7 @@ class _Check:
         if annotation is None:
             yield f"{where}test_annotation_file must name a file in the bundle, a placeholder."
         elif len(annotation) > PLACEHOLDER_BYTES:
-            yield f"{where}test_annotation_file is no placeholder ({len(annotation)} bytes); labels must not leave your machine."
+            yield f"{where}test_annotation_file is not a placeholder ({len(annotation)} bytes); labels must not leave your machine."
         yield from _wrong(phase, PHASE_FLAGS, _is_flag, "True or False", where)
         if (
             phase.get("is_restricted_to_select_one_submission") is True
@@ -235,7 +235,7 @@ class _Check:
                 if entry.get(key) not in ids:
                     yield f"{where}{key} names nothing that exists."
             if triple in seen:
-                yield f"{where}stands there twice."
+                yield f"{where}occurs twice."
             seen.add(triple)
             if entry.get("visibility") not in VISIBILITIES:
                 yield f"{where}visibility must be 1, 2 or 3."
@@ -309,7 +309,7 @@ def _disagreements(document: Document, configuration: Configuration) -> Iterator
         for entry in document["challenge_phase_splits"]
     }
     for lost in sorted(set(map(str, phases.values())) ^ set(configuration.phases)):
-        yield f"Phase {lost} stands in only one of bundle and configuration; codenames must agree."
+        yield f"Phase {lost} is in only one of bundle and configuration; codenames must agree."
     for codename, phase in configuration.phases.items():
         if codename not in phases.values():
             continue

@@ -52,14 +52,14 @@ def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
         entries = tx.commitments()
         if not entries or signer(tx) is None:
             raise OrganizerError(
-                "The challenge has no key yet that could be replaced.",
-                cure="The first `neuco-worker run` or `once` of this version makes one, with a commitment.",
+                "The challenge does not have a key yet.",
+                cure="Start the worker. It creates the first key, with a commitment.",
                 code="commit.no_key",
             )
         if entries[-1][1]["opening"]["secret"] != digest("secret", secret):
             raise OrganizerError(
-                "The challenge's secret is not the one that was committed to.",
-                cure="Put the old secret back: a new key does not need another secret.",
+                "The challenge's secret is not the one in the commitment.",
+                cure="Restore the old secret. A new key does not need a new secret.",
                 code="secret.changed",
             )
         public = commitments.commit(tx, secret, (), reason=reason, now=session.now, new_key=True)
@@ -97,7 +97,7 @@ def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any
     with session.store.write() as tx:
         if any(tx.has_cells(name) for name in phases):
             raise OrganizerError(
-                "Something was scored already: a beacon would change its splits.", code="commit.too_late"
+                "Submissions were already scored. A beacon would change their splits.", code="commit.too_late"
             )
         rule = session.configuration.fairness.publish_files
         commitments.begin(tx, secret, phases.values(), now=session.now, publish_files=rule)
@@ -115,7 +115,7 @@ def _mix_in(session: OrganizerSession, value: str, awaited: Collection[Draw]) ->
             "The worker draws the public value itself: "
             + "; ".join(f"{draw.source}, round {draw.round}, for phase {draw.phase}" for draw in awaited)
             + ".",
-            cure="Leave it to the worker; `neuco-worker status` says when.",
+            cure="Do nothing. `neuco-worker status` shows when the worker does it.",
             code="commit.drawn",
         )
     latest = max(draw.at for draw in named)

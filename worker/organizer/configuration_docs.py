@@ -1,16 +1,17 @@
-"""The documentation of the configuration, written from its schema: every key with its meaning, values and default.
+"""The page on the configuration, written from its schema: every key with its meaning, values and default.
 
-``python -m worker.organizer.configuration_docs`` writes ``config/README.md`` again; ``--check`` tells if it is up to date.
-What people should know besides the keys is in :data:`INTRODUCTION` and :data:`EPILOGUE`.
+``python -m worker.organizer.configuration_docs`` writes ``docs/configuration.md``; with ``--check`` it exits with 1 if the file is old.
+The text around the tables is in :data:`INTRODUCTION` and :data:`EPILOGUE`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,50 +19,56 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from scoring.protocol import Recipe
 from worker.challenge.configuration import Configuration
-from worker.challenge.sections import NAMED_AFTER, Phase
+from worker.challenge.records import PhaseRules
+from worker.challenge.sections import NAMED_AFTER, Leaderboard, Phase
+from worker.organizer.generated_page import write_or_check
 
-PLACE = Path(__file__).resolve().parents[2] / "config" / "README.md"
+PLACE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 INTRODUCTION = """\
 # Configuration
 
-<!-- Written by `python -m worker.organizer.configuration_docs` from the schema in worker/challenge/sections.py; change it there. -->
+<!-- Written by `python -m worker.organizer.configuration_docs` from worker/challenge/sections.py; change it there. -->
 
-One YAML file per challenge. [`challenge.yaml`](challenge.yaml) is a complete example with comments; `neuco-worker init` writes a short one
-with what you have to decide.
+Each challenge has one YAML file. `neuco-worker init` writes a short one with the keys that you must set;
+[`config/challenge.yaml`](../config/challenge.yaml) is an example with every key.
 
 - Relative paths are relative to the file.
-- An unknown key is an error that names the nearest known one; all faults of a file are told at once.
-- Secrets are never written into the file, only where they are: `env:NAME` (environment variable), `file:PATH` (relative to the file), or
-  `credential:NAME` (handed over by systemd, see [`deploy/README.md`](../deploy/README.md)).
-- A running worker reads the file again on SIGHUP (`systemctl reload`). A faulty file is refused and the old one kept; `state` and the
-  challenge at EvalAI need a restart.
+- An unknown key is an error that names the nearest known key. All faults of the file are reported together.
+- The file never contains a secret, only where to find it: `env:NAME` (an environment variable), `file:PATH`, or
+  `credential:NAME` (a [credential of the systemd service](organizers.md#5-install-the-service)).
+- A running worker reads the file again on SIGHUP (`systemctl reload`). If the file has a fault, the worker keeps the old
+  settings. To change `state` or the challenge at EvalAI, restart the worker.
+- `neuco-worker doctor` checks the file against EvalAI, the repository and the machine.
 """
 EPILOGUE = """\
-## What a change does to a phase
+## When a change takes effect
 
-A phase is recorded when the worker first sees it: its ids, its labels and the keys below. Until its first score, every start and reload
-records it again if something changed. From the first score on, edited files and keys have no effect; `status` and `doctor` say what differs
-from the record, and a command takes it up:
+The worker records each phase when it first reads it: its ids, its labels, and the keys listed below. Before the first
+score of the phase, every start and reload updates this record. After the first score, edited files and keys change
+nothing by themselves; `status` and `doctor` show what differs from the record, and a command applies it:
 
-- `neuco-worker challenge rescore` takes up what decides scores, and scores what is missing: label files, `phases.<codename>.ids`,
-  `phases.<codename>.folds`, `submission.embedding_dim`, `challenge.secret`, and of `scoring` {recipe}.
-  It takes up `scoring.engine` too, for which nothing is scored again: an engine changes no score.
-- `neuco-worker challenge rules --reason TEXT` takes up what decides the board: `selection`, `visibility` and `eligible_if_scored_in` of a
-  phase; `baselines`, `baselines_weigh`, `hidden_teams`, `ghost_task` and `decimals` of `leaderboard`. The next board follows them.
-- Nothing takes up `fairness.publish_files` for a phase that was committed to: whoever submitted was told whose files the reveal publishes.
-- A reload takes up everything else.
+| change | applied by |
+|---|---|
+| {scored} | `neuco-worker challenge rescore`, which scores again what the change affects |
+| `scoring.engine` | `neuco-worker challenge rescore`; no score changes |
+| of a phase: {of_phase}; in `leaderboard`: {of_board} | `neuco-worker challenge rules --reason TEXT`, from the next board on |
+| `fairness.publish_files` | nothing, after the first commitment to the phase: participants were told whose files will be published |
+| everything else | a reload |
 
-The worker does not start with another `challenge.secret` than the one that a phase with scores was recorded with.
+The worker refuses to start if `challenge.secret` is not the secret that a scored phase was recorded with. A board that was
+closed with `neuco-worker board freeze` stays as it was, even if the rules change later.
 
-A submission is one of the hosts' own if a member of the challenge's host team at EvalAI sent it. No name of a team or
-method makes a participant's submission a baseline. A host's that is not a baseline is a trial: it is answered and never on the board.
+## Baselines and trials
 
-What is frozen (`neuco-worker board freeze`) stays, whatever the rules.
-
-Beside this file lies what else comes with the software: [`participant/`](participant/README.md) (how to write a valid submission),
-`bundle/` (templates of EvalAI's challenge bundle, used by `init`), [`demo/`](demo/README.md) (the data of `neuco-worker demo`).
+A submission belongs to the hosts if a member of the challenge's host team at EvalAI sent it. It is a *baseline* if EvalAI
+marks it as one, or if `leaderboard.baselines` lists its method name. Baselines are shown on the board in their place, but
+without a rank. Every other submission of the hosts is a *trial*: it is answered but never shown. A participant's submission
+is never a baseline, whatever its team or method is called.
 """
+SCORED = ("phases.<codename>.ids", "phases.<codename>.folds", "submission.embedding_dim", "challenge.secret")
+"""Keys that decide scores, besides label files and the recipe."""
 
 
 def document() -> str:
@@ -75,12 +82,18 @@ def document() -> str:
         else:
             heading = f"`{name}.<codename>`" if section is Phase else f"`{name}`"
             parts.append(_table(heading, str(section.__doc__), list(section.model_fields.items())))
-    parts.append(_table("At the top", "Beside the sections.", top))
-    recipe = ", ".join(
-        f"`{key}`"
-        for key in Configuration.model_fields["scoring"].get_default().recipe().__dataclass_fields__
+    parts.append(_table("Top level", "Keys outside the sections.", top))
+    rules = [field.name for field in dataclasses.fields(PhaseRules)]
+    epilogue = EPILOGUE.format(
+        scored=f"label files, {_listed(SCORED)}; in `scoring`: {_listed(field.name for field in dataclasses.fields(Recipe))}",
+        of_phase=_listed(name for name in rules if name in Phase.model_fields),
+        of_board=_listed(name for name in rules if name in Leaderboard.model_fields),
     )
-    return "\n".join([*parts, EPILOGUE.format(recipe=recipe)])
+    return "\n".join([*parts, epilogue])
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def keys() -> Iterator[str]:
@@ -105,7 +118,10 @@ def _table(heading: str, summary: str, fields: list[tuple[str, FieldInfo]]) -> s
 
 
 def _escaped(cell: str) -> str:
-    return cell if cell.startswith("`") else cell.replace("|", "\\|").replace("<", "\\<")
+    """Escape what Markdown would read as markup, outside of code."""
+    pieces = cell.split("`")
+    pieces[::2] = [piece.replace("|", "\\|").replace("<", "\\<") for piece in pieces[::2]]
+    return "`".join(pieces)
 
 
 def _default(field: FieldInfo) -> str:
@@ -149,10 +165,7 @@ def _type(annotation: Any) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page, or with ``--check`` compare it."""
-    if "--check" in arguments:
-        return int(PLACE.read_text(encoding="utf-8") != document())
-    PLACE.write_text(document(), encoding="utf-8")
-    return 0
+    return write_or_check(PLACE, document(), arguments)
 
 
 if __name__ == "__main__":

@@ -22,14 +22,15 @@ def choose(session: OrganizerSession, pk: int, reason: str) -> str:
         row = known_submission(tx, pk)
         if row.state not in COUNTED or row.phase is None or row.team_key is None:
             raise OrganizerError(
-                f"Submission {pk} is {row.state}; only a scored one can count.", code="choose.unscored"
+                f"Submission {pk} is {row.state}, but only a scored submission can count.",
+                code="choose.unscored",
             )
         record = read_record(tx, row.phase)
         if record is None:
             raise not_recorded(row.phase)
         if record.rules.selection != "chosen":
             raise OrganizerError(
-                f"In phase {row.phase} the {record.rules.selection} submission counts.",
+                f"In phase {row.phase}, the {record.rules.selection} submission of each team counts, so none can be chosen.",
                 cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
                 code="choose.selection",
             )
@@ -94,13 +95,13 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.state is State.SCORING:
             raise OrganizerError(
                 f"Submission {pk} is being scored now.",
-                cure="Wait for its end; `neuco-worker status` shows whether it is tried again.",
+                cure="Wait until it has ended. `neuco-worker status` shows whether it is tried again.",
                 code="submission.running",
             )
         if row.state not in ACTIVE:
             raise OrganizerError(
-                f"Submission {pk} is {row.state}: nothing is owed to its author.",
-                cure="To have it scored again, re-run it at EvalAI as a host; changed tasks are taken up by `challenge rescore`.",
+                f"Submission {pk} is {row.state}, so it does not need to be scored.",
+                cure="To score it again, re-run it at EvalAI as a host. To score changed tasks, run `neuco-worker challenge rescore`.",
                 code="submission.nothing_owed",
             )
         tx.release(pk)

@@ -67,7 +67,7 @@ def disclose(
     _tell_elsewhere(session, tell, listed.values())
     for name, one in listed.items():
         for pk, reason in one.left_out.items():
-            tell(f"The content of submission {pk} in phase {name} is not published: {reason}.")
+            tell(f"The file of submission {pk} in phase {name} is not published: {reason}.")
     return {name: disclosure.text(one.files, one.left_out) for name, one in listed.items()}
 
 
@@ -104,7 +104,7 @@ def _lay_out(
     pushed = sum(int(file["bytes"]) for file in published.values() if disclosure.AT not in file)
     too_much = pushed + size > disclosure.LIMIT_BYTES
     if too_much and files_at is None:
-        listed.left_out[row.pk] = "with it the published contents would take more than 1 GB"
+        listed.left_out[row.pk] = "with it, the published files would take more than 1 GB"
         return
     if stored is None:
         listed.left_out[row.pk] = "its stored file is gone"
@@ -119,7 +119,7 @@ def _lay_out(
     )
     perform(session, act)
     if isinstance(act.error, ParticipantError) or (act.error is None and not act.parts):
-        listed.left_out[row.pk] = "its stored file does not have the content any more that was scored"
+        listed.left_out[row.pk] = "its stored file no longer has the content that was scored"
         return
     if act.error is not None:
         raise act.error
@@ -139,8 +139,8 @@ def _tell_elsewhere(
         if here:
             size = sum(int(file["bytes"]) for file in here) / 1e9
             tell(
-                f"Bring all files in the folders of {folder} to {address}, so that anybody can compute {len(here)} submissions again"
-                f" ({size:.1f} GB); until then their scores are believed."
+                f"Upload all files in the folders of {folder} to {address}, so that anyone can recompute the scores of {len(here)}"
+                f" submissions ({size:.1f} GB). Until then, these scores have to be taken on trust."
             )
 
 
@@ -155,7 +155,7 @@ def _by_address(listed: Collection[_Listed]) -> dict[str, list[dict[str, Any]]]:
 
 def _push(session: OrganizerSession, tell: Callable[[str], object], listed: Collection[_Listed]) -> None:
     """Have what waits pushed; leave out what whoever leads does not bring to the repository."""
-    reason = "the worker that leads does not find it; it is on another machine"
+    reason = "the running worker does not find it, because it is on another machine"
     left = waiting(session.configuration)
     before = len(left) + 1
     try:
@@ -176,4 +176,6 @@ def _push(session: OrganizerSession, tell: Callable[[str], object], listed: Coll
 def with_latecomers(tx: Transaction, phase: str, contents: Mapping[str, str]) -> str:
     """Return a phase's list as it is true at this moment: an open phase may have got another board meanwhile."""
     text = contents.get(phase) or disclosure.text((), {})
-    return disclosure.explained(text, due(tx, phase), "it came onto the board when the phase was revealed")
+    return disclosure.explained(
+        text, due(tx, phase), "it was put on the board while the phase was being revealed"
+    )

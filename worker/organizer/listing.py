@@ -28,7 +28,7 @@ class ListedSubmission:
         team_number: EvalAI's number of the team.
         method: Name of the method.
         submitted_at: When it was sent, aware UTC.
-        state: Where it stands with us.
+        state: Its state.
         at_evalai: The status that EvalAI showed last.
         public: Whether EvalAI shows it to everybody now.
         q_mean: Its value, None before it is scored.
@@ -173,7 +173,7 @@ def _states(state: str | None) -> list[State] | None:
         return [State(state)]
     near = difflib.get_close_matches(state, known, n=1)
     raise OrganizerError(
-        f"There is no state {state!r}{f'; did you mean {near[0]}?' if near else '.'}",
+        f"There is no submission state {state!r}{f'; did you mean {near[0]}?' if near else '.'}",
         cure=f"The states are: {', '.join(known)}.",
         code="submission.state",
     )

@@ -276,12 +276,15 @@ def _fewest(load: Load, pace: Pace, evaluation_s: float, crowd: int, tried: dict
 
 def _assumptions(load: Load, crowd: int) -> tuple[str, ...]:
     return (
-        f"{load.last_hour:.0%} of all submissions ({crowd}) arrive in the last hour, at random moments of it.",
-        f"A submission takes {CALLS_PER_SUBMISSION:g} calls to EvalAI, which allows {EVALAI_CALLS_PER_MINUTE} a minute for an account;"
-        f" we use {load.calls_per_minute:g}.",
+        f"{load.last_hour:.0%} of all submissions ({crowd}) arrive in the last hour, at random times.",
+        f"A submission takes {CALLS_PER_SUBMISSION:g} calls to EvalAI. EvalAI allows an account {EVALAI_CALLS_PER_MINUTE}"
+        f" a minute; the worker uses {load.calls_per_minute:g} of them.",
         f"Every task uses all {load.samples:,} ids; submissions are plain CSV, downloaded at {load.megabits:g} Mbit/s.",
-        f"A machine has {load.cores} cores like those of this one, and they work side by side without loss.",
-        "Teams send one file at a time: a team's next file begins when the answer to the one before has left, so with an answer grid"
-        " of 30 s a team gets two answers a minute at most, whatever the machines.",
-        "Machines evaluate one submission each at a time; several share the work on PostgreSQL, or one lends cores from a Ray cluster.",
+        (
+            f"A machine has {load.cores} cores as fast as those of this machine, and twice the cores score twice as"
+            " fast."
+        ),
+        "A team's files are scored one after the other: with an answer grid of 30 s, a team gets at most two answers"
+        " a minute, however many machines there are.",
+        "Each machine evaluates one submission at a time. To use several machines, run the `ray` engine on a cluster.",
     )

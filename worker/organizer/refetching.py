@@ -9,7 +9,7 @@ from scoring.errors import InfrastructureError
 from worker.organizer.session import LeaderWait, OrganizerSession
 from worker.state import LeaderLock, SubmissionRow, WantedFile, leader_lock
 
-ELSEWHERE = "the worker that leads has it on another machine; run this there"
+ELSEWHERE = "the running worker has it on another machine; run this command there"
 
 
 def fetch_again(
@@ -51,8 +51,8 @@ def _wait(
             return asked
         if lock.holder() is None:
             raise InfrastructureError(
-                f"{left} stored files are gone, and no worker leads that could fetch them again from EvalAI.",
-                cure="Start the worker, which fetches them, and run this again; nothing was taken up.",
+                f"{left} stored files are missing, and no worker is running that could download them again from EvalAI.",
+                cure="Start the worker and run this command again. Nothing was changed.",
                 code="rescore.no_leader",
             )
         wait.pause(f"fetch {left} files again from EvalAI")

@@ -30,7 +30,9 @@ def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) ->
     """
     if not reason:
         raise OrganizerError(
-            "The reason is empty.", cure="Say why, without the name: it is published.", code="rename.reason"
+            "The reason is empty.",
+            cure="Write a reason without the team's name, because the reason is published.",
+            code="rename.reason",
         )
     with session.store.write() as tx:
         rows = _rows(tx, team)
@@ -55,13 +57,13 @@ def _rows(tx: Transaction, team: str) -> list[SubmissionRow]:
     if not keys:
         raise OrganizerError(
             f"No submission is by a team {team!r}.",
-            cure="Write the name as EvalAI shows it, or the team's number there.",
+            cure="Write the team's name as EvalAI shows it, or its number there.",
             code="rename.unknown",
         )
     if len(keys) > 1:
         raise OrganizerError(
-            f"Several teams are meant: {', '.join(map(str, keys))}.",
-            cure="Name one of these numbers.",
+            f"Several teams have this name: {', '.join(map(str, keys))}.",
+            cure="Use one of these numbers instead of the name.",
             code="rename.ambiguous",
         )
     return [row for row in known if row.team_key == keys[0]]
@@ -78,8 +80,8 @@ def _check(tx: Transaction, rows: list[SubmissionRow], names: set[str], pseudony
     key = rows[0].team_key or 0
     if key in pseudonyms(tx):
         raise OrganizerError(
-            f"Team {key} has a pseudonym already: {pseudonyms(tx)[key]}.",
-            cure="It keeps that one; nothing is left to be removed.",
+            f"Team {key} already has a pseudonym: {pseudonyms(tx)[key]}.",
+            cure="Do nothing. The team's name was already replaced.",
             code="rename.again",
         )
     if any(row.own or row.baseline for row in rows):
@@ -87,30 +89,30 @@ def _check(tx: Transaction, rows: list[SubmissionRow], names: set[str], pseudony
     rules = (event.fields["rules"] for event in tx.events() if event.kind == events.PHASE)
     if any(not names.isdisjoint(one["hidden_teams"]) for one in rules):
         raise OrganizerError(
-            "The registered rules name this team: `leaderboard.hidden_teams` did so at some time.",
-            cure="Rules are revealed as they were, so this name cannot be removed. Tell the team so.",
+            "The registered rules contain this team's name, because it was in `leaderboard.hidden_teams` at some time.",
+            cure="Rules are revealed unchanged, so the name cannot be removed. Tell the team.",
             code="rename.in_rules",
         )
     words = "|".join(re.escape(form) for name in names for form in {name, display_name(name)})
     if re.search(rf"(?<!\w)(?:{words})(?!\w)", f"{pseudonym}\n{reason}"):
         raise OrganizerError(
-            "Pseudonym or reason has the team's name in it.",
-            cure="Both are published: write them without the name.",
+            "The pseudonym or the reason contains the team's name.",
+            cure="Write both without the name, because both are published.",
             code="rename.named",
         )
     others = {display_name(row.team) for row in tx.submissions() if row.team and row.team_key != key}
     if pseudonym != display_name(pseudonym) or pseudonym in others | set(pseudonyms(tx).values()):
         raise OrganizerError(
             f"{pseudonym!r} is the name of another team, or would be shown as {display_name(pseudonym)!r}.",
-            cure=f"Take another pseudonym, for example “Team {key}”.",
+            cure=f"Choose another pseudonym, for example “Team {key}”.",
             code="rename.pseudonym",
         )
 
 
 def _baselines(key: int) -> OrganizerError:
     return OrganizerError(
-        f"Team {key} is the organizers' own, or has or had a baseline; the row of a baseline is told by its name.",
-        cure="Only a team of participants without baselines can be renamed.",
+        f"Team {key} belongs to the organizers, or has or had a baseline. Baselines are identified by their names.",
+        cure="Rename only teams of participants without baselines.",
         code="rename.own",
     )
 

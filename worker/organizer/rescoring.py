@@ -144,8 +144,8 @@ def _fetch_lost(
     if lost := _lost(missing):
         named = "; ".join(f"{one.pk}: {reasons.get(one.pk, 'it has just gone')}" for one in lost[:5])
         raise OrganizerError(
-            f"The stored files of {len(lost)} submissions are gone and cannot be fetched again ({named}).",
-            cure="Restore them from a backup, or disqualify these submissions, or put the tasks back; nothing was taken up.",
+            f"The stored files of {len(lost)} submissions are missing and cannot be downloaded again ({named}).",
+            cure="Restore the files from a backup, disqualify these submissions, or restore the old tasks. Nothing was changed.",
             code="rescore.files_gone",
         )
     return missing
@@ -159,7 +159,7 @@ def carry_out(
     progress: Callable[[int, int], object] = lambda _, __: None,
     tell: Callable[[str], object] = print,
 ) -> int:
-    """Fill the missing cells, then let answers and board stand on them; return how many answers changed.
+    """Fill the missing cells, then make answers and board from them; return how many answers changed.
 
     Args:
         session: The challenge.
@@ -207,7 +207,7 @@ def _unscorable(row: IncompleteRow, error: ParticipantError) -> OrganizerError:
     listed = ", ".join(str(submission.pk) for submission in row.submissions[:5])
     return OrganizerError(
         f"Submission {listed} cannot be scored on the new tasks: {error.sentence}",
-        cure="Look at these tasks, or disqualify the submission; nothing was taken up.",
+        cure="Check the new tasks, or disqualify the submission. Nothing was changed.",
         code="rescore.unscorable",
     )
 
@@ -222,8 +222,8 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
     file = session.files.find(row.file_hash or "")
     if file is None:
         raise InfrastructureError(
-            "A stored file has just disappeared.",
-            cure="Run it again: it is fetched again from EvalAI.",
+            "A stored file disappeared while the command ran.",
+            cure="Run the command again. The file is downloaded again from EvalAI.",
             code="rescore.files_gone",
         )
     act = FillRow(

@@ -1,6 +1,6 @@
 """Files that come with the software: example configuration, bundle templates, demo data, deployment files.
 
-In the repository they stand at its root, where people look for them; in an installed wheel they stand inside the package `worker`.
+In the repository they are at its root, where people look for them; in an installed wheel they are inside the package `worker`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def shipped(name: str) -> Path:
         if candidate.exists():
             return candidate
     raise InfrastructureError(
-        f"The installation lacks {name}.",
+        f"The file {name} of this installation is missing.",
         cure="Install neuco-worker again, from a wheel or a complete clone.",
         code="installation.incomplete",
     )

@@ -62,9 +62,9 @@ def choose(
     ]
     if left_out and (named or left_out == names):
         raise OrganizerError(
-            f"Still open: {', '.join(left_out)}. Once its tasks are public, teams could train on them and submit again.",
+            f"These phases are still open: {', '.join(left_out)}. After the reveal, teams could train on their tasks and submit again.",
             cure=f"Close it first: neuco-worker board freeze --phase {left_out[0]}."
-            + ("" if left_out[0] in withheld else " To reveal it all the same, add --open."),
+            + ("" if left_out[0] in withheld else " To reveal it anyway, add --open."),
             code="reveal.open",
         )
     return [name for name in names if name not in left_out], left_out
@@ -110,7 +110,7 @@ def reveal(
 
 
 def _is_unchanged(tx: Transaction, phase: str, files: Mapping[str, str]) -> bool:
-    """Tell whether a revealed phase has the tasks and the protocol that were revealed: revealing it again gives nothing away."""
+    """Return whether a revealed phase has the tasks and the protocol that were revealed: revealing it again gives nothing away."""
     told = json.loads(files[reveal_path(phase)])["commitments"]
     newest = [private["manifests"].get(phase) for _, private in tx.commitments()][-1]
     return bool(told) and told[-1]["manifest"] == newest
@@ -260,7 +260,7 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
 
 
 def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
-    """Return the teams of boards that stand on scores in a phase, private ones too: without them nobody could make these boards again."""
+    """Return the teams of boards made from scores in a phase, private ones too: without them the boards could not be made again."""
     asking = [
         other
         for other in tx.phases()
@@ -294,7 +294,7 @@ def _is_open(event: Event, shown: Collection[str]) -> bool:
 
 
 def _is_shown(fields: events.Fields, stood: Collection[int], *, answered: bool) -> bool:
-    """Tell whether an entry is anybody's to see: its score was told and it is public, or it was on a board at some time."""
+    """Return whether an entry is anybody's to see: its score was told and it is public, or it was on a board at some time."""
     public = answered and (fields["public_now"] or fields["public_at_first"])
     trial = fields["own"] and not fields["baseline"]
     return fields["submission"] in stood or bool(public and not trial)

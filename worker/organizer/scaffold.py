@@ -12,11 +12,11 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration, load
+from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.fairness.draws import DRAND
 from worker.organizer.bundle import pack, write_sources
 from worker.organizer.bundle_check import bundle_faults
 from worker.organizer.configuration_text import short_configuration
-from worker.organizer.web_address import EXAMPLE_REPOSITORY, web_address
 
 EXAMPLE_QUEUE = "name-of-the-queue"
 WRITTEN = ("challenge.yaml", "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
@@ -57,8 +57,8 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
     """
     if len(folds) not in (1, len(phases)):
         raise OrganizerError(
-            f"There are {len(phases)} phases and {len(folds)} numbers of folds.",
-            cure="Give --folds once for all phases, or once for each.",
+            f"There are {len(phases)} phases, but {len(folds)} numbers of folds.",
+            cure="Use --folds once for all phases, or once for each phase.",
             code="init.folds",
         )
     wrong = [name for name in phases if not CODENAME.fullmatch(name)]
@@ -70,14 +70,14 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
         )
     if len(set(phases)) < len(phases):
         raise OrganizerError(
-            "A phase is named twice.", cure="Give each phase another codename.", code="init.phases"
+            "A phase is named twice.", cure="Use a different codename for each phase.", code="init.phases"
         )
     numbers = folds if len(folds) == len(phases) else [folds[0]] * len(phases)
     return dict(zip(phases, numbers, strict=True))
 
 
 def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
-    """Write everything that a challenge begins with, and return what was written, relative to where we stand.
+    """Write everything that a challenge begins with, and return what was written, relative to the working directory.
 
     The example tasks are the demo's digits, so that the new challenge can be rehearsed before the first label file of its own is there.
 
@@ -127,8 +127,8 @@ def check_free(directory: Path) -> None:
     existing = [directory / name for name in WRITTEN if (directory / name).exists()]
     if existing:
         raise OrganizerError(
-            f"{existing[0]} exists; nothing was written.",
-            cure="Choose another folder; what is there is never overwritten.",
+            f"{existing[0]} exists already, so nothing was written.",
+            cure="Choose another folder. Existing files are never overwritten.",
             code="init.exists",
         )
 
@@ -170,8 +170,8 @@ def write_secret(path: Path, secret: bytes | None = None) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise OrganizerError(
-            f"{path} exists; a new secret would make every score so far worthless.",
-            cure="Keep it, or choose another folder.",
+            f"{path} exists already. A new secret would invalidate all scores.",
+            cure="Keep the secret, or choose another folder.",
             code="init.exists",
         ) from None
     with os.fdopen(descriptor, "w", encoding="ascii") as file:

@@ -63,7 +63,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
     if lost:
         raise OrganizerError(
             f"{lost[0]} does not exist.",
-            cure="Only tasks/ and ids/ of the folder are taken along; copy it there by hand, or write a path from the root.",
+            cure="The command copies only tasks/ and ids/. Copy this file by hand, or use an absolute path.",
             code="adopt.missing",
         )
 

@@ -112,7 +112,7 @@ class LeaderWait:
     def pause(self, what: str) -> None:
         """Wait until it is time to look again at what the leader has done; ``what`` completes "waiting for the leader to"."""
         if time.monotonic() >= self._next_word_s:
-            self._tell(f"Waiting for the worker that leads to {what}: {self._lock.holder()}.")
+            self._tell(f"Waiting for the running worker to {what} ({self._lock.holder()}).")
             self._next_word_s += WORD_EVERY_S
         time.sleep(LOOK_EVERY_S)
 

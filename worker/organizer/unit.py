@@ -153,14 +153,14 @@ def check(place: Place) -> None:
     """
     if _within(place.path, TEMPORARY):
         raise OrganizerError(
-            f"{place.key} names {place.path}, but the service has a /tmp of its own.",
-            cure="Put it elsewhere, for example under /srv, and correct the key.",
+            f"{place.key} names {place.path}, but the service has its own /tmp.",
+            cure="Move it, for example to /srv, and correct the key.",
             code="adopt.temporary",
         )
     if not str(place.path).isprintable() or re.search(r"[\\\"':]", str(place.path)):
         raise OrganizerError(
-            f"{place.key} names a path with quotation marks, a backslash or a colon, which a unit of systemd cannot have.",
-            cure="Rename the folder, and correct the key.",
+            f"{place.key} names a path with quotation marks, a backslash or a colon, which a systemd unit cannot contain.",
+            cure="Rename the folder and correct the key.",
             code="adopt.path",
         )
 
@@ -245,7 +245,7 @@ def main(arguments: list[str]) -> int:
         if instance is None:
             raise OrganizerError(
                 f"No service runs {arguments[0]}.",
-                cure="Adopt it first: sudo neuco-challenge NAME adopt DIR.",
+                cure="Adopt the configuration first: sudo neuco-challenge NAME adopt DIR.",
                 code="adopt.missing",
             )
         for place in open_places(instance):

@@ -14,7 +14,7 @@ from worker.participant.validate import validate
 
 app = typer.Typer(
     name="neuco-check",
-    help="Check a submission to an embedding challenge before it is sent.",
+    help="Check a submission to an embedding challenge before you send it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -52,13 +52,13 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
     listed = read(list_path(name))
     if listed is None:
         raise _unsaid(
-            f"The ids of phase {name} are not published yet: they are once something was scored in it.",
-            f"Use --ids with the list that the organizers gave you, and --dim {dim}.",
+            f"The ids of phase {name} are not published yet. They are published when the first submission has been scored.",
+            f"Use --ids with the id list from the organizers, and --dim {dim}.",
         )
     ids = tuple(line for line in listed.decode("utf-8", "replace").split("\n") if line)
     if ids_hash(ids) != name_of_list:
         raise _unsaid(
-            f"{list_path(name)} is not the id list that {COMMITMENTS} names.",
+            f"{list_path(name)} does not match the id list in {COMMITMENTS}.",
             "Tell the organizers. Until then use --ids and --dim.",
         )
     return Asked(ids=ids, embedding_dim=dim, phase=name)
@@ -79,10 +79,10 @@ def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str |
         return Asked(ids=read_ids(ids), embedding_dim=dim)
     lacks = "--dim N" if ids is not None else "--ids FILE"
     raise _unsaid(
-        "Which ids and how many columns a file must have comes from the challenge or from you, not from both."
+        "The ids and the number of columns come either from --challenge or from --ids and --dim, not from both."
         if challenge is not None or (ids is None) == (dim is None)
         else f"{lacks} is missing.",
-        "Give --challenge URL (with --phase NAME if it has several), or --ids FILE and --dim N.",
+        "Use --challenge URL (with --phase NAME if there are several phases), or --ids FILE and --dim N.",
         code="validate.usage",
     )
 

@@ -18,7 +18,7 @@ IdsOption = Annotated[
 DimOption = Annotated[
     int | None,
     typer.Option(
-        help="Numbers in one embedding, such as 1024.",
+        help="Number of values in one embedding, such as 1024.",
         min=1,
         max=1_000_000,
         metavar="N",
@@ -28,8 +28,8 @@ DimOption = Annotated[
 ChallengeOption = Annotated[
     str | None,
     typer.Option(
-        help="The challenge's leaderboard repository, which says ids and dimension: a git URL such as"
-        " https://github.com/organizer/challenge-leaderboard, a folder, or the address of its commitment.json.",
+        help="The challenge's leaderboard repository, from which ids and dimension are read: a git URL such as https://github.com/organizer/challenge-leaderboard,"
+        " a folder, or the address of its commitment.json.",
         metavar="URL",
         show_default=False,
     ),
@@ -37,7 +37,7 @@ ChallengeOption = Annotated[
 PhaseOption = Annotated[
     str | None,
     typer.Option(
-        help="With --challenge: the phase, such as dev, if there are several.",
+        help="With --challenge, if it has several phases: which one, such as dev.",
         metavar="NAME",
         show_default=False,
     ),

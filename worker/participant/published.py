@@ -114,8 +114,8 @@ class _Clone:
         self._folder = folder
         if shutil.which("git") is None:
             raise OrganizerError(
-                "There is no git on this machine.",
-                cure=f"Give the address of the repository's {COMMITMENTS} instead.",
+                "git is not installed on this machine.",
+                cure=f"Use the address of the repository's {COMMITMENTS} instead.",
                 code="validate.challenge",
             )
 

@@ -18,7 +18,7 @@ def template(
     ids: IdsOption = None,
     dim: DimOption = None,
 ) -> None:
-    """Write an empty submission: one row per public id, one column per dimension, nothing in the cells.
+    """Write an empty submission to fill in: one row per public id, one column per dimension.
 
     Example: neuco-worker template submission.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev
     """
@@ -28,6 +28,6 @@ def template(
     wanted = asked(ids, dim, challenge, phase)
     write_template(out, wanted.ids, wanted.embedding_dim)
     typer.echo(
-        f"Written: {out}, {len(wanted.ids):,} rows with the columns id and 0 to {wanted.embedding_dim - 1}."
+        f"Wrote {out}: {len(wanted.ids):,} rows with the columns id and 0 to {wanted.embedding_dim - 1}."
     )
-    typer.echo("Fill every cell with a finite number, then check it with validate.")
+    typer.echo("Fill every cell with a finite number, then check the file with `validate`.")

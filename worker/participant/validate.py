@@ -32,23 +32,23 @@ def validate(
     ids: IdsOption = None,
     dim: DimOption = None,
     max_megabytes: Annotated[
-        float, typer.Option(help="Largest file that the challenge accepts, such as 1024.", min=0.001)
+        float, typer.Option(help="Size of the largest file that the challenge accepts, in MB.", min=0.001)
     ] = 1024.0,
     fix: Annotated[
         Path | None,
         typer.Option(
-            help="Write a corrected CSV file here, such as fixed.csv, if that changes nothing of what the file says.",
+            help="Write a corrected CSV file, such as fixed.csv, if it can be corrected without changing any value.",
             metavar="OUT",
             show_default=False,
         ),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check a submission as the worker will: same verdict, same words, nothing sent anywhere.
+    """Check a submission file as the worker will, with the same messages. Nothing is sent anywhere.
 
-    Ends with 0 if the file would be scored, 1 if it would be refused, 2 if the check could not be made. With --fix: columns that are
-    numbered from 1, or have a word before their number, are renamed; columns and rows that nobody asks for, and rows that repeat another
-    one, are left out; the rest is written in the order of the ids. A value is never changed.
+    Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if the check could not be made. --fix renames columns that are
+    numbered from 1 or have a word before their number, leaves out columns and rows that are not asked for and rows that repeat another one,
+    and writes the rest in the order of the ids. It never changes a value.
 
     Example: neuco-worker validate embeddings.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev
     """
@@ -102,8 +102,8 @@ def _write(out: Path, embeddings: Embeddings, wanted: Asked) -> None:
     again = read_submission(out, wanted.ids, wanted.embedding_dim, max_expanded_bytes=out.stat().st_size + 1)
     if again.content_hash != embeddings.content_hash:
         raise InfrastructureError(
-            f"{out} was written, but it is not the same submission.",
-            cure="Do not use it; use the file that was checked.",
+            f"{out} was written, but it does not contain the same submission.",
+            cure="Do not use it. Use the file that was checked, and report this as a bug in neuco-worker.",
             code="validate.written",
         )
 
@@ -126,20 +126,20 @@ def _document(found: Corrected, wanted: Asked, fix: Path | None) -> dict[str, ob
 
 
 def _show(embeddings: Embeddings, wanted: Asked) -> None:
-    what = f"{len(embeddings.ids):,} embeddings of {wanted.embedding_dim:,} numbers"
+    what = f"{len(embeddings.ids):,} embeddings with {wanted.embedding_dim:,} values each"
     where = f" for phase {wanted.phase}" if wanted.phase else ""
     typer.echo(f"The file is valid{where}: {what}.")
     for note in embeddings.notes:
         typer.echo(f"Note: {note}.")
     typer.echo(f"Content hash: {embeddings.content_hash}")
-    typer.echo("  Files with the same ids and numbers have the same hash, and get the same score.")
+    typer.echo("  Files with the same ids and values have the same hash, and get the same score.")
 
 
 def _show_correction(found: Corrected, wanted: Asked, out: Path) -> None:
     columns = f"the columns id and 0 to {wanted.embedding_dim - 1}"
-    typer.echo(f"Written: {out}, {len(found.embeddings.ids):,} rows in the order of their ids, {columns}.")
+    typer.echo(f"Wrote {out}: {len(found.embeddings.ids):,} rows in the order of their ids, with {columns}.")
     for change in found.changes:
         typer.echo(f"  {change}")
     if not found.changes:
-        typer.echo("  The file was valid already.")
+        typer.echo("  The file was already valid; nothing had to be corrected.")
     typer.echo(f"Content hash: {found.embeddings.content_hash}")

@@ -54,14 +54,14 @@ class Call:
     def data(self) -> Mapping[str, Any]:
         """The parsed body as a mapping; EvalAI's views fall over when it is something else."""
         if not isinstance(self.content, dict):
-            raise Breakdown("the body is no object")
+            raise Breakdown("the body is not an object")
         return self.content
 
     def text(self, name: str) -> str:
         """Return a field of the body that EvalAI takes for a string without looking."""
         value = self.data.get(name, "")
         if not isinstance(value, str):
-            raise Breakdown(f"{name} is no string")
+            raise Breakdown(f"{name} is not a string")
         return value
 
     @property

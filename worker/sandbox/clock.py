@@ -23,7 +23,7 @@ def system_clock() -> Clock:
 
 
 class ManualClock:
-    """A clock that stands still until somebody advances it; safe to use from several threads."""
+    """A clock that does not move until it is advanced; safe to use from several threads."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._start = start or datetime(2026, 1, 1, 12, tzinfo=UTC)

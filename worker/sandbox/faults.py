@@ -12,7 +12,7 @@ from worker.sandbox.queue import QueueFaults
 
 
 class Fault(StrEnum):
-    """One way of spoiling an answer; "before" and "after" tell whether the request took effect."""
+    """One way of spoiling an answer; "before" and "after" say whether the request took effect."""
 
     ERROR_BEFORE = "error_before"  #: 500 with an HTML page, nothing happened
     ERROR_AFTER = "error_after"  #: 500 with an HTML page, but the effect remains

@@ -181,6 +181,8 @@ class Sandbox:
         file: bytes | Path,
         *,
         method_name: str = "a method",
+        project_url: str = "",
+        publication_url: str = "",
         is_public: bool | None = True,
         file_name: str = "",
     ) -> int:
@@ -192,7 +194,12 @@ class Sandbox:
         content = file.read_bytes() if isinstance(file, Path) else file
         name = file_name or (file.name if isinstance(file, Path) else "embeddings.csv")
         with self.world.lock:
-            description = Description(method_name=method_name, is_public=is_public)
+            description = Description(
+                method_name=method_name,
+                project_url=project_url,
+                publication_url=publication_url,
+                is_public=is_public,
+            )
             return lifecycle.create(self.world, self._entrant(team, phase), content, name, description).pk
 
     def begin_upload(

@@ -209,7 +209,7 @@ class Listener:
         except OSError as problem:
             raise InfrastructureError(
                 f"Port {port} of {host} cannot be listened on: {problem.strerror}.",
-                cure="Choose another one with --port, or 0 for any free one.",
+                cure="Choose another port with --port, or 0 for any free port.",
                 code="sandbox.port_taken",
             ) from problem
         with listening:  # the server takes a duplicate; left to itself it would end the process

@@ -141,7 +141,7 @@ class Row:
 
 
 class World:
-    """The state of one sandbox. Whoever reads or changes it holds ``lock``."""
+    """The state of one sandbox. Readers and writers must hold ``lock``."""
 
     def __init__(self, settings: SandboxSettings, clock: Clock, rng: random.Random) -> None:
         self.settings = settings
@@ -252,7 +252,7 @@ class World:
         return team
 
     def is_host(self, user: User | None) -> bool:
-        """Tell whether a user is a host or cohost of the challenge."""
+        """Return whether a user is a host or cohost of the challenge."""
         return user is not None and user.pk in self.hosts
 
     # The challenge ----------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class World:
         return self.start_date <= self.clock.now() < self.end_date
 
     def is_open(self, phase: Phase) -> bool:
-        """Tell whether a phase is active, in a challenge that is."""
+        """Return whether a phase is active, in a challenge that is."""
         return self.is_active and self.clock.now() < phase.end_date
 
     def phase(self, codename: str) -> Phase:
@@ -287,7 +287,7 @@ class World:
         """Look a submission up as EvalAI's writing views do.
 
         Raises:
-            Breakdown: The value is no integer.
+            Breakdown: The value is not an integer.
             Refusal: 404, there is no such submission.
         """
         try:

@@ -50,7 +50,7 @@ def tag(content: bytes) -> str:
 
 
 def finish(world: World, name: str, listed: list[tuple[int, str]]) -> bool:
-    """Join the listed parts in the place of the placeholder; tell whether storage has them all as they are listed."""
+    """Join the listed parts in the place of the placeholder; return whether storage has them all as they are listed."""
     upload = world.uploads.get(name)
     if upload is None or not listed:
         return False

@@ -90,7 +90,7 @@ def test_what_only_its_author_knows_is_refused(name: str, tmp_path: Path) -> Non
     with pytest.raises(ParticipantError) as error:
         corrected(tmp_path / "given", IDS, DIM, max_expanded_bytes=CEILING)
     assert error.value.code == code
-    assert error.value.sentence.startswith("Nothing was written: only you can correct this.\n")
+    assert error.value.sentence.startswith("Nothing was written, because only you can correct this:\n")
 
 
 def test_a_fault_is_named_by_its_line_in_the_given_file(tmp_path: Path) -> None:

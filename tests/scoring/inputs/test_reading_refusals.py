@@ -100,7 +100,11 @@ def parquet_with(**columns: object) -> bytes:
 
 
 REFUSALS: dict[str, tuple[bytes, str, str]] = {
-    "empty file": (b"", "file.empty", "The file is empty. Upload the table of embeddings."),
+    "empty file": (
+        b"",
+        "file.empty",
+        "The file is empty. Upload the CSV, Parquet or NPZ file with your embeddings.",
+    ),
     "only white space": (b"\n \n", "file.empty", "The file is empty."),
     "web page": (
         b"\n<!DOCTYPE html><html><body>Sign in</body></html>",
@@ -112,19 +116,19 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "utf-16 with mark": (
         good().decode().encode("utf-16"),
         "file.utf16",
-        "The text is UTF-16 or UTF-32. Save it as UTF-8.",
+        "The file is UTF-16 or UTF-32 text. Save it as UTF-8.",
     ),
     "utf-16 without mark": (
         good().decode().encode("utf-16-le"),
         "file.utf16",
-        "The text is UTF-16 or UTF-32.",
+        "The file is UTF-16 or UTF-32 text.",
     ),
     "latin-1": (
         with_lines(lambda lines: [*lines, "caf\xe9,1,2,3,4"]).decode().encode("latin-1"),
         "file.encoding",
         "1 line is not UTF-8: line 14.",
     ),
-    "nul": (with_cell("1\0"), "file.nul", "1 line holds NUL bytes: line 3."),
+    "nul": (with_cell("1\0"), "file.nul", "1 line contains NUL bytes: line 3."),
     "excel": (
         zipped(("[Content_Types].xml", b"x"), ("xl/workbook.xml", b"x")),
         "file.kind",
@@ -169,7 +173,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "semicolons and decimal commas": (
         good().replace(b",", b";").replace(b".", b","),
         "file.delimiter",
-        "semicolons instead (the numbers have decimal commas; write decimal points). Separate columns",
+        "semicolons instead (the numbers have decimal commas; write decimal points). Separate the columns",
     ),
     "comment": (
         b"# embeddings of our method\n" + good(),
@@ -187,7 +191,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "no header": (
         with_lines(lambda lines: lines[1:]),
         "columns.no_header",
-        "The first line holds values, not column names",
+        "The first line has values instead of column names",
     ),
     "no id column": (
         with_header("name,0,1,2,3"),
@@ -215,7 +219,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         with_lists("id,embedding", '"[{}]"'),
         "cells.list",
         'A cell holds a list of numbers: line 2, column "embedding" (columns must be called 0 to 3). '
-        "Give every number a column of its own.",
+        "Give every number its own column.",
     ),
     "one numbered column of lists": (
         with_lists("id,0", '"[ {}]"'),
@@ -245,7 +249,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "a list among numbers": (
         with_cell('"[0.5, 0.25]"'),
         "cells.list",
-        'A cell holds a list of numbers: line 3 (id "s001"), column 1. Give every number a column of its own.',
+        'A cell holds a list of numbers: line 3 (id "s001"), column 1. Give every number its own column.',
     ),
     "a list where the id should be": (
         with_lists("name,embedding", '"[{}]"'),
@@ -273,8 +277,8 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "column more": (
         with_lines(lambda lines: [lines[0] + ",4", *(line + ",1" for line in lines[1:])]),
         "columns.unexpected",
-        '1 numbered column is beyond the dimension: column "4" (found 5, expected 4; columns must be called 0 to 3). '
-        "Remove it; numbers begin with 0.",
+        '1 numbered column is beyond the last dimension: column "4" (found 5, expected 4; columns must be called 0 to 3). '
+        "Remove it. Column numbers begin at 0.",
     ),
     "numbered from 1": (
         with_header("id,1,2,3,4"),
@@ -286,7 +290,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "file.invalid",
         '1 numbered column occurs twice: "1". Keep it once.',
     ),
-    "huge column number": (with_header(f"id,0,1,2,{'9' * 5000}"), "file.invalid", "beyond the dimension"),
+    "huge column number": (
+        with_header(f"id,0,1,2,{'9' * 5000}"),
+        "file.invalid",
+        "beyond the last dimension",
+    ),
     "a million columns": (
         ("id," + ",".join(map(str, range(10**6)))).encode(),
         "columns.too_many",
@@ -333,7 +341,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         with_lines(lambda lines: [lines[0], *(line.replace(".", ",") for line in lines[1:])]),
         "rows.ragged",
         "12 lines have the wrong number of fields: line 2 has 9, expected 5; line 3 has 9, expected 5; line 4 has 9, "
-        "expected 5; and so on (a decimal comma makes two fields of a number; write a point).",
+        "expected 5; and so on (a decimal comma splits a number into two fields; write a decimal point).",
     ),
     "hexadecimal": (with_cell("0x1p3"), "cells.text", '"0x1p3"'),
     "underscores": (with_cell("1_000"), "cells.text", '"1_000"'),
@@ -342,18 +350,18 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "endless number": (
         with_cell("1" * 1000),
         "cells.long",
-        '1 cell is too long for a number: line 3 (id "s001"), column 1: 1,000 characters. A number needs 9 digits.',
+        '1 cell is too long for a number: line 3 (id "s001"), column 1: 1,000 characters. Nine digits are enough for a number.',
     ),
     "endless field": (
         with_cell("1" * 2_000_000),
         "rows.long_field",
-        "1 line has a field that is too long: line 3 has one of more than 131,072 characters. A number needs 9 digits",
+        "1 line has a field that is too long: line 3 has one of more than 131,072 characters. Nine digits are enough for a number",
     ),
     "endless field between quotes": (with_cell(f'"{"1" * 200_000}"'), "rows.long_field", "line 3"),
     "open quote before much text": (
         with_cell('"1') + b"s,1,2,3,4\n" * 20_000,
         "rows.quotes",
-        "1 line has quotation marks or line ends out of place: line 3.",
+        "1 line has a misplaced quotation mark or line break: line 3.",
     ),
     "empty cell": (
         with_cell(""),
@@ -366,7 +374,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "beyond float32": (
         with_cell("3.5e38"),
         "cells.range",
-        '1 value is beyond float32: line 3 (id "s001"), column 1: "3.5e38".',
+        '1 value is too large for float32: line 3 (id "s001"), column 1: "3.5e38".',
     ),
     "beyond float64": (with_cell("1e400"), "cells.range", 'column 1: "1e400"'),
     "field less": (
@@ -378,7 +386,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "comment after the names": (
         with_lines(lambda lines: [*lines[:6], "# the second half", *lines[6:]]),
         "rows.comment",
-        "1 line is a comment: line 7 begins with #. Comments are not allowed; remove every line that begins with #.",
+        "1 line is a comment: line 7 begins with #. Comments are not allowed. Remove every line that begins with #.",
     ),
     "comments with commas and an inch": (
         with_lines(lambda lines: [*lines[:6], '# 5" wide', *lines[6:], " #a, b"]),
@@ -388,12 +396,12 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "open quote": (
         with_cell('"1'),
         "rows.quotes",
-        "1 line has quotation marks or line ends out of place: line 3.",
+        "1 line has a misplaced quotation mark or line break: line 3.",
     ),
     "text after quote": (
         with_cell('"1"2'),
         "rows.quotes",
-        "quotation marks or line ends out of place: line 3.",
+        "a misplaced quotation mark or line break: line 3.",
     ),
     "constant": (
         as_csv(IDS, np.ones((len(IDS), DIM))),
@@ -408,20 +416,20 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "truncated gzip": (
         gzipped(good())[:-40],
         "archive.truncated",
-        "The archive is cut off. Upload it again, whole.",
+        "The archive is incomplete. Create it again, and let the upload finish.",
     ),
-    "gzip without end": (gzipped(good())[:-3], "archive.truncated", "The archive is cut off."),
+    "gzip without end": (gzipped(good())[:-3], "archive.truncated", "The archive is incomplete."),
     "gzip sum": (
         gzipped(good())[:-8] + b"\0" * 8,
         "archive.damaged",
-        "The archive is damaged. Make it again.",
+        "The archive is damaged. Create it again and upload the new one.",
     ),
     "gzip and more": (gzipped(good()) + b"hello", "archive.damaged", "something follows after its end"),
     "gzip of nothing": (gzipped(b""), "file.empty", "The file is empty."),
     "gzip in gzip": (
         gzipped(gzipped(good())),
         "archive.nested",
-        "The archive holds another archive or binary file: inside is gzip.",
+        "The archive contains another archive or a binary file: inside is gzip.",
     ),
     "zip in gzip": (gzipped(zipped(("x.csv", good()))), "archive.nested", "inside is zip"),
     "parquet in zip": (zipped(("x", as_parquet(COLUMNS))), "archive.nested", "inside is Parquet"),
@@ -429,7 +437,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "two files": (
         zipped(("a.csv", good()), ("b.csv", good())),
         "archive.members",
-        'The zip does not hold exactly one file: it holds 2, first "a.csv", "b.csv".',
+        'The zip must contain exactly one file: it holds 2, first "a.csv", "b.csv".',
     ),
     "empty zip": (zipped(), "archive.members", "it holds 0."),
     "many files": (
@@ -437,23 +445,23 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "archive.members",
         "it holds thousands",
     ),
-    "truncated zip": (zipped(("x.csv", good()))[:-30], "archive.truncated", "The archive is cut off."),
+    "truncated zip": (zipped(("x.csv", good()))[:-30], "archive.truncated", "The archive is incomplete."),
     "zip sum": (wrong_sum(zipped(("x.csv", good()), method=0)), "archive.damaged", "The archive is damaged."),
     "encrypted zip": (
         encrypted_zip(),
         "archive.encrypted",
-        "The archive is encrypted. Make it without a password.",
+        "The archive is encrypted. Create it without a password.",
     ),
-    "link in zip": (link_zip(), "archive.symlink", "The zip holds a link, not a file."),
+    "link in zip": (link_zip(), "archive.symlink", "The zip contains a link instead of a file."),
     "lzma zip": (
         zipped(("x.csv", good()), method=zipfile.ZIP_LZMA),
         "archive.method",
-        "uncommon compression method",
+        "compression method that is not supported",
     ),
     "hopeless": (
         b"id,0,1,2,3\n" + b"s,0\n" * 700_000,
         "file.invalid",
-        "So many lines are at fault that reading stopped. Fix these first.",
+        "Reading stopped because too many lines have errors. Fix the other problems first.",
     ),
     "a million lines": (
         b"id,0,1,2,3\n" + b"s,0,0,0,0\n" * 1_100_000,
@@ -464,7 +472,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "gzip bomb": (
         gzipped(b"id,0,1,2,3\n" + (b"x,0,0,0," + b"0" * 100_000 + b"\n") * 400),
         "archive.bomb",
-        "The archive expands far beyond its size: more than 200 times as much.",
+        "The archive expands to far more than its own size: more than 200 times as much.",
     ),
     "zip bomb": (
         zipped(("x", good() + (b"s,0,0,0," + b" " * 100_000 + b"0\n") * 400)),
@@ -527,12 +535,12 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "npz without ids": (
         as_npz(arr_0=table()),
         "npz.arrays",
-        'does not hold the arrays ids and embeddings: it holds "arr_0.npy".',
+        'does not contain the arrays ids and embeddings: it holds "arr_0.npy".',
     ),
     "npz pickled ids": (
         as_npz(ids=np.array(IDS, dtype=object), embeddings=table()),
         "npz.pickle",
-        "a pickled object, which is never opened: the array ids.",
+        "a pickled object, which is not opened for safety: the array ids.",
     ),
     "npz pickled values": (
         as_npz(ids=np.array(IDS), embeddings=table().astype(object)),
@@ -568,14 +576,14 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "npz values": (
         as_npz(ids=np.array(IDS), embeddings=nan_matrix()),
         "file.invalid",
-        '1 value is beyond float32: row 4 (id "s003"), column 3.',
+        '1 value is too large for float32: row 4 (id "s003"), column 3.',
     ),
     "npz values by column": (
         as_npz(ids=np.array(IDS), embeddings=np.asfortranarray(nan_matrix())),
         "file.invalid",
         '1 cell is infinite: row 3 (id "s002"), column 0.',
     ),
-    "npz cut off": (as_npz(**ARRAYS)[:-30], "archive.truncated", "The archive is cut off."),
+    "npz cut off": (as_npz(**ARRAYS)[:-30], "archive.truncated", "The archive is incomplete."),
     "npz claims more": (
         as_npz(**ARRAYS).replace(b"(12, 4)", b"(12,40)"),
         "archive.damaged",
@@ -777,7 +785,7 @@ CORRUPTIONS = st.sampled_from(
         ("", "empty"),
         ("nan", "NaN"),
         ("inf", "infinite"),
-        ("9e99", "beyond float32"),
+        ("9e99", "too large for float32"),
         ("1,1", "wrong number of fields"),
     ]
 )

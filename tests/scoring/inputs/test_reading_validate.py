@@ -42,8 +42,8 @@ def test_a_good_file_ends_with_0(folder: Path) -> None:
     arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
     code, text, _ = run(folder, *arguments)
     assert code == 0
-    assert "The file is valid: 12 embeddings of 4 numbers." in text
-    assert "Files with the same ids and numbers have the same hash, and get the same score." in text
+    assert "The file is valid: 12 embeddings with 4 values each." in text
+    assert "Files with the same ids and values have the same hash, and get the same score." in text
     shown = text.partition("Content hash: ")[2].splitlines()[0]
     code, text, _ = run(folder, *arguments, "--json")
     document = json.loads(text)
@@ -90,8 +90,8 @@ def test_several_faults_come_one_a_line(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         "neuco-worker: The file has 2 problems:",
-        '- 1 cell is NaN: line 4 (id "s001"), column 0. Every value must be finite.',
-        '- 1 id occurs more than once: "s000" on lines 2 and 3. Leave one row per id.',
+        '- 1 cell is NaN: line 4 (id "s001"), column 0. Every value must be a finite number.',
+        '- 1 id occurs more than once: "s000" on lines 2 and 3. Keep one row per id.',
     ]
 
 

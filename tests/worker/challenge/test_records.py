@@ -97,7 +97,7 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     told = harness.command("status").stdout
     assert "leaderboard.decimals, leaderboard.hidden_teams changed" in told
     assert "challenge rules" in told
-    assert "dev: takes up decimals, hidden_teams." in rules(harness)
+    assert "dev: now uses the new decimals, hidden_teams." in rules(harness)
     assert "dev: nothing to do." in rules(harness)
     worker.drive()
     assert set(harness.teams()) == {"A", "C"}
@@ -181,7 +181,7 @@ def test_another_secret_refuses_to_start(harness: Harness, worker: StepWorker) -
     with pytest.raises(OrganizerError) as error:
         worker.reload()
     assert error.value.code == "secret.changed"
-    assert "Put the old secret back" in error.value.cure
+    assert "Restore the old secret" in error.value.cure
     secret.write_text(right)
     worker.reload()
 
@@ -196,7 +196,7 @@ def test_a_phase_without_scores_follows_its_files(unscored: Harness) -> None:
         worker.reload()
         assert recorded(worker).rules.decimals == 2
         unscored.add_task("late__regr", seed=1)
-        assert "The next start or reload takes this up." in unscored.command("status").stdout
+        assert "The next start or reload applies the change." in unscored.command("status").stdout
         worker.reload()
         assert "late" in recorded(worker).versions
         with worker.store.read() as tx:
@@ -237,7 +237,7 @@ def test_a_frozen_phase_keeps_its_rules(harness: Harness, worker: StepWorker) ->
     with open_session(harness.path) as session:
         freeze(session, "dev")
     harness.configure({"leaderboard": {"decimals": 0}})
-    assert "dev: nothing to do. The board of dev is frozen" in rules(harness)
+    assert "dev: nothing to do. The board of dev is closed" in rules(harness)
     assert recorded(worker).rules.decimals == 3
     assert re.search(r"mean Q -?\d+\.\d{3}\b", harness.command("board", "awards", "--phase", "dev").stdout)
 

@@ -18,8 +18,8 @@ EXAMPLE = "`Lotto 6 aus 49@2026-12-05T19:30+01:00`"
         ("drnd", ("it says `drnd`", EXAMPLE, "did you mean drand?")),
         ("NONE", ("it says `NONE`", "did you mean none?")),
         ("Lotto", ("it says `Lotto`", "drand or none, or SOURCE@TIME")),
-        ("Lotto@tomorrow", ("`tomorrow`", "is no date and time", EXAMPLE)),
-        ("Lotto@2026-12-05T19:30", ("does not say its distance to UTC", EXAMPLE)),
+        ("Lotto@tomorrow", ("`tomorrow`", "is not a date and time", EXAMPLE)),
+        ("Lotto@2026-12-05T19:30", ("has no UTC offset", EXAMPLE)),
         ("@2026-12-05T19:30+01:00", ("names no source", EXAMPLE)),
     ],
 )

@@ -80,9 +80,10 @@ def test_sections_leave_no_command_out() -> None:
         assert sorted(name for _, names in group.sections for name in names) == sorted(group.commands)
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(capsys: pytest.CaptureFixture[str], option: str) -> None:
     """One line with the number of the installed package."""
-    assert guarded(["--version"]) == 0
+    assert guarded([option]) == 0
     assert re.fullmatch(r"neuco-worker \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
 
 
@@ -122,7 +123,7 @@ def test_earlier_names(
     assert old not in COMMANDS
     assert guarded([*old, "--help"]) == 0
     told = capsys.readouterr()
-    assert f"is called `{' '.join(new)}` now" in told.err
+    assert f"is now called `{' '.join(new)}`" in told.err
     assert guarded([*new, "--help"]) == 0
     assert capsys.readouterr().out == told.out
     monkeypatch.setenv("JOURNAL_STREAM", "8:1")

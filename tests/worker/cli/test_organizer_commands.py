@@ -85,10 +85,13 @@ def test_submissions_and_boards(
 def test_a_preview_is_what_would_be_pushed_and_pushes_nothing(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The page with the row that no push has brought yet; the repository stays as it is."""
+    """What was pushed, as long as nothing changed; then the row that no push has brought yet. The repository stays as it is."""
     harness.submit("A", embeddings(1))
     worker.drive()
     commits = harness.commits()
+    said(harness, capsys, "board", "preview", "--no-open", "--out", str(tmp_path / "pushed"))
+    page = (tmp_path / "pushed" / "index.html").read_text(encoding="utf-8")
+    assert page.strip() == git(harness.board, "show", "main:index.html").strip()
     with worker.store.write() as tx:
         (row,) = tx.submissions([State.PUBLISHED])
         tx.note(row.pk, team="A new name")
@@ -116,12 +119,12 @@ def test_a_retry_ends_the_wait_of_one_submission(
     assert worker.row(waiting).waits(worker.clock.now()) or worker.row(other).waits(worker.clock.now())
     left = worker.row(other).not_before
     told = said(harness, capsys, "challenge", "retry", str(waiting))
-    assert f"is tried again at once, after {tries} failed tries" in told
+    assert f"is tried again now, after {tries} failed attempts" in told
     assert (worker.row(waiting).not_before, worker.row(other).not_before) == (None, left)
     worker.drive()
     assert harness.status(waiting) == harness.status(other) == "finished"
     refused = said(harness, capsys, "challenge", "retry", str(done), status=2)
-    assert f"Submission {done} is published: nothing is owed to its author." in refused
+    assert f"Submission {done} is published, so it does not need to be scored." in refused
     assert "re-run it at EvalAI" in refused
     assert "There is no submission 424242 here." in said(
         harness, capsys, "challenge", "retry", "424242", status=2
@@ -136,7 +139,7 @@ def test_a_retry_of_a_disputed_submission_asks_evalai_again(
     pk = harness.submit("A", embeddings(1))
     harness.evalai.edit(pk, phase="eval")
     worker.drive(lambda: pk in worker.states() and worker.row(pk).hold is not None)
-    assert "EvalAI is asked again" in said(harness, capsys, "challenge", "retry", str(pk))
+    assert "The worker asks EvalAI again" in said(harness, capsys, "challenge", "retry", str(pk))
     worker.drive(lambda: worker.row(pk).read_at is not None)
     assert worker.row(pk).hold == "facts.phase_differs"
     harness.evalai.edit(pk, phase="dev")
@@ -181,7 +184,7 @@ def test_a_watched_status_is_shown_again_and_ends_with_ctrl_c(harness: Harness) 
 
 def test_watching_and_json_do_not_go_together(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
     """One document, or the same page again."""
-    assert "--watch and --json do not go together" in said(
+    assert "--watch and --json cannot be combined" in said(
         harness, capsys, "status", "--watch", "--json", status=2
     )
 
@@ -190,7 +193,7 @@ def test_a_replay_of_the_history_of_2025(capsys: pytest.CaptureFixture[str]) -> 
     """The published tables of Embed2Scale: most moves came by others' doing."""
     assert guarded(["board", "replay", str(HISTORY_2025)]) == 0
     told = capsys.readouterr()
-    assert "154 boards; 174 moves, 138 of them by others' doing; 13 swaps" in told.err
+    assert "154 boards; 174 moves, 138 of them passive (caused by other teams); 13 times" in told.err
     lines = list(csv.DictReader(io.StringIO(told.out)))
     assert len(lines) == len(HISTORY_2025.read_text(encoding="utf-8").splitlines()) - 1
     assert guarded(["board", "replay", str(HISTORY_2025), "--phase", "nowhere"]) == 2

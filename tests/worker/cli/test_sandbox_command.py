@@ -47,7 +47,7 @@ def test_what_a_sandbox_prints_runs_a_worker_and_takes_a_file(
     good.write_bytes(embeddings(1))
     bad.write_text("id,0\n")
     with served("--config", str(harness.path), "--team", "Alice") as told:
-        section = told[told.index("evalai:\n") : told.index("Then, in other terminals:")]
+        section = told[told.index("evalai:\n") : told.index("Then run, in two other terminals:")]
         document = yaml.safe_load(harness.path.read_text())
         harness.path.write_text(yaml.safe_dump(document | yaml.safe_load(section)))
         assert load(harness.path).evalai.poll_every == 2
@@ -66,7 +66,7 @@ def test_what_a_sandbox_prints_runs_a_worker_and_takes_a_file(
             options = ["--server", server[1], "--wait"]
             assert guarded(["sandbox", "submit", str(good), *options]) == 0
             answer = capsys.readouterr().out
-            assert "of Alice to phase dev waits for a worker." in answer
+            assert "by Alice to phase dev is waiting for a worker." in answer
             assert '"q_mean"' in answer
             assert guarded(["sandbox", "submit", str(bad), *options]) == 1
             assert "failed: " in capsys.readouterr().out

@@ -156,7 +156,7 @@ def test_a_command_has_the_leader_push(live: Harness) -> None:
     assert daemon.wait(timeout=LIMIT_S) == 0
     again = live.command("board", "publish")
     assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith("Nothing changed")
+    assert again.stdout.startswith("Nothing has changed")
 
 
 def test_a_command_hears_why_the_leader_could_not_push(live: Harness) -> None:

@@ -147,6 +147,6 @@ def test_a_defect_in_a_step_is_told_and_the_next_step_tries_again(
             worker.wake.wait(LONGEST_WAIT_S)
             _, completed = step(worker.daemon, utc_now())
         assert not completed
-        assert "Unexpected RuntimeError in a step." in capsys.readouterr().out
+        assert "Unexpected RuntimeError in the main loop." in capsys.readouterr().out
         with looping(live, worker):
             live.until(lambda: live.states().get(pk) == "published")

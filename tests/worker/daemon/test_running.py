@@ -22,6 +22,7 @@ from tests.worker.harness.harness import (
     StepWorker,
     clean_environment,
     embeddings,
+    evaluating,
     git,
 )
 from worker.daemon import Waiting, health
@@ -34,18 +35,6 @@ SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
 STOP_S = 60  # for a machine with much else to do; what is under way at the end lasts longer than this
 PROMISED_STOP_S = 12
 LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, and can be waited for
-
-
-def descendants(pid: int, word: str) -> list[psutil.Process]:
-    """Return the processes below one whose command line holds a word."""
-    found = []
-    for process in psutil.Process(pid).children(recursive=True):
-        try:
-            if any(word in part for part in process.cmdline()):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 def ended(process: subprocess.Popen[str]) -> None:
@@ -124,12 +113,13 @@ def test_status_counts_what_is_owed(harness: Harness, worker: StepWorker) -> Non
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     for kind, told in (
-        (OutboxKind.DELETE, "1 thing owed to EvalAI"),
-        (OutboxKind.POST, "2 things owed to EvalAI"),
+        (OutboxKind.DELETE, "1 call"),
+        (OutboxKind.POST, "2 calls"),
     ):
         with worker.store.write() as tx:
             tx.owe(kind, pk, now=worker.clock.now())
-        assert told in harness.command("status").stdout
+        words = " ".join(harness.command("status").stdout.split())
+        assert f"To send to EvalAI {told} Last poll" in words
 
 
 def test_why_something_is_left_is_said_too(harness: Harness) -> None:
@@ -215,7 +205,7 @@ def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Harne
     live.configure(LASTING)
     pk = live.submit("A", embeddings(NEW))
     first = live.run()
-    live.until(lambda: bool(descendants(first.pid, "evaluate_child")))
+    live.until(lambda: bool(evaluating(first.pid)))
     first.kill()
     first.wait(timeout=LIMIT_S)
     assert live.once().returncode == 0
@@ -238,7 +228,7 @@ def test_once_ends_with_one_on_sigterm(live: Harness) -> None:
         stderr=log,
     )
     log.close()
-    live.until(lambda: live.states() != {} and bool(descendants(process.pid, "evaluate_child")))
+    live.until(lambda: live.states() != {} and bool(evaluating(process.pid)))
     process.terminate()
     assert process.wait(timeout=STOP_S) == 1
 
@@ -331,7 +321,7 @@ def test_secrets_stand_nowhere(live: Harness) -> None:
     token = live.evalai.token("host")
     live.submit("A", embeddings(NEW))
     daemon = live.run(EVALAI_TOKEN_OF_TEST=token)
-    live.until(lambda: bool(descendants(daemon.pid, "evaluate_child")))
+    live.until(lambda: bool(evaluating(daemon.pid)))
     seen = [b""]
     for process in (psutil.Process(daemon.pid), *psutil.Process(daemon.pid).children(recursive=True)):
         seen.append(Path(f"/proc/{process.pid}/cmdline").read_bytes())

@@ -16,20 +16,11 @@ import pytest
 
 from tests.worker.fetching.test_fetching import dripping
 from tests.worker.harness.gate import hanging
-from tests.worker.harness.harness import NEW, Harness, embeddings
+from tests.worker.harness.harness import NEW, Harness, embeddings, evaluating
 from worker.sandbox import Fault, FaultPlan
 
 PROMISED_S = 12
 LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, and can be waited for
-
-
-def descendants(daemon: subprocess.Popen[str], word: str) -> list[psutil.Process]:
-    """Return the processes below a daemon whose command line holds a word."""
-    found = []
-    for process in psutil.Process(daemon.pid).children(recursive=True):
-        with suppress(psutil.Error):
-            found += [process] if any(word in part for part in process.cmdline()) else []
-    return found
 
 
 @contextmanager
@@ -113,7 +104,7 @@ def an_evaluation(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """It takes long."""
     harness.configure(LASTING)
     daemon = harness.run()
-    harness.until(lambda: bool(descendants(daemon, "evaluate_child")))
+    harness.until(lambda: bool(evaluating(daemon.pid)))
     yield daemon
 
 

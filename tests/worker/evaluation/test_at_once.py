@@ -35,6 +35,7 @@ class Held:
 
     def __init__(self, harness: Harness, at_once: int) -> None:
         self._holding = True
+        self.child_of: dict[int, psutil.Process] = {}
         self.worker = StepWorker(harness, checkpoint=self._passing)
         widen(self.worker, at_once)
 
@@ -43,8 +44,9 @@ class Held:
             # A process that is just starting has no command line yet.
             while len(found := children()) < len(self.pks):
                 time.sleep(0)
-            for child in found:
+            for child in set(found) - set(self.child_of.values()):
                 child.suspend()
+                self.child_of |= dict.fromkeys(set(self.pks) - set(self.child_of), child)
 
     @property
     def pks(self) -> list[int]:
@@ -151,14 +153,10 @@ def test_the_end_of_one_child_is_not_the_others(harness: Harness, hold: Callable
     worker = held.worker
     cancelled, killed, scored = (harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABC"))
     worker.drive(lambda: len(held.pks) == 3)
-    with worker.store.read() as tx:
-        attempts = {row.submission: row.id for row in tx.attempts(open_only=True)}
     harness.evalai.cancel(cancelled)
     worker.clock.advance(25)  # the listing is due
     worker.drive(lambda: cancelled not in held.pks)
-    folder = str(harness.state / "tmp" / f"evaluate-{attempts[killed]}")
-    (child,) = [one for one in children() if one.cwd() == folder]
-    child.kill()
+    held.child_of[killed].kill()
     worker.drive(lambda: worker.outcomes(killed)[0] is not None)
     assert scored in held.pks
     held.let_go()

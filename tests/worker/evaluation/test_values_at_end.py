@@ -35,7 +35,7 @@ def test_nothing_is_told_of_values_until_the_phase_is_closed(harness: Harness, w
         document = harness.stdout(pk)
         assert (post["status"], json.loads(post["result"])) == ("finished", [])
         assert "q_mean" not in document
-        assert "when the organizers close the phase" in document["explanation"]
+        assert "when the organizers close this phase" in document["explanation"]
         assert document["receipt"]["q_mean"] is None
     assert harness.status(refused) == "failed"
     shown = json.loads(git(harness.board, "show", "main:leaderboard/dev.json"))
@@ -77,7 +77,7 @@ def test_closing_waits_for_what_was_sent_before(harness: Harness, worker: StepWo
     harness.submit("B", embeddings(2))
     with (
         open_session(harness.path) as session,
-        pytest.raises(InfrastructureError, match="No worker runs that could answer"),
+        pytest.raises(InfrastructureError, match="No worker is running to score"),
     ):
         wait_for_answers(session, "dev", tell=print)
     refused = harness.command("board", "freeze", "--phase", "dev")
@@ -115,6 +115,6 @@ def test_values_that_were_shown_are_never_kept_back(harness: Harness, worker: St
     harness.configure({"phases": {"eval": {"shown": "at_end"}}})
     late = harness.command("challenge", "rules", "--reason", "a test")
     assert late.returncode == 2
-    assert "have been shown already" in late.stderr
+    assert "were already shown" in late.stderr
     with pytest.raises(OrganizerError), open_session(harness.path) as session:
         wait_for_answers(session, "nowhere", tell=print)

@@ -126,7 +126,7 @@ def test_a_backup_has_the_key_of_its_time(harness: Harness, worker: StepWorker, 
         (["--new-key"], "Add --reason"),
         (["--new-key", "--reason", "  "], "Add --reason"),
         (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "Run the command twice"),
-        (["--new-key", "--reason", REASON], "The first `neuco-worker run`"),
+        (["--new-key", "--reason", REASON], "It creates the first key"),
     ],
     ids=["no reason", "empty reason", "with a beacon", "before the first commitment"],
 )
@@ -142,7 +142,7 @@ def test_what_cannot_be_is_refused(
 
 @pytest.mark.parametrize(
     ("secret", "told"),
-    [(None, "challenge.secret"), ("6b" * 32, "Put the old secret back")],
+    [(None, "challenge.secret"), ("6b" * 32, "Restore the old secret")],
     ids=["gone", "another"],
 )
 def test_a_new_key_needs_the_secret_that_was_committed_to(

@@ -102,7 +102,7 @@ def test_a_name_goes_and_everything_is_checked_as_before(
     assert "Jane" not in git("log", "--format=%B", f"{before}..main", at=harness.board)
     sentences = checked(harness)
     assert any("the name of team" in one and f"is called {PSEUDONYM} ({REASON})" in one for one in sentences)
-    assert any(f"“{PSEUDONYM}” is a pseudonym" in one for one in sentences)
+    assert any(f"“{PSEUDONYM}” is the pseudonym" in one for one in sentences)
     with opened(str(harness.board)) as repository:
         mine = list(receipt_verdicts(repository, told["receipt"], told["q_mean"]))
     assert Worth.CONTRADICTED not in {one.worth for one in mine}
@@ -263,12 +263,12 @@ def _drop_the_note(register: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("option", "cure"),
     [
-        (("--team", "nobody"), "the team's number there"),
-        (("--as", "B"), "Take another pseudonym"),
-        (("--as", " "), "Take another pseudonym"),
-        (("--as", f"ex {NAME}"), "write them without the name"),
-        (("--reason", f"{NAME} asked"), "write them without the name"),
-        (("--reason", " "), "Say why"),
+        (("--team", "nobody"), "or its number there"),
+        (("--as", "B"), "Choose another pseudonym"),
+        (("--as", " "), "Choose another pseudonym"),
+        (("--as", f"ex {NAME}"), "Write both without the name"),
+        (("--reason", f"{NAME} asked"), "Write both without the name"),
+        (("--reason", " "), "Write a reason"),
     ],
     ids=str,
 )
@@ -287,7 +287,7 @@ def test_the_organizers_own_team_is_called_by_its_methods(
     with closing(renamable.store()) as store, store.read() as tx:
         (own,) = [str(row.team_key) for row in tx.submissions() if row.own]
     options = {"--team": own, "--as": PSEUDONYM, "--reason": REASON}
-    refused(renamable, capsys, options, "Only a team of participants")
+    refused(renamable, capsys, options, "Rename only teams of participants")
 
 
 def refused(harness: Harness, capsys: pytest.CaptureFixture[str], options: dict[str, str], cure: str) -> None:
@@ -323,13 +323,13 @@ def test_a_name_that_rules_or_a_baseline_have_stays_and_a_pseudonym_too(
     play(harness, worker)
     rename(harness)
     again = {"--team": PSEUDONYM, "--as": "Team Thirteen", "--reason": REASON}
-    refused(harness, capsys, {**again, "--team": NAME}, "It keeps that one")
+    refused(harness, capsys, {**again, "--team": NAME}, "already replaced")
     for marked in (True, False):
         harness.evalai.edit(1002, is_baseline=marked)
         worker.wait(60)
-    refused(harness, capsys, {**again, "--team": "B"}, "Only a team of participants")
+    refused(harness, capsys, {**again, "--team": "B"}, "Rename only teams of participants")
     harness.submit("C", embeddings(3))
     worker.drive()
     harness.configure({"leaderboard": {"hidden_teams": ["C"]}})
     assert harness.command("challenge", "rules", "--reason", "asked to leave").returncode == 0
-    refused(harness, capsys, {**again, "--team": "C"}, "this name cannot be removed")
+    refused(harness, capsys, {**again, "--team": "C"}, "the name cannot be removed")

@@ -367,7 +367,7 @@ def test_a_placeholder_that_stays_after_its_message_is_its_authors_fault(
     worker.drive()
     assert worker.state(pk) is State.FAILED
     assert "file_content" in harness.stderr(pk)
-    assert "large upload" in harness.stderr(pk)
+    assert "upload was not finished" in harness.stderr(pk)
 
 
 def test_what_failed_on_the_placeholder_is_fetched_again_when_a_message_comes(

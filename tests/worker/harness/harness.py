@@ -36,6 +36,7 @@ from worker.evaluation.evaluate_child import order_for
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
 from worker.runtime import Job
+from worker.runtime.children import WAITS_IN
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import ACTIVE, State, Store, SubmissionRow
 
@@ -488,6 +489,16 @@ class StepWorker:
                 if module in process.cmdline():
                     return process
         return None
+
+
+def evaluating(pid: int) -> list[psutil.Process]:
+    """Return the processes below a daemon that work on a submission; the one that is kept ready for the next has no folder yet."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "worker.evaluation.evaluate_child" in process.cmdline() and Path(process.cwd()) != WAITS_IN:
+                found.append(process)
+    return found
 
 
 def _write_task(path: Path, values: np.ndarray, rows: int) -> None:

@@ -89,6 +89,8 @@ def test_seeing_it_again_is_what_following_it_would_be(store: Store, state: Stat
         {"is_baseline": True},
         {"team_name": "another"},
         {"method_name": "another"},
+        {"project_url": "https://git.example/code"},
+        {"publication_url": "https://arxiv.org/abs/1"},
         {"phase_pk": 8},
         {"input_file": ADDRESS.replace("file.csv", "other.csv")},
         {"input_file": None},

@@ -51,11 +51,11 @@ def test_an_older_archive_is_kept(
     command = ["challenge", "backup", str(archive), "--config", str(harness.path)]
     assert guarded(command) == 2
     told = capsys.readouterr().err
-    assert f"{archive} is there already." in told
+    assert f"{archive} exists already." in told
     assert "--force" in told
     assert archive.read_bytes() == b"older"
     assert guarded([*command, "--force"]) == 0
-    assert f"{archive}: " in capsys.readouterr().out
+    assert f"Wrote {archive} (" in capsys.readouterr().out
     assert read_backup(archive, tmp_path / "elsewhere").exists()
 
 
@@ -102,8 +102,8 @@ def test_a_restore_says_which_tokens_are_missing(
     capsys.readouterr()
     assert guarded(["challenge", "restore", str(archive), str(place)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"Restored to {place}.",
-        "No backup holds tokens and keys. Before the worker starts:",
+        f"Restored into {place}.",
+        "Backups hold no tokens and keys. Before you start the worker:",
         f"  evalai.token: write it to {place}/token, readable by the worker's user alone.",
         "  leaderboard.token: set the environment variable GITHUB_TOKEN.",
         f"Next: neuco-worker doctor --config {place}/challenge.yaml",

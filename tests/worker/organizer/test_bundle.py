@@ -14,10 +14,10 @@ import yaml
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration, load
+from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.cli.bundle import bundle as bundle_command
 from worker.organizer import bundle, scaffold
 from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in
-from worker.organizer.web_address import EXAMPLE_REPOSITORY, web_address
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
@@ -129,8 +129,11 @@ def test_the_pages_link_the_leaderboard_once_it_is_known(
     """Until the repository is configured the page has a fill-in that packing names; then packing writes the link."""
     bundle_command(challenge)
     told = capfd.readouterr().err
-    assert "evaluation_details.html does not say yet where the leaderboard is" in told
-    assert pages_to_fill_in(challenge / "bundle.zip") == ["evaluation_details.html"]
+    assert "evaluation_details.html does not link to the leaderboard yet" in told
+    assert pages_to_fill_in(challenge / "bundle.zip") == [
+        "evaluation_details.html",
+        "submission_guidelines.html",
+    ]
     path = challenge / "challenge.yaml"
     path.write_text(path.read_text().replace(EXAMPLE_REPOSITORY, "git@github.com:us/board.git"))
     bundle_command(challenge)
@@ -184,7 +187,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda d: _phase(d).update(test_annotation_file="x.txt"),
         "test_annotation_file must name",
     ),
-    "annotation": (lambda d: _phase(d).update(test_annotation_file="logo.png"), "no placeholder"),
+    "annotation": (lambda d: _phase(d).update(test_annotation_file="logo.png"), "not a placeholder"),
     "flag": (lambda d: _phase(d).update(is_public="yes"), "is_public must be True or False"),
     "restricted": (lambda d: _phase(d).update(is_restricted_to_select_one_submission=True), "excludes"),
     "limits": (lambda d: _phase(d).update(max_submissions_per_day=400), "more submissions than a month"),
@@ -205,7 +208,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         "radio needs options",
     ),
     "split phase": (lambda d: _split(d).update(challenge_phase_id=9), "names nothing that exists"),
-    "split twice": (lambda d: d["challenge_phase_splits"].append(dict(_split(d))), "stands there twice"),
+    "split twice": (lambda d: d["challenge_phase_splits"].append(dict(_split(d))), "occurs twice"),
     "visibility": (lambda d: _split(d).update(visibility=4), "visibility must be"),
     "precision": (lambda d: _split(d).update(leaderboard_decimal_precision="3"), "must be a whole number"),
     "split flag": (lambda d: _split(d).pop("show_execution_time"), "show_execution_time must be"),
@@ -266,8 +269,8 @@ def test_single_phase_has_no_total_limit(challenge: Path) -> None:
 def test_the_terms_say_that_names_stay_public(challenge: Path) -> None:
     """A history that only grows forgets nothing; who takes part is told beforehand."""
     page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
-    assert "names of teams, their mean scores and the dates of their submissions stand in a public" in page
-    assert "replace its name by a pseudonym" in page
+    assert "Team names, mean scores and the dates of submissions are published in a public repository" in page
+    assert "replace its name with a pseudonym" in page
 
 
 def pages_with(challenge: Path, phase: str, **keys: object) -> dict[str, str]:
@@ -284,10 +287,10 @@ def pages_with(challenge: Path, phase: str, **keys: object) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("selection", "sentence"),
     [
-        ("last", "The latest scored public submission of a team counts."),
-        ("best", "The scored public submission of a team with the highest mean Q counts."),
-        ("chosen", "The organizers choose which scored public submission of a team counts"),
-        ("ladder", "by more than 0.25. If it is not, you are shown the standing value again"),
+        ("last", "Your team's latest scored public submission counts."),
+        ("best", "Your team's scored public submission with the highest mean Q counts."),
+        ("chosen", "The organizers choose which of your team's scored public submissions counts"),
+        ("ladder", "more than 0.25 above your team's standing value"),
     ],
 )
 def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, sentence: str) -> None:
@@ -295,16 +298,16 @@ def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, 
     pages = pages_with(challenge, "dev", selection=selection, ladder_step=0.25)
     assert sentence in pages["phase_dev.html"]
     assert sentence in pages["evaluation_details.html"]
-    assert "The latest scored public submission of a team counts." in pages["phase_eval.html"]
+    assert "Your team's latest scored public submission counts." in pages["phase_eval.html"]
 
 
 def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
     """Only the phase that keeps values back until its end says so."""
-    sentence = "Values are shown when the organizers close the phase."
+    sentence = "You see values only after the organizers have closed this phase."
     pages = pages_with(challenge, "eval", shown="at_end")
     assert sentence not in pages["phase_dev.html"]
     assert sentence in pages["phase_eval.html"]
-    assert "in the Eval phase the value comes" in pages["submission_guidelines.html"]
+    assert "In the Eval phase, you see mean Q only after" in pages["submission_guidelines.html"]
     both = pages_with(challenge, "dev", selection="last", shown="at_end")
     assert sentence in both["phase_dev.html"]
 

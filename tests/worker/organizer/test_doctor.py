@@ -92,7 +92,7 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
     found = [finding for finding in outcome.findings if finding.level in FINDINGS]
     assert outcome.level is fault.level, outcome.findings
     assert all(finding.sentence.endswith((".", "?")) and finding.cure for finding in found)
-    assert "itself broke" not in str(found)
+    assert "check itself failed" not in str(found)
     assert SECRET_LABEL not in json.dumps(report.to_json())
 
 
@@ -127,7 +127,7 @@ def test_three_letters_of_a_hash_are_no_name(challenge: FaultyChallenge) -> None
         ({"beacon": "drand", "beacon_notice": 90}, "at least 90 seconds after"),
         (
             {"beacon": "Lotto@2099-12-05T19:30+01:00"},
-            "before Lotto has published its value, on 2099-12-05 at 18:30 UTC",
+            "until Lotto has published its value, on 2099-12-05 at 18:30 UTC",
         ),
     ],
 )
@@ -227,7 +227,7 @@ def test_two_challenges_on_one_queue_are_named_as_such(challenge: FaultyChalleng
     outcomes = {outcome.check.id: outcome for outcome in challenge.examine("evalai.challenge").outcomes}
     assert outcomes["evalai.server"].level is Level.OK
     assert (
-        "probably two challenges share the queue sandbox-queue"
+        "two challenges probably share the queue sandbox-queue"
         in outcomes["evalai.queue"].findings[0].sentence
     )
     assert outcomes["evalai.challenge"].level is Level.SKIPPED

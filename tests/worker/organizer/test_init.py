@@ -119,7 +119,7 @@ def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
 def test_secret_is_never_replaced(tmp_path: Path) -> None:
     """Even whoever calls it directly cannot lose a secret."""
     scaffold.write_secret(tmp_path / "s", b"\1" * 32)
-    with pytest.raises(OrganizerError, match="worthless"):
+    with pytest.raises(OrganizerError, match="invalidate all scores"):
         scaffold.write_secret(tmp_path / "s")
     assert read_challenge_secret(tmp_path / "s") == b"\1" * 32
 
@@ -180,7 +180,7 @@ def test_changed_value_is_not_called_default() -> None:
         {"submission.embedding_dim": 64}, {"dev": {}, "eval": {}}
     )
     (line,) = re.findall(r"^ *embedding_dim.*$", text, re.MULTILINE)
-    assert line == "  embedding_dim: 64                   # numbers in one embedding, public"
+    assert line == "  embedding_dim: 64                   # dimension of the embeddings; it is public"
 
 
 def test_unknown_key_cannot_be_set() -> None:
@@ -222,6 +222,7 @@ def test_keys_that_are_called_after_the_phase() -> None:
         ({"dim": "many"}, "--dim is a whole number of at least 1, not 'many'"),
         ({"folds": ["0"]}, "--folds is a whole number of at least 1, not '0'"),
         ({"phase": ["a/b"]}, "'a/b' cannot be a phase's codename"),
+        ({"repository": "hmm"}, "'hmm' is not the address of a git repository"),
     ],
 )
 def test_wrong_options_are_told_in_a_sentence(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
@@ -264,7 +265,7 @@ def test_the_old_name_of_bundle_still_packs(tmp_path: Path, capfd: pytest.Captur
     shutil.rmtree(tmp_path / "c" / "bundle")
     (tmp_path / "c" / "bundle.zip").unlink()
     init(tmp_path / "c", bundle_only=True)
-    assert "is called `bundle` now" in capfd.readouterr().err
+    assert "is now called `bundle`" in capfd.readouterr().err
     assert (tmp_path / "c" / "bundle.zip").is_file()
 
 
@@ -276,7 +277,7 @@ def test_the_next_steps_name_what_evalai_does_not_do_by_itself(
     steps = capfd.readouterr().out.partition("Next:")[2]
     assert '"Sort by latest"' in steps
     assert "show_leaderboard_by_latest_submission" in steps
-    assert "as soon\n     as the bundle is uploaded" in steps
+    assert "after the\n     upload" in steps
     assert not [
         path
         for path in (tmp_path / "challenge").rglob("*")

@@ -7,10 +7,14 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.worker.harness.harness import ROOT, clean_environment
+from tests.worker.harness.harness import DIM, ROOT, Harness, clean_environment
+from worker.challenge.configuration import load
+from worker.challenge.files import read_phases
+from worker.cli.plan import USUAL, size_of
 from worker.organizer.planning import Load, Pace, make_plan, simulate
 
 LOAD = Load(
@@ -101,3 +105,17 @@ def test_the_command_measures_and_prints_one_document() -> None:
     )
     assert document["waits"][0]["machines"] == 1
     assert document["load"]["submissions"] == 40
+
+
+def test_the_plan_is_for_the_challenge_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its most expensive phase is planned for; without a challenge a usual one."""
+    monkeypatch.chdir(tmp_path)
+    assert size_of(None) == USUAL
+    folder = tmp_path / "challenge"
+    folder.mkdir()
+    with Harness(folder) as harness:
+        harness.configure({"phases": {"eval": {"folds": 50}}})
+        size = size_of(harness.path)
+        phase = read_phases(load(harness.path))["eval"]
+    assert (size.phase, size.folds, size.dim) == ("eval", 50, DIM)
+    assert (size.tasks, size.samples) == (len(phase.record.tasks), len(phase.ids))

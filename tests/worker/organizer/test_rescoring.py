@@ -185,7 +185,7 @@ def test_a_file_that_is_gone_is_fetched_again_for_a_rescore(harness: Harness, wo
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"), [(embeddings(5), "another file"), (None, "answers no more .HTTP 404.")]
+    ("content", "reason"), [(embeddings(5), "another file"), (None, "has expired .HTTP 404.")]
 )
 def test_a_file_that_cannot_be_had_stops_a_rescore_until_its_submission_is_disqualified(
     harness: Harness, worker: StepWorker, content: bytes | None, reason: str
@@ -329,7 +329,7 @@ def test_a_rescore_keeps_the_limits_of_a_submission_and_goes_on_once_they_are_ra
     with pytest.raises(InfrastructureError, match=f"submission {pk} .*submission.{limit}") as error:
         harness.rescore()
     assert error.value.code == code
-    assert "goes on from there" in error.value.cure
+    assert "continues where it stopped" in error.value.cure
     assert harness.boards() == before
     if limit == "deadline":
         harness.configure({"submission": {limit: 60}})

@@ -99,7 +99,7 @@ def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> 
 
     empty, one, fixed = (str(tmp_path / name) for name in ("empty.csv", "one.csv", "fixed.csv"))
     code, text, _ = run("template", empty)
-    assert (code, text.splitlines()[0]) == (0, f"Written: {empty}, 12 rows with the columns id and 0 to 3.")
+    assert (code, text.splitlines()[0]) == (0, f"Wrote {empty}: 12 rows with the columns id and 0 to 3.")
     assert lines_of(Path(empty).read_bytes()) == ["id,0,1,2,3", *(f"{name},,,," for name in IDS)]
     _, _, error = run("validate", empty)
     assert error is not None
@@ -110,12 +110,15 @@ def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> 
     assert (code, text.splitlines()[:2]) == (
         0,
         [
-            f"Written: {fixed}, 12 rows in the order of their ids, the columns id and 0 to 3.",
+            f"Wrote {fixed}: 12 rows in the order of their ids, with the columns id and 0 to 3.",
             '  The columns "1" to "4" are called 0 to 3.',
         ],
     )
     code, text, _ = run("validate", fixed)
-    assert (code, text.splitlines()[0]) == (0, "The file is valid for phase dev: 12 embeddings of 4 numbers.")
+    assert (code, text.splitlines()[0]) == (
+        0,
+        "The file is valid for phase dev: 12 embeddings with 4 values each.",
+    )
     document = json.loads(run("validate", fixed, "--json")[1])
     assert (document["valid"], document["phase"], document["dimension"]) == (True, "dev", DIM)
     again = json.loads(run("validate", fixed, "--fix", str(tmp_path / "more.csv"), "--json")[1])
@@ -135,7 +138,7 @@ def spoil(public: Path, case: str) -> None:
 @pytest.mark.parametrize(
     ("case", "phase", "words"),
     [
-        ("other ids", "dev", "ids/dev.txt is not the id list that commitment.json names."),
+        ("other ids", "dev", "ids/dev.txt does not match the id list in commitment.json."),
         ("not JSON", "dev", "commitment.json cannot be read."),
         ("another form", "dev", "commitment.json cannot be read."),
         ("nothing scored yet", "eval", "The ids of phase eval are not published yet"),

@@ -22,7 +22,10 @@ LIMIT_S = 60.0  # reached only when something is wrong
 
 def group_of(tmp_path: Path, *command: str, ceiling: Ceiling | None = None) -> ProcessGroup:
     """Start a group."""
-    return ProcessGroup(command, folder=tmp_path, environment={"PATH": os.environ["PATH"]}, ceiling=ceiling)
+    group = ProcessGroup(command, folder=tmp_path, environment={"PATH": os.environ["PATH"]})
+    if ceiling is not None:
+        group.limit(ceiling)
+    return group
 
 
 def spoken(group: ProcessGroup) -> int:

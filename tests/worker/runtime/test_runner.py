@@ -150,7 +150,7 @@ def test_what_comes_too_late_counts_for_nothing(store: Store) -> None:
     assert old.ended_by_force
     assert ended.error is not None
     assert ended.error.code == "act.timed_out"
-    assert "A saying did not end within 10 seconds" in ended.error.message
+    assert "A saying did not finish within 10 seconds" in ended.error.message
     assert said(store) == "act.timed_out;"
     acts.start(new, "word", now)
     wake.clear()

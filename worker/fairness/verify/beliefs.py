@@ -15,24 +15,25 @@ def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     for team, pseudonym in phase.pseudonyms.items():
         yield phase.believed(
             "names",
-            f"“{pseudonym}” is a pseudonym of team number {team}, whose name was removed: that it was called as older lines of the history"
-            " say is believed; its submissions, scores and ranks are checked like those of all others",
+            f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed; its former name, in older"
+            " lines of the history, is taken on trust; its submissions, scores and ranks are checked like all others",
         )
     if phase.is_registered:
         yield phase.believed(
             "evalai",
-            "what only EvalAI knows is believed: whose a submission is, that somebody sent it, when, and whether it was public, and that"
-            " every file that was sent is in the register; their owners see it there",
+            "what only EvalAI knows is taken on trust: who sent each submission, when, and whether it was public, and"
+            " that the register holds every file that was sent; each team can see its own at EvalAI",
         )
         if len(phase.boards) > 1:
             yield phase.believed(
-                "groups", "the tie groups, intervals and movements of its boards before the last are believed"
+                "groups",
+                "the tie groups, intervals and movements of all boards but the last are taken on trust",
             )
         return
     hidden = ", ".join(sorted(phase.rules.hidden_teams))
     yield phase.believed(
         "complete",
-        "that nobody is missing from the boards, which submission of a team counts and who is eligible is believed: only submissions that"
-        f" ever counted are revealed{f'; the rules hide {hidden}' if hidden else ''}",
+        "who is on the boards, which submission of a team counts, and who is eligible are taken on trust, because"
+        f" only submissions that counted at some time are revealed{f'; the rules hide {hidden}' if hidden else ''}",
     )
-    yield phase.believed("groups", "the groups and intervals of its boards are believed")
+    yield phase.believed("groups", "the tie groups and intervals of its boards are taken on trust")

@@ -1,7 +1,7 @@
 """The checks, one after the other: does everything that a public repository shows follow from what was committed to?
 
 Nothing is believed because it is written; what has to be believed is named. A document that cannot be read is a contradiction, not an
-accident: whoever publishes it has the software that writes it.
+accident: its publisher has the software that writes it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     yield from ledger.history(repository)
     entries = public_commitments(repository)
     if not entries:
-        yield contradicted("commitment", "There is no commitment.json: nothing was fixed at the start.")
+        yield contradicted("commitment", "There is no commitment.json: the organizers committed to nothing.")
         return
     yield opening.sequence(entries)
     if (order := ledger.order(repository, entries)) is not None:
@@ -88,7 +88,11 @@ def _registered(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> 
             return
         if not phase.is_registered:
             yield phase.believed(
-                "register", "revealed in format 1: that no entry was left out, hidden or removed is believed"
+                "register",
+                (
+                    "revealed in format 1, which does not show whether an entry was left out, hidden or removed: this is taken"
+                    " on trust"
+                ),
             )
             return
         others = {name: other for name, other in revealed.items() if other.is_registered}
@@ -116,25 +120,31 @@ def _nothing_left_out(
     if lost:
         yield believed(
             "register",
-            f"Lines {lost[0]} to {lost[-1]} of the public log were lost with a state that was restored, as the organizers say: that"
-            f" nothing was left out of these {len(lost)} lines is believed.",
+            f"Lines {lost[0]} to {lost[-1]} of the public log cannot be opened: according to the organizers, their keys"
+            f" were lost when the state was restored from a backup. What these {len(lost)} lines hold is taken on trust.",
         )
     if earlier := sum(line["format"] != receipts.FORMAT for line in chain):
         yield believed(
             "register",
-            f"{earlier} lines of the public log are of format 1, and are not opened: that nothing was left out of them is believed.",
+            f"{earlier} lines of the public log are in format 1 and cannot be opened: what they hold is taken on trust.",
         )
     told = f"{sum(left.values())} entries in {len(left)} lines of the public log"
     if not left:
         where = "Every other entry" if lost else "Every entry"
         yield consistent("register", f"{where} of the public log was opened.")
     elif len(later) == len(left):
-        yield not_revealed("register", f"{told} were made after the last reveal, and are not opened.")
+        yield not_revealed("register", f"{told} were made after the last reveal and have not been opened.")
     elif waiting:
         yield not_revealed(
-            "register", f"{told} are not opened: phase {', '.join(waiting)} was changed after its reveal."
+            "register",
+            f"{told} have not been opened: phase {', '.join(waiting)} was changed after its reveal.",
         )
     elif len(revealed) < len(names):
-        yield not_revealed("register", f"{told} are not opened: of phases that are not revealed, or filling.")
+        yield not_revealed(
+            "register",
+            f"{told} have not been opened: they belong to phases that have not been revealed, or are padding.",
+        )
     else:
-        yield contradicted("register", f"{told} are not opened although every phase is revealed.")
+        yield contradicted(
+            "register", f"{told} have not been opened, although every phase has been revealed."
+        )

@@ -34,7 +34,7 @@ def claims(
     Args:
         repository: The public files.
         receipt: As EvalAI showed it.
-        told: Mean Q beside it.
+        told: Mean Q that was told with it.
         check: What the verdicts are called.
         now: The time, by which a batch may be overdue.
 
@@ -42,7 +42,7 @@ def claims(
         LookupError, ValueError, TypeError, AttributeError: If what it is held against cannot be read.
     """
     if not receipts.is_genuine(receipt) or (told is not None and told != receipt["q_mean"]):
-        yield believed(check, "This receipt is not as it was signed: it proves nothing.")
+        yield believed(check, "This receipt was changed after it was signed: it proves nothing.")
         return
     entries = public_commitments(repository)
     lines = list(repository.lines(receipts.PATH))
@@ -54,8 +54,8 @@ def claims(
         yield (
             not_revealed(
                 check,
-                "Neither the key that signed your receipt nor the commitment that it names is public: if the challenge has a new key, it"
-                " comes before the next batch.",
+                "Neither the key that signed your receipt nor the commitment that it names has been published. If the challenge"
+                " has a new key, both will be published before the next batch of receipts.",
             )
             if waits and not named
             else contradicted(check, "The key that signed your receipt is not one of this challenge.")
@@ -64,14 +64,18 @@ def claims(
     if _is_of_a_replaced_key(receipt, entries, lines):
         yield believed(
             check,
-            "Your receipt names what came after the key that signed it had been replaced: somebody else has made it. It proves nothing.",
+            (
+                "Your receipt names something newer than the key that signed it, which had been replaced by then: it is"
+                " a forgery, and proves nothing."
+            ),
         )
         return
     yield consistent(check, "Your receipt carries the challenge's signature.")
     if not named:
         yield (
             not_revealed(
-                check, "The commitment in your receipt is not public yet; it comes before the next batch."
+                check,
+                "The commitment in your receipt has not been published yet; it will be before the next batch of receipts.",
             )
             if waits
             else contradicted(
@@ -89,7 +93,7 @@ def claims(
 def _is_of_a_replaced_key(
     receipt: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Tell whether a receipt names a commitment or a line that a later key has signed: only somebody else can have made it.
+    """Return whether a receipt names a commitment or a line that a later key has signed: only somebody else can have made it.
 
     One that names nothing so young stays evidence, whatever is said of its key. Otherwise a new key would be a way to get rid of receipts.
     """
@@ -126,8 +130,8 @@ def _in_the_log(
     reached = str(chain[place - 1]["head"]) if 0 < place <= len(chain) else receipts.GENESIS
     if place > len(chain) or reached != receipt["chain"]:
         if _is_restored(chain, place):
-            told = "the one in the log says that the state was restored from a backup then"
-            return believed(check, f"The line {place} that your receipt names was lost: {told}.")
+            told = "according to the log, the state was restored from a backup then"
+            return believed(check, f"Line {place}, which your receipt names, was lost: {told}.")
         return contradicted(check, "The public log was changed after you were answered.")
     found = [line for line in chain if receipt["commitment"] in receipts.entries_of(line)]
     if found and (found[0]["sequence"] == place + 1 or place + 1 in receipts.lost_lines(chain)):
@@ -137,29 +141,31 @@ def _in_the_log(
     if _may_be_lost(receipt, chain):
         return believed(
             check,
-            f"Your score is not in line {place + 1} of the public log, where it was due: the log says that the state was restored from a"
-            " backup then.",
+            f"Your score is not in line {place + 1} of the public log, where it belongs: according to the log, the state"
+            " was restored from a backup then.",
         )
     if len(chain) > place:
         return contradicted(
-            check, f"Your score is not in line {place + 1} of the public log, where it was due."
+            check, f"Your score is not in line {place + 1} of the public log, where it belongs."
         )
     if waits:
-        return not_revealed(check, "Your score is not in the public log yet; it comes with the next batch.")
+        return not_revealed(
+            check, "Your score is not in the public log yet; it will come with the next batch."
+        )
     return contradicted(
-        check, "Your score is not in the public log, and the batch that was to bring it is overdue."
+        check, "Your score is not in the public log, and the batch that should hold it is overdue."
     )
 
 
 def _is_overdue(chain: Sequence[Mapping[str, Any]], *, begun_at: datetime, now: datetime) -> bool:
-    """Tell whether a line should long have followed the last one; the first follows the beginning of the challenge."""
+    """Return whether a line should long have followed the last one; the first follows the beginning of the challenge."""
     last = chain[-1] if chain else {}
     since = _made_at(last) if last else begun_at
     return now > since + CADENCES * timedelta(seconds=receipts.cadence(last))
 
 
 def _may_be_lost(receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether what opens a score may be gone with a state that was restored from a backup."""
+    """Return whether what opens a score may be gone with a state that was restored from a backup."""
     place = int(receipt["batch"])
     return (
         place + 1 in receipts.lost_lines(chain)
@@ -169,7 +175,7 @@ def _may_be_lost(receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]])
 
 
 def _is_restored(chain: Sequence[Mapping[str, Any]], number: int) -> bool:
-    """Tell whether a line says that the state was restored from a backup before it was made."""
+    """Return whether a line says that the state was restored from a backup before it was made."""
     return 0 < number <= len(chain) and "restored" in chain[number - 1]
 
 
@@ -180,12 +186,13 @@ def _nowhere(
     if _may_be_lost(receipt, chain):
         return believed(
             check,
-            f"What opens your score was lost when the state was restored from a backup. Your receipt proves that submission"
-            f" {receipt['submission']} was {_scored(receipt)}: if no later submission of your team stands in its place, show it.",
+            "The key that opens your score in the log was lost when the state was restored from a backup. Your receipt"
+            f" proves that submission {receipt['submission']} was {_scored(receipt)}. If no later submission of your"
+            " team counts instead, show it to the organizers.",
         )
     if hidden:
-        return not_revealed(check, "Your score belongs to a phase that is not revealed yet.")
-    return contradicted(check, "Every phase is revealed, but your score is in none of them.")
+        return not_revealed(check, "Your score belongs to a phase that has not been revealed yet.")
+    return contradicted(check, "Every phase has been revealed, but your score is in none of them.")
 
 
 def _scored(receipt: Mapping[str, Any]) -> str:
@@ -207,7 +214,7 @@ def _on_the_board(
             if "submission" not in fields:
                 yield _closed(phase, opening, bytes.fromhex(receipt["nonce"]), check)
             elif _told(fields) != _told(receipt):
-                told = "the score that was revealed for you is not that of your receipt"
+                told = "the score that was revealed for you is not the one in your receipt"
                 yield phase.contradicted(check, told)
             else:
                 yield counting(phase, fields["entry"], check, others)
@@ -222,12 +229,14 @@ def _told(document: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 def _closed(phase: RevealedPhase, opening: Mapping[str, Any], nonce: bytes, check: str) -> Verdict:
     """Open what a reveal keeps closed of a score, with its owner's nonce: it must be private, or the organizers' own."""
     if _is_true(opening, "own", nonce):
-        return phase.consistent(check, "your submission is a trial of the organizers: it counts on no board")
+        return phase.consistent(check, "your submission is a trial by the organizers: it is on no board")
     if _is_true(opening, "public_at_first", nonce):
         return phase.contradicted(
-            check, "your submission was public when it was scored, and is revealed as a private one"
+            check, "your submission was public when it was scored, but was revealed as private"
         )
-    return phase.consistent(check, "your submission is private, and revealed as such: it counts on no board")
+    return phase.consistent(
+        check, "your submission is private, and was revealed as private: it is on no board"
+    )
 
 
 def _is_true(opening: Mapping[str, Any], field: str, nonce: bytes) -> bool:

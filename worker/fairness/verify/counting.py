@@ -44,7 +44,9 @@ def counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str, 
             name for name, one in register.submissions.items() if one.events[-1]["submission"] == again
         )
         if (found := next(following, None)) is None:
-            return phase.believed(check, f"{told}That one is not revealed: it was refused, or is private")
+            return phase.believed(
+                check, f"{told}That one has not been revealed: it was refused, or is private"
+            )
         entry = found
     verdict = _counting(phase, entry, check, others)
     return replace(verdict, sentence=f"{told}{verdict.sentence}")
@@ -79,8 +81,8 @@ def _counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str,
     if snapshot is None or ours is None:
         return _late(phase, entry, shown, check)
     if not ours.public:
-        when = "is" if rules.visibility == "current" else "was, when it was sent,"
-        return phase.consistent(check, f"{who} {when} private: it counts on no board")
+        when = "is" if rules.visibility == "current" else "was sent as"
+        return phase.consistent(check, f"{who} {when} private: it is on no board")
     return _by_selection(phase, snapshot, ours, shown, check)
 
 
@@ -99,10 +101,10 @@ def _late(phase: RevealedPhase, entry: str, shown: Mapping[str, Any], check: str
     if decided_at - closed_at > SLACK and datetime.fromisoformat(answered) < decided_at:
         return place(phase, shown, check)
     who = f"submission {shown['submission']} of team {shown['team']}"
-    told = f"{who} counts on no board: the board was closed on {closed[:16]}, and its answer is registered on {answered[:16]}"
+    told = f"{who} is on no board: the board was closed on {closed[:16]}, and the submission was answered on {answered[:16]}"
     if register.scores[entry].moments[0] > closed_at:
         return phase.consistent(check, told)
-    return phase.believed(check, f"{told}, although it was scored before")
+    return phase.believed(check, f"{told}; it had been scored before that")
 
 
 def _by_selection(
@@ -117,9 +119,9 @@ def _by_selection(
         if row is not None:
             told = f"submission {counts} of the same team counts {at(row)}"
             return phase.consistent(
-                check, f"{who} does not count: {told}, by the rule that the {rule} one counts"
+                check, f"{who} does not count: {told}; by the rules, the {rule} one counts"
             )
-        told = f"submission {counts} of the same team should count, and is not on the final board"
+        told = f"submission {counts} of the same team should count, but is not on the final board"
         return phase.contradicted(check, f"{who} does not count: {told}")
     standing = phase.boards[-1].standings if phase.boards else ()
     for other in standing:
@@ -127,7 +129,7 @@ def _by_selection(
         if row is not None and other.key == row_key(ours):
             told = f"submission {other.submission} of the same team counts {at(row)}"
             return phase.contradicted(
-                check, f"{who} does not count: {told}, although the {rule} one should count"
+                check, f"{who} does not count: {told}; by the rules, the {rule} one should"
             )
     return place(phase, shown, check)
 
@@ -156,7 +158,7 @@ def _hidden_since(register: Register, team: str) -> str:
 
 
 def _effect(phase: RevealedPhase, facts: membership.Facts, others: Mapping[str, Register]) -> str:
-    """Say how a submission would stand if no team were hidden, as far as that can be told."""
+    """Return the rank that a submission would have if no team were hidden, as far as it is known."""
     board = without_hiding(phase, others)
     for row in () if board is None else board.standings:
         if row.submission == facts["submission"]:

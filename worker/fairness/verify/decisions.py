@@ -31,9 +31,7 @@ def decisions(phase: RevealedPhase, registers: Mapping[str, Register]) -> Verdic
         return phase.contradicted(CHECK, "no rules are registered")
     chosen = {int(team): submission for team, submission in decided["chosen"].items()}
     if phase.rules != rules.for_board(epsilon=phase.rules.epsilon, chosen=chosen):
-        return phase.contradicted(
-            CHECK, "the rules that were revealed are not those that were registered last"
-        )
+        return phase.contradicted(CHECK, "the rules that were revealed are not the last ones in the register")
     told = [
         *_changes(register),
         *_removals(register),
@@ -43,8 +41,8 @@ def decisions(phase: RevealedPhase, registers: Mapping[str, Register]) -> Verdic
     ]
     told += [f"on {note['at'][:16]} it was noted: {str(note['text']).rstrip('.')}" for note in register.notes]
     if not told:
-        return phase.consistent(CHECK, "its rules never changed, and nobody was taken off the board")
-    return phase.consistent(CHECK, f"decided on the way: {'; '.join(told)}")
+        return phase.consistent(CHECK, "its rules never changed, and no entry was taken off the board")
+    return phase.consistent(CHECK, f"decisions by the organizers: {'; '.join(told)}")
 
 
 def _changes(register: Register) -> Iterator[str]:
@@ -56,12 +54,14 @@ def _changes(register: Register) -> Iterator[str]:
         )
         found = [f"the rules {', '.join(rules)} changed ({values})"] if rules else []
         if (later["tasks"], later["protocol"]) != (earlier["tasks"], earlier["protocol"]):
-            found.append("tasks or protocol changed and everything was scored again")
+            found.append("the tasks or the protocol changed, and all submissions were scored again")
         if later["chosen"] != earlier["chosen"]:
             chosen = ", ".join(
                 str(one) for team, one in later["chosen"].items() if earlier["chosen"].get(team) != one
             )
-            found.append(f"the organizers chose which submission of a team counts ({chosen or 'no longer'})")
+            found.append(
+                f"the organizers chose which submission of a team counts ({chosen or 'none any more'})"
+            )
         if later["frozen_at"] != earlier["frozen_at"]:
             found.append(_close(later["frozen_at"]))
         if found:
@@ -70,9 +70,7 @@ def _changes(register: Register) -> Iterator[str]:
 
 
 def _close(frozen_at: str | None) -> str:
-    return (
-        "the board was opened again" if frozen_at is None else f"the board was closed as of {frozen_at[:16]}"
-    )
+    return "the board was reopened" if frozen_at is None else f"the board was closed as of {frozen_at[:16]}"
 
 
 def _removals(register: Register) -> Iterator[str]:
@@ -90,7 +88,7 @@ def _removals(register: Register) -> Iterator[str]:
 
 
 def _is_back(earlier: membership.Facts, later: membership.Facts) -> bool:
-    """Tell whether what took a submission off is over."""
+    """Return whether what took a submission off is over."""
     return membership.taken_off(earlier) is not None and membership.taken_off(later) is None
 
 
@@ -104,7 +102,7 @@ def _marks(register: Register) -> Iterator[str]:
             if later["team"] != earlier["team"]:
                 named.setdefault((str(earlier["team"]), str(later["team"])), later["at"])
     for (before, after), at in named.items():
-        yield f"team {before} is called {after} since {at[:16]}"
+        yield f"team {before} has been called {after} since {at[:16]}"
 
 
 def _reason(register: Register, facts: membership.Facts) -> str | None:

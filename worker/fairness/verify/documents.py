@@ -18,7 +18,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class RevealDocument:
-    """What ``reveal.json`` of a phase says, and its long lists: in parts beside it, or in itself if an earlier version has written it.
+    """What ``reveal.json`` of a phase says, and its long lists: in separate parts, or in itself if an earlier version wrote it.
 
     Args:
         files: Path to content.
@@ -51,7 +51,7 @@ class RevealDocument:
         return [path for listed in self._parts.values() for path in listed]
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether there is a long list of a name."""
+        """Return whether there is a long list of a name."""
         return name in self._parts or name in self._whole
 
     def each(self, name: str) -> Iterator[str]:
@@ -75,7 +75,7 @@ class LargeDocument:
         lists: Keys whose lists are long.
 
     Raises:
-        ValueError: If it is no JSON object, or has a key twice.
+        ValueError: If it is not a JSON object, or has a key twice.
         RecursionError: If it is nested without end.
     """
 
@@ -88,7 +88,7 @@ class LargeDocument:
         while not text.startswith("}", place):
             name, place = _DECODER.raw_decode(text, place)
             if not isinstance(name, str) or name in self.rest or name in self._spans:
-                raise ValueError("a key of the document is odd or stands twice")
+                raise ValueError("a key of the document is not text or occurs twice")
             start = _after(text, place, ":")
             if name in lists and text.startswith("[", start):
                 *self._spans[name], (_, end) = _elements(text, start)
@@ -102,7 +102,7 @@ class LargeDocument:
             raise ValueError("something follows the document")
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether the document has a long list of a name."""
+        """Return whether the document has a long list of a name."""
         return name in self._spans
 
     def each(self, name: str) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _after(text: str, place: int, sign: str = "") -> int:
 
 
 def _next(text: str, place: int, end: str) -> int:
-    """Return where the next element begins, or where the end stands."""
+    """Return where the next element begins, or where the list ends."""
     if text.startswith(end, place):
         return place
     place = _after(text, place, ",")

@@ -1,6 +1,6 @@
 """Check of the public value that decides a phase's splits: named before anybody could know it, drawn once, and everything else bound.
 
-Whoever may still change secret or tasks when the value is known can try many of them, as if there were no value.
+Organizers who can still change secret or tasks when the value is known can try many, as if there were no value.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ def drawn(phase: RevealedPhase) -> Verdict:
             open_one = (draw, promise)
         if (value := draws.drawn(promise.public, phase.name)) is not None:
             if open_one is None:
-                return phase.contradicted(CHECK, "a value was mixed into its splits that nobody had named")
+                return phase.contradicted(
+                    CHECK, "a value was mixed into its splits that no commitment had announced"
+                )
             told.append(Told(draw=open_one[0], naming=open_one[1], mixing=promise, value=value))
             open_one = None
     if open_one is not None:
         return phase.contradicted(
-            CHECK, f"the value that commitment {open_one[0].sequence} names was never mixed into its splits"
+            CHECK,
+            f"the value that commitment {open_one[0].sequence} announced was never mixed into its splits",
         )
     if not told:
         return _undrawn(phase)
@@ -68,13 +71,13 @@ def _undrawn(phase: RevealedPhase) -> Verdict:
     if beacon is None:
         return phase.believed(
             CHECK,
-            "no public beacon was mixed into its splits: the organizers could have chosen them among many, and that they did not is"
-            f" believed{_needed(phase)}",
+            "no public random value was mixed into its splits: the organizers could have tried many and chosen some;"
+            f" that they did not is taken on trust{_needed(phase)}",
         )
     return phase.believed(
         CHECK,
-        f"the beacon “{beacon}” was mixed into its splits, and nobody had announced it: that it is the public value that it names, and was"
-        f" not chosen among many, is believed{_needed(phase)}",
+        f"the value “{beacon}” was mixed into its splits without having been announced; that it is public, and was"
+        f" not chosen among many, is taken on trust{_needed(phase)}",
     )
 
 
@@ -88,7 +91,7 @@ def _needed(phase: RevealedPhase) -> str:
         return ""
     figures = board.private.figures
     p_first = min(row.p_first for row in figures.rows if competing.get(row.submission) == 1)
-    return f"; to put another team first, {tries(p_first, figures.replicates)}"
+    return f"; to put another team first, they would have needed {tries(p_first, figures.replicates)}"
 
 
 def tries(p_first: float, replicates: int) -> str:
@@ -96,44 +99,46 @@ def tries(p_first: float, replicates: int) -> str:
 
     Args:
         p_first: Share of the bootstrap's replicates in which the winner stays first. The folds are independent draws of splits, so
-            resampling them stands for drawing other splits; tests/README.md compares it with real draws.
+            resampling them is like drawing other splits; docs/performance.md compares it with real draws.
         replicates: Their number: it limits how rare a change can be told.
     """
     other, most = 1 - p_first, replicates // 2
     if other * most < 1:
-        return f"more than {most:,} tries would have been needed"
+        return f"more than {most:,} tries"
     number = max(2, round(1 / other))
-    return f"about {round(number, 2 - len(str(number))):,} tries would have been enough"
+    return f"about {round(number, 2 - len(str(number))):,} tries"
 
 
 def _lie(phase: RevealedPhase, told: Told) -> str | None:
     """Return what contradicts a draw, None if nothing does."""
     draw, number = told.draw, told.mixing.sequence
     if told.naming.made_at >= draw.at:
-        return f"commitment {draw.sequence} names a value of {draw.source} that was known already"
+        return f"commitment {draw.sequence} announced a value of {draw.source} that was already known"
     if draw.chain is not None and draw.round is not None:
         wrong = _no_round(draw, draw.chain, draw.round, told.value)
         if wrong is not None:
             return wrong
     if told.mixing.made_at < draw.at.replace(microsecond=0):  # commitments tell whole seconds
-        return f"commitment {number} mixes a value of {draw.source} in that nobody could know yet"
+        return f"commitment {number} mixed in a value of {draw.source} that did not exist yet"
     before = [one for one in phase.promises if one.sequence < number and one.manifest is not None]
     if changed := _changes(phase, before[-1:], told.mixing):
-        return f"its {changed} changed in commitment {number}, which mixes the value of {draw.source} in"
+        return f"its {changed} changed in commitment {number}, together with the value of {draw.source}"
     return None
 
 
 def _no_round(draw: Draw, chain: Chain, number: int, value: Mapping[str, Any]) -> str | None:
     """Return why a value is not the round of drand that was named, None if it is."""
     if chain.made_at(number) != draw.at:
-        return f"round {number} of {draw.source} is not made when commitment {draw.sequence} says"
+        return (
+            f"round {number} of {draw.source} was not made at the time that commitment {draw.sequence} gives"
+        )
     if draw.source == QUICKNET.name and chain != QUICKNET:
-        return f"commitment {draw.sequence} names {draw.source} and means another chain"
+        return f"commitment {draw.sequence} names {draw.source}, but gives the key of another chain"
     if int(value["round"]) != number:
-        return f"round {int(value['round'])} was mixed into its splits, and round {number} was named"
+        return f"round {int(value['round'])} was mixed into its splits, but round {number} had been announced"
     signature = str(value["signature"])
     if not is_signed(chain, number, signature) or value["value"] != value_of(signature):
-        return f"the value that was mixed into its splits is not that of round {number} of {draw.source}"
+        return f"the value that was mixed into its splits is not the one of round {number} of {draw.source}"
     return None
 
 
@@ -145,17 +150,18 @@ def _judged(phase: RevealedPhase, told: Told, *, times: int) -> Verdict:
             f"the value “{shown}” of {draw.source} was mixed into its splits, as commitment {draw.sequence} had announced for"
             f" {draw.at:%Y-%m-%d %H:%M} UTC"
         )
-        doubts = [f"that {draw.source} published it is believed"]
+        doubts = [f"that {draw.source} published this value is taken on trust"]
     else:
         said = (
-            f"its splits follow from round {draw.round} of {draw.source} (value {shown[:16]}…), made {draw.at:%Y-%m-%d %H:%M:%S} UTC and"
-            f" named in commitment {draw.sequence} before, by the organizers' clock"
+            f"its splits follow from round {draw.round} of {draw.source} (value {shown[:16]}…), made at {draw.at:%Y-%m-%d %H:%M:%S}"
+            f" UTC and announced before that, by the organizers' clock, in commitment {draw.sequence}"
         )
         foreign = draw.chain != QUICKNET
         doubts = ["that nobody could choose the values of this chain is taken on trust"] if foreign else []
     if times > 1:
         doubts.append(
-            f"it is draw {times}, and that the earlier ones were not dropped for their values is believed"
+            f"this is draw number {times}; that the earlier ones were not dropped because of their values is taken on"
+            " trust"
         )
     doubts += _changed_later(phase, draw)
     return phase.believed(CHECK, "; ".join([said, *doubts])) if doubts else phase.consistent(CHECK, said)
@@ -169,8 +175,8 @@ def _changed_later(phase: RevealedPhase, draw: Draw) -> Iterator[str]:
             continue
         if promise.made_at >= draw.at and (changed := _changes(phase, before, promise)):
             yield (
-                f"its {changed} changed in commitment {promise.sequence}, when the value was known: these splits could have been chosen,"
-                " and that they were not is believed"
+                f"its {changed} changed in commitment {promise.sequence}, when the value was known, so these splits could"
+                " have been chosen; that they were not is taken on trust"
             )
         before = [promise]
 
@@ -189,7 +195,7 @@ def _changes(phase: RevealedPhase, before: Sequence[Promise], after: Promise) ->
 
 
 def _same_tasks(phase: RevealedPhase, earlier: Promise, later: Promise) -> bool:
-    """Tell whether two commitments bind the same tasks: by the labels where they are published, or else by their versions."""
+    """Return whether two commitments bind the same tasks: by the labels where they are published, or else by their versions."""
     if earlier.tasks.keys() != later.tasks.keys():
         return False
     published = phase.label_files if phase.with_labels else {}

@@ -32,7 +32,7 @@ def belong(phase: RevealedPhase) -> Verdict:
             return phase.contradicted(CHECK, fault)
     return phase.consistent(
         CHECK,
-        "the scores of every entry belong to its submission, team and file, and so does the value that was shown",
+        "the scores and the value shown for every entry belong to its submission, team and file",
     )
 
 
@@ -43,7 +43,7 @@ def _openings(phase: RevealedPhase) -> Iterator[str]:
         if fields["phase"] != (None if fields["kind"] == events.CHALLENGE else phase.name):
             yield f"the event {fields['kind']} of {fields['at']} is of another phase"
     for entry in sorted(register.private & {*register.submissions, *register.scores}):
-        yield f"entry {entry} is revealed as a private one in one place and whole in another"
+        yield f"entry {entry} was revealed as private in one place and in full in another"
     entries: dict[int, str] = {}
     for entry, history in register.submissions.items():
         submission = history.events[0]["submission"]
@@ -59,7 +59,7 @@ def _changes(phase: RevealedPhase) -> Iterator[str]:
             for name in (*FIXED, *ONCE_KNOWN):
                 value = facts[name]
                 if (name in FIXED or value is not None) and known.setdefault(name, value) != value:
-                    yield f"the {name} of submission {facts['submission']} changed on {facts['at'][:16]}, which it cannot"
+                    yield f"the {name} of submission {facts['submission']} changed on {facts['at'][:16]}; it never can"
 
 
 def _scores(phase: RevealedPhase) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _scores(phase: RevealedPhase) -> Iterator[str]:
                 if None not in (score[name], facts[name]) and score[name] != facts[name]
             ]
             if differing:
-                yield f"{who} does not have the {differing[0]} that is registered for it"
+                yield f"{who} has another {differing[0]} than the register"
 
 
 def _before_the_rules(phase: RevealedPhase) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _shown(phase: RevealedPhase) -> Iterator[str]:
                 continue
             q_mean = mean_quality(list(phase.quality_of(record).values()))
             if "q_mean" in record and not _is_near(record["q_mean"], q_mean, rounding):
-                yield f"the mean Q that submission {submission} was told does not follow from its scores"
+                yield f"the mean Q that was posted for submission {submission} does not follow from its scores"
 
 
 def _is_near(told: float | None, q_mean: float, rounding: float) -> bool:
@@ -110,7 +110,7 @@ def _is_near(told: float | None, q_mean: float, rounding: float) -> bool:
 
 
 def _follows_a_rule(register: Register, moment: datetime) -> bool:
-    """Tell whether more than rounding decided at a moment what participants were told."""
+    """Return whether more than rounding decided at a moment what participants were told."""
     rules = register.rules(moment)
     return rules is not None and (rules.ladder_step is not None or register.withholds(moment))
 
@@ -129,7 +129,10 @@ def _told(phase: RevealedPhase) -> Iterator[str]:
                 expected.value,
                 expected.counts,
             ):
-                yield f"what submission {score['submission']} was told on {score['at'][:16]} does not follow from the rules of then"
+                yield (
+                    f"what was posted for submission {score['submission']} on {score['at'][:16]} does not follow from the rules"
+                    " at that time"
+                )
 
 
 def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime) -> Told | None:
@@ -168,7 +171,7 @@ def _rows(phase: RevealedPhase) -> Iterator[str]:
         for score in history.events:
             for task, cell in score["cells"].items():
                 if known.setdefault((task, cell["version"]), cell["row_set"]) != cell["row_set"]:
-                    yield f"the rows that submission {score['submission']} was scored on are not those of task {task}"
+                    yield f"submission {score['submission']} was scored on other rows than those of task {task}"
 
 
 _LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (
@@ -198,5 +201,8 @@ def unscored(phase: RevealedPhase) -> Verdict | None:
         return None
     return phase.believed(
         "unscored",
-        f"submission {', '.join(found)} has no score on the tasks of the end, and is on no board: that it could not be scored is believed",
+        (
+            f"submission {', '.join(found)} has no score on the final tasks and is on no board; that it could not be"
+            " scored is taken on trust"
+        ),
     )

@@ -79,10 +79,10 @@ class Growth:
 
 
 def grew(path: str, earlier: bytes, later: bytes) -> bool:
-    """Tell whether a later version of a file begins with an earlier one.
+    """Return whether a later version of a file begins with an earlier one.
 
     Raises:
-        ValueError, TypeError, RecursionError: If a version of the list of commitments is no list.
+        ValueError, TypeError, RecursionError: If a version of the list of commitments is not a list.
     """
     if path != commitments.PATH:
         return later.startswith(earlier)

@@ -29,27 +29,32 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
     if seen is None:
         yield believed(
             "history",
-            "This is a plain folder: that its files were not changed later can only be believed; the repository would show it.",
+            (
+                "This is a plain folder, without history: that its files were not changed later is taken on trust. A clone"
+                " of the repository shows it."
+            ),
         )
         return
     yield believed(
         "clocks",
-        "That this history is the one that was published while the challenge ran, and that its clocks were right, is believed: a receipt or"
-        " a clone from that time shows it (--receipt, --against).",
+        "That this history is the one published during the challenge, and that its clocks were right, is taken"
+        " on trust. A receipt or a clone from that time can show it (--receipt, --against).",
     )
     if not seen.whole:
-        yield believed("history", "This clone is shallow: what was published before it begins is not seen.")
+        yield believed("history", "This clone is shallow: commits from before it begins cannot be checked.")
     for path in GROWING:
         rewrites = [rewrite for rewrite in seen.growth.rewrites if rewrite.path == path]
         if rewrites:
             first = rewrites[0]
             yield contradicted(
                 "history",
-                f"{path} was changed after it was published: commit {first.commit[:10]} by {first.author} takes away"
-                " or changes what stood there.",
+                f"{path} was changed after it was published: commit {first.commit[:10]} by {first.author} removed or changed"
+                " part of it.",
             )
         else:
-            yield consistent("history", f"{path} only ever grew (versions: {seen.growth.versions[path]}).")
+            yield consistent(
+                "history", f"{path}: nothing in it was removed or changed after it was published."
+            )
     yield from _foreign(seen)
 
 
@@ -61,19 +66,23 @@ def _foreign(seen: History) -> Iterator[Verdict]:
     for (commit, author), paths in list(changed.items())[:SHOWN]:
         yield believed(
             "history",
-            f"Commit {commit[:10]} by {author} changed {_named(paths)} without the challenge's seal: vandalism that was put right later.",
+            (
+                f"Commit {commit[:10]} by {author} changed {_named(paths)} without the challenge's seal. The worker has"
+                " since restored the files."
+            ),
         )
     if len(changed) > SHOWN:
-        yield believed("history", f"So did {len(changed) - SHOWN} other commits.")
+        yield believed("history", f"{len(changed) - SHOWN} other commits did the same.")
     for one in seen.foreign:
         yield believed(
             "history",
-            f"Commit {one.hash[:10]} by {one.author} is not the challenge's: vandalism, or somebody's own edit, without its seal."
-            f" It touched {_named(one.paths)}. What is checked is the newest commit before it that is sealed.",
+            f"Commit {one.hash[:10]} by {one.author} was not made by the challenge's worker: it has no seal. It touched"
+            f" {_named(one.paths)}. The newest sealed commit before it is checked instead.",
         )
     if seen.foreign_number > len(seen.foreign):
         yield believed(
-            "history", f"So are {seen.foreign_number - len(seen.foreign)} other commits without a seal."
+            "history",
+            f"The same holds for {seen.foreign_number - len(seen.foreign)} other commits without a seal.",
         )
 
 
@@ -97,11 +106,14 @@ def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdic
     if says_older:
         return contradicted(
             "order",
-            f"{len(boards)} boards were pushed before the first commitment, which says that it is older than they are.",
+            (
+                f"{len(boards)} boards were pushed before the first commitment, although it claims to be older than they"
+                " are."
+            ),
         )
     return believed(
         "order",
-        f"The first {len(boards)} boards were pushed before there was a commitment: they are believed.",
+        f"The first {len(boards)} boards were pushed before there was a commitment: they are taken on trust.",
     )
 
 
@@ -131,22 +143,25 @@ def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict
         if not of_format:
             return contradicted(
                 "receipts",
-                f"Line {number} of the public log is of another format than the challenge: nothing in it could be opened.",
+                f"Line {number} of the public log is in another format than the challenge: nothing in it could be opened.",
             )
         if not restored:
             return contradicted(
                 "receipts",
-                f"Line {number} of the public log says that other lines than those right before it were lost.",
+                f"Line {number} of the public log reports lines as lost that are not those right before it.",
             )
         if runs_back:
             return contradicted(
-                "receipts", f"Line {number} of the public log says that it is older than the one before it."
+                "receipts", f"Line {number} of the public log is dated earlier than the line before it."
             )
         previous = line["head"]
     if not lines:
         return not_revealed("receipts", "No receipts have been published yet.")
     told = "".join(
-        f" Line {line['sequence']} says that the state was restored from a backup: what was registered since that was made is lost."
+        (
+            f" According to line {line['sequence']}, the state was restored from a backup: what was registered after"
+            " that backup is lost."
+        )
         for line in lines
         if "restored" in line
     )
@@ -170,7 +185,7 @@ def scores(phase: RevealedPhase) -> Verdict:
             )
         if record["submission"] != submission or record["phase"] != phase.name:
             return phase.contradicted(
-                "scores", f"the receipt of submission {submission} is another submission's"
+                "scores", f"the receipt of submission {submission} belongs to another submission"
             )
         versions = {task: cell["version"] for task, cell in record["cells"].items()}
         moments = [
@@ -183,15 +198,15 @@ def scores(phase: RevealedPhase) -> Verdict:
         if not moments:
             return phase.contradicted(
                 "scores",
-                f"submission {submission} was scored on tasks, or by a protocol, that nobody committed to",
+                f"submission {submission} was scored on tasks or by a protocol without a commitment",
             )
         if datetime.fromisoformat(record["scored_at"]) < min(moments) - CLOCK_SLACK:
             return phase.contradicted(
                 "scores",
-                f"submission {submission} was scored before anybody committed to the tasks that it was scored on",
+                f"submission {submission} was scored before there was a commitment to its tasks",
             )
     return phase.consistent(
         "scores",
-        f"the scores of all {len(phase.entries)} entries have a receipt in the public log "
-        "and were made on tasks that were committed to before",
+        f"the scores of all {len(phase.entries)} entries have a receipt in the public log, and there was a commitment"
+        " to their tasks before they were made",
     )

@@ -20,7 +20,7 @@ def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator
     yield _of_commits(newer, older, whole=all(grown.values()))
     for path, goes_on in grown.items():
         if goes_on:
-            yield consistent(CHECK, f"{path} begins with what the older clone has of it.")
+            yield consistent(CHECK, f"{path} still begins with what the older clone has of it.")
         else:
             yield contradicted(
                 CHECK, f"History was rewritten: {path} does not begin with what the older clone has of it."
@@ -39,16 +39,17 @@ def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool
     commit = older.commit
     if commit is None or newer.history is None:
         return believed(
-            CHECK, "One of the two is a plain folder: their files are compared, their histories cannot be."
+            CHECK,
+            "One of the two is a plain folder, so only their files can be compared, not their histories.",
         )
     named = f"commit {commit.hash[:10]} of the older clone ({commit.at.isoformat()})"
     if commit.hash in newer.history.commits:
-        return consistent(CHECK, f"C{named[1:]}, and so every one before it, is in this history.")
+        return consistent(CHECK, f"C{named[1:]} and all commits before it are in this history.")
     if whole:
-        # Whoever may push may force a push; the challenge then publishes everything again.
+        # Anyone who may push may force a push; the challenge then publishes everything again.
         return believed(
             CHECK,
-            f"History was rewritten: {named} is not in this history. Nothing that it holds of commitments, log and boards was taken back."
-            " Who forced a push is not known; a worker that finds one notes it in its register.",
+            f"History was rewritten: {named} is not in this history. Its commitments, log and boards are all still here."
+            " Who forced the push is not known; a worker that notices a forced push records it in its register.",
         )
     return contradicted(CHECK, f"History was rewritten: {named} is not in this history.")

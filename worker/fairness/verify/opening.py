@@ -24,8 +24,10 @@ def sequence(entries: list[Any]) -> Verdict:
     if numbers != list(range(1, len(entries) + 1)) or times != sorted(times):
         return contradicted("commitment", "The commitments are not in order, or one is missing.")
     reasons = "; ".join(str(entry.get("reason")) for entry in entries[1:])
-    changed = f" It was renewed {len(entries) - 1} times: {reasons}." if reasons else " It was never changed."
-    return consistent("commitment", f"The challenge was committed to at {times[0]}.{changed}")
+    changed = (
+        f" They renewed it {len(entries) - 1} times: {reasons}." if reasons else " It was never changed."
+    )
+    return consistent("commitment", f"The organizers made their commitment on {times[0]}.{changed}")
 
 
 def commitment(phase: RevealedPhase) -> Verdict:
@@ -37,7 +39,7 @@ def commitment(phase: RevealedPhase) -> Verdict:
             later = promise.sequence
             continue
         if opening is None or manifests.commitment_of(opening) != promise.public["commitment"]:
-            return phase.contradicted("commitment", f"what was revealed does not open commitment {number}")
+            return phase.contradicted("commitment", f"what was revealed does not match commitment {number}")
         promised = opening["phases"].get(phase.name)
         if promised is None and manifest is None and phase.name not in promise.public["phases"]:
             continue  # the phase came later
@@ -50,13 +52,14 @@ def commitment(phase: RevealedPhase) -> Verdict:
             )
         spoken = True
     if not spoken:
-        return phase.contradicted("commitment", "nobody ever committed to its tasks")
+        return phase.contradicted("commitment", "there is no commitment to its tasks")
     if later:
         return phase.not_revealed(
-            "commitment", f"commitment {later} was made after it was revealed, and waits for another reveal"
+            "commitment",
+            f"commitment {later} was made after the reveal, and can be checked after another reveal",
         )
     return phase.consistent(
-        "commitment", f"its {len(phase.manifest['tasks'])} tasks are those that were committed to"
+        "commitment", f"its {len(phase.manifest['tasks'])} tasks are the ones committed to"
     )
 
 
@@ -64,16 +67,16 @@ def splits(phase: RevealedPhase) -> Verdict:
     """Check that the seeds were fixed from the start."""
     if not phase.latest.is_opened_by(phase.key):
         return phase.contradicted(
-            "splits", "the revealed key is not the one that was committed to: the splits may have been chosen"
+            "splits", "the revealed key is not the one committed to: the splits may have been chosen"
         )
     if phase.protocol.hash != phase.manifest["protocol_hash"]:
-        return phase.contradicted("splits", "the protocol is not the one that was committed to")
+        return phase.contradicted("splits", "the protocol is not the one committed to")
     for promise in phase.promises:
         if promise.manifest is not None and not promise.is_opened_by(phase.key):
             return phase.believed(
                 "splits",
-                f"the key of its random splits was changed after commitment {promise.sequence}; "
-                "that the splits before were not chosen is believed",
+                f"the key of its random splits was changed after commitment {promise.sequence}; that the earlier splits"
+                " were not chosen is taken on trust",
             )
     return phase.consistent(
         "splits", "the key of its random splits and its protocol were fixed from the start"
@@ -84,24 +87,22 @@ def labels(phase: RevealedPhase) -> Verdict:
     """Check that the published labels are those that were committed to, task by task."""
     if not phase.with_labels:
         return phase.believed(
-            "labels", "labels were released as hashes only: the scores are not recomputable"
+            "labels", "only hashes of the labels were released: the scores cannot be recomputed"
         )
     names = {f"{task['identifier']}__{task['type']}.csv": task for task in phase.manifest["tasks"]}
     found = phase.label_files
     if set(found) != set(names):
-        return phase.contradicted("labels", "the label files are not one per task that was committed to")
+        return phase.contradicted("labels", "there is not exactly one label file for each task committed to")
     for name, task in names.items():
         if not same_labels(found[name], task):
             return phase.contradicted(
-                "labels", f"the labels of task {task['identifier']} are not those that were committed to"
+                "labels", f"the labels of task {task['identifier']} are not the ones committed to"
             )
-    return phase.consistent(
-        "labels", f"the labels of all {len(names)} tasks are those that were committed to"
-    )
+    return phase.consistent("labels", f"the labels of all {len(names)} tasks are the ones committed to")
 
 
 def same_labels(content: bytes, task: Mapping[str, Any]) -> bool:
-    """Tell whether a published label file is the one that was committed to."""
+    """Return whether a published label file is the one that was committed to."""
     rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
     parsed = canonical([[identifier, float(label)] for identifier, label in rows])
     return digest("labels", bytes.fromhex(task["salt"]), parsed) == str(task["labels"])
@@ -110,8 +111,8 @@ def same_labels(content: bytes, task: Mapping[str, Any]) -> bool:
 def ids(phase: RevealedPhase) -> Verdict:
     """Check that the id list is the public one."""
     if ids_hash(phase.ids) != phase.manifest["protocol"]["ids_hash"]:
-        return phase.contradicted("ids", "the id list is not the one that was committed to")
-    return phase.consistent("ids", "the id list is the one that was committed to")
+        return phase.contradicted("ids", "the id list is not the one committed to")
+    return phase.consistent("ids", "the id list is the one committed to")
 
 
 def id_list(repository: PublicRepository, entries: list[dict[str, Any]], phase: str) -> Verdict | None:
@@ -125,7 +126,7 @@ def id_list(repository: PublicRepository, entries: list[dict[str, Any]], phase: 
     except UNREADABLE:
         is_it = False
     if not is_it:
-        told = f"{list_path(phase)}: the id list is not the one that was committed to."
+        told = f"{list_path(phase)}: the id list is not the one committed to."
         return contradicted("ids", told, phase=phase)
-    told = f"{list_path(phase)}: the id list is the one that was committed to."
+    told = f"{list_path(phase)}: the id list is the one committed to."
     return consistent("ids", told, phase=phase)

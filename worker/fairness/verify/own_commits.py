@@ -1,6 +1,6 @@
-"""The commits that the challenge itself has made: their seal is signed with its key, and is no repetition of an older one.
+"""The commits that the challenge itself has made: their seal is signed with its key, and does not repeat an older one.
 
-Whoever may push can put anything on top of them, take it away again, or push an older state once more. None of that is the challenge's,
+Anyone who may push can add to them, remove that again, or push an older state again. None of that is the challenge's,
 and none of it may speak against those who run it.
 """
 

@@ -1,8 +1,8 @@
 """Every published file, rendered again from what was revealed and compared byte for byte.
 
-What the organizers say themselves is taken from the page's own data and believed: the title, the link, the order of the phases, when each
-was closed, and the text around the board in README.md. So is the board of a phase that is not revealed: of its files those are compared
-that follow from its JSON.
+What the organizers say themselves is taken from the page's own data and believed: the title, the links, the order of the phases, when each
+was closed, and the text around the board in README.md. So is what participants say of their methods, and so is the board of a phase that is
+not revealed: of its files those are compared that follow from its JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
-from leaderboard import Board, MoveKind, PhaseSite, Rules, Selection, Site, Standing, WaitingTeam
+from leaderboard import Board, Method, MoveKind, PhaseSite, Rules, Selection, Site, Standing, WaitingTeam
 from leaderboard.rendering import BEGIN, END, markdown, render
 from worker.fairness import commitments, receipts, seal
 from worker.fairness.commitments import reveal_path
@@ -35,9 +35,10 @@ from worker.participant.layout import list_path
 CHECK = "page"
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)"')
+# What a row opens, after the method: text in elements without attributes, so nothing else can hide in it.
 _PAST = re.compile(
-    rb'(<details class="past"><summary><bdi>[^<]*</bdi></summary>)<p>[^<]*</p>'
-    rb"<ol>(?:<li>(?:<time>[^<]*</time> <b>[^<]*</b>(?: <span>[^<]*</span>)?|[^<]*)</li>)*</ol></details>"
+    rb'(<details class="past"><summary><bdi>[^<]*</bdi></summary><div>(?:<p class="by">.*?</p>)?)'
+    rb"(?:[^<]|</?(?:p|b|ol|li|time|span)>)*</div></details>"
 )
 _MAIN_ENDS = b"</main>"
 
@@ -96,26 +97,33 @@ def page_verdicts(
         compared = [path for path in phase.files if path in expected and path not in phase.believed]
         yield _compared(compared, differing, other, phase=name)
         if phase.believed and name in revealed:
-            yield not_revealed(CHECK, "What its files show now waits for another reveal.", phase=name)
+            yield not_revealed(
+                CHECK,
+                "Its files show changes made after the reveal; they can be checked after another reveal.",
+                phase=name,
+            )
         elif phase.revealed and (waits := _closed_otherwise(phase, revealed[name])) is not None:
             yield not_revealed(CHECK, waits, phase=name)
         elif phase.believed:
             yield believed(
                 CHECK,
-                "Its board is believed: the page's table, CSV and README.md follow from its JSON, charts and history do not.",
+                (
+                    "Its board is taken on trust until the reveal. The page's table, the CSV and README.md agree with its JSON;"
+                    " the charts and the history cannot be compared with it."
+                ),
                 phase=name,
             )
     for name in revealed.keys() - {phase.site.codename for phase in shown}:
         yield contradicted(CHECK, "The page does not show this phase.", phase=name)
     if _around(repository.files.get(README, b""), str(repository.json(shown[0].files[0])["challenge"])):
         yield believed(
-            CHECK, "What README.md says around the board is the organizers' own, and nothing checks it."
+            CHECK, "The text around the board in README.md is the organizers' own; it is not checked."
         )
     strangers = _strangers(repository, ours, revealed)
     if strangers:
         yield believed(
             CHECK,
-            f"These files are not the worker's, and nothing checks them: {name_some(strangers)}.",
+            f"These files are not the worker's, and are not checked: {name_some(strangers)}.",
         )
 
 
@@ -146,13 +154,14 @@ def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, Revea
             waiting=_waiting(document),
             revealed=phase is not None,
             frozen_at=None if closed is None else datetime.fromisoformat(closed),
+            methods=_methods(document),
         ),
         revealed=follows,
     )
 
 
 def _is_newest(boards: Sequence[Board], document: Mapping[str, Any]) -> bool:
-    """Tell whether the last revealed board is the one that is published, with all that its rendering needs."""
+    """Return whether the last revealed board is the one that is published, with all that its rendering needs."""
     if not boards:
         return not document["entries"]
     last = boards[-1]
@@ -176,6 +185,18 @@ def _as_published(document: Mapping[str, Any], codename: str) -> tuple[Board, ..
         standings=tuple(_standing(number, entry) for number, entry in enumerate(document["entries"])),
     )
     return (board,)
+
+
+def _methods(document: Mapping[str, Any]) -> dict[int, Method]:
+    """Return what participants say of their methods; nothing else tells it."""
+    return {
+        entry["submission"]: Method(
+            name=entry.get("method", ""),
+            project_url=entry.get("project_url", ""),
+            publication_url=entry.get("publication_url", ""),
+        )
+        for entry in document["entries"]
+    }
 
 
 def _waiting(document: Mapping[str, Any]) -> tuple[WaitingTeam, ...] | None:
@@ -212,10 +233,14 @@ def _standing(number: int, entry: Mapping[str, Any]) -> Standing:
 
 
 def _rendered(repository: PublicRepository, shown: Sequence[ShownPhase]) -> dict[str, bytes]:
-    """Render all files; title and link are what the first phase's JSON says."""
+    """Render all files; title and links are what the first phase's JSON says."""
     first = repository.json(shown[0].files[0])
     site = Site(
-        title=str(first["challenge"]), link=str(first["link"]), phases=tuple(phase.site for phase in shown)
+        title=str(first["challenge"]),
+        link=str(first["link"]),
+        phases=tuple(phase.site for phase in shown),
+        repository=str(first.get("repository", "")),
+        committed=commitments.PATH in repository.files,
     )
     files = repository.files
     return render(site, readme=files.get(README), history=files.get(HISTORY))
@@ -250,7 +275,7 @@ def _parts(page: bytes, shown: Sequence[ShownPhase]) -> list[bytes]:
 
 
 def _above_charts(section: bytes, stem: bytes) -> bytes:
-    """Return what stands above a phase's charts, without what teams have sent before: that follows from boards that are not revealed."""
+    """Return what stands above a phase's charts, without what rows open: that follows from boards that are not revealed."""
     return _PAST.sub(rb"\1", section.partition(b'<h3 id="%b-evolution">' % stem)[0])
 
 
@@ -259,18 +284,18 @@ def _compared(paths: Sequence[str], differing: set[str], other: str | None, *, p
     names = ", ".join(path.removeprefix("leaderboard/") for path in paths)
     if not wrong:
         return consistent(
-            CHECK, f"Rendered again, these files are the same byte for byte: {names}.", phase=phase
+            CHECK, f"Rendered again, these files are identical, byte for byte: {names}.", phase=phase
         )
     if other is not None:
         return believed(
             CHECK,
-            f"{', '.join(wrong)}: not what this version renders. The challenge was committed to with {other}: check with that one,"
-            " or believe them.",
+            f"{', '.join(wrong)}: this version renders something else. The challenge ran with {other}: check with that"
+            " version, or take these files on trust.",
             phase=phase,
         )
     return contradicted(
         CHECK,
-        f"{', '.join(wrong)}: not what the boards give. Something there was written by hand.",
+        f"{', '.join(wrong)}: the boards give something else. These files were changed by hand.",
         phase=phase,
     )
 
@@ -293,7 +318,10 @@ def _closed_otherwise(shown: ShownPhase, phase: RevealedPhase) -> str | None:
     if not decided or said == then:
         return None
     told, known = (moment.isoformat()[:16] if moment else "never" for moment in (said, then))
-    return f"The page says that it was closed: {told}; what was registered until the reveal says: {known}. That waits for another reveal."
+    return (
+        f"Closed, according to the page: {told}; according to the register until the reveal: {known}. This can be"
+        " checked after another reveal."
+    )
 
 
 def _around(readme: bytes, title: str) -> str:

@@ -16,7 +16,7 @@ def place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict
     submission = int(entry["submission"])
     who = f"submission {submission} of team {entry['team']}"
     if not phase.boards:
-        return phase.contradicted(check, f"{who} is on no board: none was revealed")
+        return phase.contradicted(check, f"{who} is on no board: no board was revealed")
     rows = public_rows(phase.boards[-1], phase.rules)
     for row in rows:
         if row.submission == submission:
@@ -28,20 +28,18 @@ def place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict
         if standing.submission == submission
     ]
     if not stood:
-        return phase.contradicted(check, f"{who} was revealed but never stood on a board")
+        return phase.contradicted(check, f"{who} was revealed but was never on a board")
     number, standing = stood[-1]
     for row in rows:
         if row.key == standing.key:
             return _replaced(phase, who, standing, row, check)
     since = phase.boards[number].made_at.isoformat(timespec="seconds")
-    if entry["team"] in phase.rules.hidden_teams:
-        reason = "by then the rules of the board hid this team"
-    else:
-        reason = "nothing that was published says why"
+    hidden = entry["team"] in phase.rules.hidden_teams
+    reason = "by then, the rules hid this team" if hidden else "nothing published says why"
     return phase.contradicted(
         check,
-        f"{who} is not on the final board: it stood at rank {standing.rank} until board {number} and was removed at {since};"
-        f" {reason}",
+        f"{who} is not on the final board: it was at rank {standing.rank} until board {number}, and was removed"
+        f" at {since}; {reason}",
     )
 
 
@@ -58,8 +56,8 @@ def _replaced(phase: RevealedPhase, who: str, standing: Standing, row: Row, chec
         explained = other.submission > standing.submission
     told = f"{who} does not count: submission {row.submission} of the same team counts {at(row)}"
     if explained:
-        return phase.consistent(check, f"{told}, by the rule that the {rules.selection.value} one counts")
-    return phase.contradicted(check, f"{told}, although the {rules.selection.value} one should count")
+        return phase.consistent(check, f"{told}; by the rules, the {rules.selection.value} one counts")
+    return phase.contradicted(check, f"{told}; by the rules, the {rules.selection.value} one should")
 
 
 def final_row(phase: RevealedPhase, submission: int) -> Row | None:
@@ -69,7 +67,7 @@ def final_row(phase: RevealedPhase, submission: int) -> Row | None:
 
 
 def at(row: Row) -> str:
-    """Say where a row stands."""
+    """Say at which rank a row is."""
     if row.rank is not None:
         return f"at rank {row.rank} with mean Q {row.q_text}"
     why = "as a baseline" if row.baseline else "out of competition"

@@ -45,7 +45,10 @@ def possible(phase: RevealedPhase) -> Verdict:
                     return phase.contradicted("possible", _two_scores(submission, other, task))
     return phase.consistent(
         "possible",
-        f"the fold scores of all {len(phase.records)} entries are possible, as many as promised, and the same for equal files",
+        (
+            f"the fold scores of all {len(phase.records)} entries are possible values, are as many as announced, and"
+            " are the same for equal files"
+        ),
     )
 
 
@@ -56,7 +59,7 @@ def _fault(phase: RevealedPhase, record: Mapping[str, Any], task: str, folds: Se
         return f"{len(folds)} fold scores instead of {protocol.folds}"
     failed = sum(not math.isfinite(score) for score in folds)
     if failed > _may_fail(protocol):
-        return f"{failed} failed folds, of which {_may_fail(protocol)} are allowed,"
+        return f"{failed} failed folds, where {_may_fail(protocol)} are allowed,"
     worst = WORST[types[task]]
     for score in folds:
         if math.isfinite(score) and not worst <= score <= BEST:

@@ -54,7 +54,7 @@ class Promise:
         return mixed_key(key, self.beacon)
 
     def is_opened_by(self, key: bytes) -> bool:
-        """Tell whether a revealed key is the one that was committed to."""
+        """Return whether a revealed key is the one that was committed to."""
         promised = (self.manifest or {})["protocol"]["secret_commitment"]
         return bool(secret_commitment(self.splits_key(key)) == promised)
 

@@ -1,4 +1,4 @@
-"""What stands in a leaderboard repository: where it was read, its files, and what its history shows."""
+"""The content of a leaderboard repository: where it was read, its files, and what its history shows."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def contents_in(folder: Path) -> Contents:
     if not folder.is_dir():
         raise OrganizerError(
             f"{folder} is not a folder.",
-            cure=f"Name one that holds what stands in the branch {BRANCH}.",
+            cure=f"Name a folder with the contents of the branch {BRANCH}.",
             code="verify.files",
         )
     return Contents(part=lambda name: _from_folder(folder / Path(name).name))
@@ -153,14 +153,14 @@ class PublicRepository:
     """The public files of a challenge, and where they were read.
 
     Attributes:
-        files: Path to content, as they stand in the commit; as long as the repository is open.
+        files: Path to content, as in the commit; usable while the repository is open.
         address: URL or folder, without credentials.
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest that the challenge has sealed, or the tip without any. None for a plain folder.
         history: None for a plain folder.
         read: What was read out of large documents, by phase.
         strangers: Files that no seal of the challenge names; they are not read.
-        contents: What lies on the branch beside it, as long as the repository is open.
+        contents: The files of the branch `files`; usable while the repository is open.
     """
 
     files: Mapping[str, bytes]
@@ -177,7 +177,7 @@ class PublicRepository:
 
         Raises:
             KeyError: If there is no such file.
-            ValueError: If it is no JSON.
+            ValueError: If it is not JSON.
             RecursionError: If it is nested without end.
         """
         return json.loads(self.files[path])
@@ -233,7 +233,7 @@ def opened(place: str) -> Iterator[PublicRepository]:
             public = _read(repository, _address(place), complete=not is_clone)
         except (git.GitCommandError, ValueError, OverflowError, OSError) as error:
             raise OrganizerError(
-                f"{_address(place)} cannot be read as a repository.",
+                f"{_address(place)} is not a repository that can be read.",
                 cure="Name a git URL, a clone or a folder.",
                 code="verify.repository",
             ) from error
@@ -304,7 +304,7 @@ def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[CommitFile
             others.append(str(blob.path))
             continue
         if blob.size > LIMIT_BYTES:
-            raise InfrastructureError(f"{blob.path} is too large to be checked.", code="verify.too_large")
+            raise InfrastructureError(f"{blob.path} is too large to check.", code="verify.too_large")
         blobs[str(blob.path)] = blob
     return CommitFiles(blobs), tuple(others)
 

@@ -83,9 +83,9 @@ def _plan(phase: RevealedPhase, *, recompute: bool) -> _Plan:
         if not number:
             return plan
         if not phase.with_labels:
-            told = f"{number} contents are published, but labels as hashes only: not recomputable"
+            told = f"{number} submissions' files are published, but only hashes of the labels: their scores cannot be recomputed"
         elif not recompute:
-            told = f"{number} published contents were not computed again, because that was not asked for"
+            told = f"the scores of {number} published files were not recomputed, because of --no-recompute"
         else:
             plan.tasks = published_tasks(phase)
             return plan
@@ -93,7 +93,7 @@ def _plan(phase: RevealedPhase, *, recompute: bool) -> _Plan:
     except NeucoError:
         plan.verdicts.append(phase.contradicted(CHECK, "the published labels cannot be read"))
     except UNREADABLE as error:
-        told = f"the list of published contents cannot be read ({type(error).__name__})"
+        told = f"the list of published files cannot be read ({type(error).__name__})"
         plan.verdicts.append(phase.contradicted(CHECK, told))
     plan.files = []
     return plan
@@ -113,18 +113,16 @@ def _promised(plan: _Plan) -> None:
         if submission in files:
             continue
         if submission in left_out:
-            told = (
-                f"the content of {who}, is not published, and its scores are believed: {left_out[submission]}"
-            )
+            told = f"the file of {who}, is not published, and its scores are taken on trust: {left_out[submission]}"
             plan.verdicts.append(phase.believed(CHECK, told))
         elif rule is not None:
-            told = f"the content of {who}, was to be published ({rule}), and is missing"
+            told = f"the file of {who}, should have been published ({rule}), but is missing"
             plan.verdicts.append(phase.contradicted(CHECK, told))
     for submission, file in files.items():
         if file["content"] in {record["content_hash"] for record in phase.records.get(submission, [])}:
             plan.files.append(file)
         else:
-            told = f"the content published for submission {submission} is not the one in the register"
+            told = f"the file published for submission {submission} is not the one in the register"
             plan.verdicts.append(phase.contradicted(CHECK, told))
 
 
@@ -139,8 +137,8 @@ def _computed(
             records = phase.records_of(file["content"])
             ours = current(phase, records, plan.tasks)
             if not ours:
-                changed = "was scored on tasks that were changed since; their labels are not published"
-                yield phase.believed(CHECK, f"{told} {changed}: not recomputable")
+                changed = "was scored on tasks that have since changed, and their labels are not published"
+                yield phase.believed(CHECK, f"{told} {changed}: its scores cannot be recomputed")
                 continue
             off = difference(phase, embeddings, ours, plan.tasks, engine=engine, progress=progress)
         except _Unusable as error:
@@ -148,11 +146,11 @@ def _computed(
             yield say(CHECK, f"{told}: {error}")
             continue
         except (ParticipantError, *UNREADABLE) as error:
-            yield phase.contradicted(CHECK, f"{told}: its content cannot be scored ({type(error).__name__})")
+            yield phase.contradicted(CHECK, f"{told}: its file cannot be scored ({type(error).__name__})")
             continue
         if off > TOLERANCE:
             yield phase.contradicted(
-                CHECK, f"{told}: its scores do not follow from its published content (off by {off:.2g})"
+                CHECK, f"{told}: its scores do not follow from its published file (off by {off:.2g})"
             )
             continue
         good |= {int(record["submission"]) for record in ours}
@@ -163,8 +161,8 @@ def _computed(
             phase=phase.name,
             check=CHECK,
             worth=Worth.RECOMPUTED,
-            sentence=f"The scores of {number} were computed anew from published contents: {len(plan.tasks)} x {phase.protocol.folds}"
-            f" folds each, the largest difference is {worst:.1e}.",
+            sentence=f"The scores of {number} were recomputed from published files, {len(plan.tasks)} x {phase.protocol.folds} folds each;"
+            f" the largest difference is {worst:.1e}.",
             submissions=tuple(sorted(good)),
         )
 
@@ -176,21 +174,24 @@ def _embeddings(phase: RevealedPhase, file: Mapping[str, Any], contents: Content
     for part in file["parts"]:
         piece = contents.part(str(part["name"]))
         if piece is None and disclosure.AT in file:
-            told = f"its content lies at {file[disclosure.AT]}, and its scores are believed as long as nobody brings it along (--files)"
+            told = f"its file is at {file[disclosure.AT]}; without it, its scores are taken on trust (--files DIR)"
             raise _Unusable(told, is_lie=False)
         if piece is None:
             raise _Unusable(
-                f"part {part['name']} of its content is not in the repository's branch {disclosure.BRANCH}"
+                f"part {part['name']} of its file is not in the repository's branch {disclosure.BRANCH}"
                 if contents.complete
-                else f"its content is not in this copy, and its scores are believed; the branch {disclosure.BRANCH} has it (--files)",
+                else (
+                    f"its file is not in this copy, so its scores are taken on trust; the branch {disclosure.BRANCH} has it"
+                    " (--files DIR)"
+                ),
                 is_lie=contents.complete,
             )
         if hashlib.sha256(piece).hexdigest() != part["sha256"]:
-            raise _Unusable(f"part {part['name']} of its content is another one", is_lie=contents.pushed)
+            raise _Unusable(f"part {part['name']} of its file has another hash", is_lie=contents.pushed)
         pieces.append(piece)
         if sum(map(len, pieces)) > size:
-            raise _Unusable("its published content is too large", is_lie=True)
+            raise _Unusable("its published file is too large", is_lie=True)
     content = b"".join(pieces)
     if hashlib.sha256(content).hexdigest() != file["content"]:
-        raise _Unusable("its published content is not the one in the register", is_lie=True)
+        raise _Unusable("its published file is not the one in the register", is_lie=True)
     return Embeddings.from_canonical(content, phase.ids, phase.protocol.embedding_dim)

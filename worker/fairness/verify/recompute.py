@@ -34,7 +34,7 @@ def submission_verdicts(
     scored: Sequence[Scored] = (),
     check: str = YOURS,
 ) -> Iterator[Verdict]:
-    """Score a submission file anew in every revealed phase that has it.
+    """Score a submission file again in every revealed phase that has it.
 
     A file belongs to the phase whose public ids it holds; phases that cannot read it are passed over.
 
@@ -73,7 +73,7 @@ def submission_verdicts(
     if not found:
         yield believed(
             check,
-            "No published entry has the content of this file; only entries that ever counted are published.",
+            "No published entry has the content of this file; only entries that counted at some time are published.",
         )
 
 
@@ -86,7 +86,10 @@ def _other_entry(
     promised = ", ".join(str(one.submission) for one in scored)
     held = ", ".join(str(record["submission"]) for record in records)
     has = f"it has the content of submission {held}" if held else "no published entry has its content"
-    return f"receipt and file belong to different entries: the receipt is of submission {promised}, of the file {has}"
+    return (
+        f"the receipt and the file do not belong together: the receipt is of submission {promised}; as for the file,"
+        f" {has}"
+    )
 
 
 def _recomputed(
@@ -98,9 +101,11 @@ def _recomputed(
     progress: Progress,
     check: str,
 ) -> Verdict:
-    """Compute one submission's scores anew on the labels that were published, and compare."""
+    """Compute one submission's scores again on the published labels, and compare."""
     if not phase.with_labels:
-        return phase.believed(check, "labels were released as hashes only: not recomputable")
+        return phase.believed(
+            check, "only hashes of the labels were released: the scores cannot be recomputed"
+        )
     try:
         tasks = published_tasks(phase)
     except NeucoError:
@@ -109,7 +114,10 @@ def _recomputed(
     if not ours:
         return phase.believed(
             check,
-            "your file was scored on tasks that were changed since; their labels are not published: not recomputable",
+            (
+                "your file was scored on tasks that have since changed, and their labels are not published: its scores"
+                " cannot be recomputed"
+            ),
         )
     of = len(tasks) * phase.protocol.folds
     worst = difference(
@@ -123,7 +131,7 @@ def _recomputed(
         phase=phase.name,
         check=check,
         worth=Worth.RECOMPUTED,
-        sentence=f"All {len(tasks)} x {phase.protocol.folds} fold scores were computed anew; "
+        sentence=f"All {len(tasks)} x {phase.protocol.folds} fold scores were recomputed; "
         f"the largest difference is {worst:.1e}.",
         submissions=tuple(sorted({int(record["submission"]) for record in ours})),
     )
@@ -132,7 +140,7 @@ def _recomputed(
 def current(
     phase: RevealedPhase, records: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
 ) -> list[Mapping[str, Any]]:
-    """Return the records that stand on the tasks and the protocol that were published."""
+    """Return the records made with the published tasks and protocol."""
     versions = {task.name: task.version for task in tasks}
     return [
         record
@@ -151,7 +159,7 @@ def difference(
     engine: str,
     progress: Callable[[int], None],
 ) -> float:
-    """Compute scores anew, and return by how much those of the records differ at most.
+    """Compute scores again, and return the largest difference to the records.
 
     Raises:
         ParticipantError: If these embeddings cannot be scored.

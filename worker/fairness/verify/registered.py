@@ -55,26 +55,28 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
             return phase.contradicted("register", f"{told} is not in the public log")
         moment, number = datetime.fromisoformat(fields["at"]), int(line["sequence"])
         if moment > datetime.fromisoformat(line["made_at"]) + SECOND:
-            return phase.contradicted("register", f"{told} is in a batch that was made before it")
+            return phase.contradicted(
+                "register", f"{told} is in a batch that was made before the event happened"
+            )
         before = phase.chain[number - 2] if number > 1 and number - 1 not in lost else None
         if before is not None and moment < datetime.fromisoformat(before["made_at"]):
-            return phase.contradicted("register", f"{told} was left out of the batch that was due after it")
+            return phase.contradicted("register", f"{told} was left out of the next batch")
         if (
             fields["kind"] == events.CHALLENGE
             and fields["what"] == "restored"
             and number != fields["last"] + 1
         ):
-            return phase.contradicted("register", f"{told} speaks of other lines than those right before it")
+            return phase.contradicted("register", f"{told} names other lines than those right before it")
         waited = datetime.fromisoformat(line["made_at"]) - moment
         if waited > CADENCES * timedelta(seconds=receipts.cadence(line)):
             late, longest = late + 1, max(longest, waited)
-    told = f"all {len(phase.events)} events of its register are in the public log, each in the batch after it"
+    told = f"all {len(phase.events)} events of its register are in the public log, each in the next batch"
     if late:
         hours = longest.total_seconds() / 3600
         return phase.believed(
             "register",
-            f"{told}; but {late} of them came later than announced, by up to {hours:.0f} hours: that they happened when they say is"
-            " believed",
+            f"{told}; but {late} of them were published up to {hours:.0f} hours later than announced: the times that they give are"
+            " taken on trust",
         )
     return phase.consistent("register", told)
 
@@ -83,11 +85,11 @@ def private(phase: RevealedPhase) -> Verdict:
     """Tell how many entries are shown to exist, and no more."""
     number = len(phase.register.private)
     if not number:
-        return phase.consistent("private", "every entry that was registered is open")
+        return phase.consistent("private", "every registered entry was opened")
     return phase.believed(
         "private",
-        f"{number} entries are private, refused or trials of the organizers, and opened in part: whose they are and what"
-        " they scored can only be believed; a participant's receipt opens their own",
+        f"{number} entries are private, refused, or trials by the organizers, and were opened only in part; whose"
+        " they are and what they scored is taken on trust; with a receipt, participants can check their own",
     )
 
 
@@ -96,7 +98,7 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
     registers = {name: other.register for name, other in others.items()}
     if (needed := phase.register.unknown_phase(registers)) is not None:
         return phase.not_revealed(
-            "replay", f"its rules ask for a score in phase {needed}, which is not revealed"
+            "replay", f"its rules ask for a score in phase {needed}, which has not been revealed"
         )
     history: list[Board] = []
     last, early = len(phase.boards), 0
@@ -121,16 +123,16 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
     if early:
         return phase.believed(
             "replay",
-            f"its first {early} boards are from before there was a register; the other {last - early} follow from it",
+            f"its first {early} boards are older than the register; the other {last - early} follow from it",
         )
     return phase.consistent(
         "replay",
-        f"all {last} boards follow from the register, the last one byte for byte, and it is the one that was due",
+        f"all {last} boards follow from the register, the last one byte for byte, and none is missing at the end",
     )
 
 
 def _follows(board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> bool:
-    """Tell whether a board is made of these facts, shows these rows, and comes after the one before it."""
+    """Return whether a board is made of these facts, shows these rows, and comes after the one before it."""
     contenders = counted(snapshot)
     if board.private.fingerprint != boards.fingerprint(snapshot, contenders, _replicates(board)):
         return False
@@ -170,7 +172,7 @@ def _follows(board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> boo
 
 
 def _is_made(phase: RevealedPhase, board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> bool:
-    """Tell whether a board is what the worker makes of these facts, byte for byte."""
+    """Return whether a board is what the worker makes of these facts, byte for byte."""
     before = [_unnamed(phase, one) for one in history]
     made = boards.next_board(snapshot, before, at=board.made_at, replicates=_replicates(board))
     return made is not None and boards.to_json(made) == boards.to_json(board)
@@ -184,7 +186,7 @@ def _unnamed(phase: RevealedPhase, board: Board) -> Board:
 
 
 def _missing(phase: RevealedPhase, history: list[Board], registers: Mapping[str, Register]) -> Verdict | None:
-    """Tell whether the register asks for a board after the last one that was revealed."""
+    """Return whether the register asks for a board after the last one that was revealed."""
     frozen_at = phase.register.decisions.events[-1]["frozen_at"]
     ended = phase.register.end if frozen_at is None else datetime.fromisoformat(frozen_at)
     snapshot = phase.register.snapshot(ended, epsilon=phase.epsilon_at(ended), elsewhere=registers)
@@ -196,8 +198,8 @@ def _missing(phase: RevealedPhase, history: list[Board], registers: Mapping[str,
     if frozen_at is None:
         return phase.not_revealed(
             "replay",
-            f"a board follows from what was registered until {ended.isoformat()[:16]}, and was not published before the reveal;"
-            " it waits for another one",
+            f"another board follows from what was registered until {ended.isoformat()[:16]}; it was not published before"
+            " the reveal, and can be checked after another reveal",
         )
     return phase.contradicted("replay", "the last board is not the one that follows from the register")
 

@@ -133,7 +133,7 @@ class Register:
         return None
 
     def teams(self, moment: datetime) -> frozenset[int]:
-        """Return the teams that have a submission that stands at a moment."""
+        """Return the teams with a submission that counts at a given time."""
         histories = (*self.submissions.values(), *self.qualifying.values())
         found = (history.at(moment) for history in histories)
         return frozenset(
@@ -236,7 +236,7 @@ class Register:
         return found
 
     def _was_answered(self, entry: str, moment: datetime) -> bool:
-        """Tell whether a submission had an answer at a moment, or earlier."""
+        """Return whether a submission had an answer at a moment, or earlier."""
         if entry not in self._answered_at:
             history = self.submissions[entry]
             answered = (
@@ -255,7 +255,7 @@ class Register:
         return self._q_means[known]
 
     def withholds(self, moment: datetime) -> bool:
-        """Tell whether values were kept back at a moment: until the board was closed for the first time."""
+        """Return whether values were kept back at a moment: until the board was closed for the first time."""
         rules = self.rules(moment)
         if rules is None or rules.shown != "at_end":
             return False

@@ -22,6 +22,10 @@ YOURS = "your "
 """Checks of what a participant brought along begin with it."""
 
 
+SHOWN_AS = {Worth.BELIEVED: "taken on trust"}
+"""What a worth is called in text, where that is not its name in the JSON."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PhaseSums:
     """What the checks of one phase come to.
@@ -42,14 +46,14 @@ class PhaseSums:
     def sentence(self) -> str:
         """All of it in one line."""
         if not self.revealed:
-            return "Nothing of it was revealed."
-        told = [f"recomputed {self.recomputed} of {self.entries} entries"]
+            return "Nothing of this phase has been revealed."
+        told = [f"scores of {self.recomputed} of {self.entries} submissions recomputed"]
         told += [
-            f"{self.counts[worth]} {worth.value}"
+            f"{self.counts[worth]} {SHOWN_AS.get(worth, worth.value)}"
             for worth in Worth
             if worth is not Worth.RECOMPUTED and self.counts.get(worth)
         ]
-        return f"In all: {', '.join(told)}."
+        return f"Summary: {', '.join(told)}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,10 +89,23 @@ class Report:
     def sentence(self) -> str:
         """What all of it comes to. It never says more than was checked."""
         if self.contradictions:
-            return f"Contradicted: {self.contradictions} of {len(self.verdicts)} checks."
+            return f"Contradicted: {self.contradictions} of {len(self.verdicts)} checks found a contradiction, marked ✗ above."
         if not self.phases or not all(sums.revealed for sums in self.phases.values()) or self._waits:
-            return "Consistent as far as revealed."
-        return f"Consistent, and recomputed for {self.recomputed} of {self.entries} entries."
+            return "Consistent so far: nothing is contradicted, but not everything has been revealed."
+        return f"Consistent: nothing is contradicted. {self._recomputed}"
+
+    @property
+    def _recomputed(self) -> str:
+        """How many scores were recomputed; the rest is a matter of trust."""
+        rest = self.entries - self.recomputed
+        if not rest:
+            return f"The scores of all {self.entries} submissions were recomputed from their files."
+        if not self.recomputed:
+            return f"No scores were recomputed: those of all {self.entries} submissions have to be taken on trust."
+        return (
+            f"The scores of {self.recomputed} of {self.entries} submissions were recomputed from their files; the other {rest} have to be"
+            " taken on trust."
+        )
 
     @property
     def _waits(self) -> bool:
@@ -119,14 +136,14 @@ class Report:
         where, commit = self.repository, self.repository["commit"]
         lines = [f"Repository: {where['address']}"]
         if commit is None:
-            lines.append("A plain folder: no branch, no commit, no history.")
+            lines.append("This is a plain folder, without branch, commit or history.")
         else:
             lines.append(f"Branch {where['branch']}, commit {commit[:10]} of {where['committed_at']}")
         log = f"until {where['log_at']}" if where["log_at"] else "empty"
         made = (
             f"Format {where['format']}"
             if where["format"] is not None
-            else "No format, for there is no commitment"
+            else "No format, because there is no commitment"
         )
         unsigned = (
             ", unsigned: nothing shows that the challenge itself published this"
@@ -168,7 +185,10 @@ def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Repor
             verdicts.append(
                 believed(
                     "recomputed",
-                    f"The scores of {entries - recomputed} of {entries} entries were not computed again from their files: believed.",
+                    (
+                        f"The scores of {entries - recomputed} of {entries} submissions were not recomputed from their files: they"
+                        " are taken on trust."
+                    ),
                     phase=name,
                 )
             )

@@ -1,6 +1,6 @@
 """A revealed phase: what its organizers published of it, read from the public files as values.
 
-Nothing here is believed. A document that does not have the promised form raises one of ``UNREADABLE``, and whoever checks calls that a lie.
+Nothing here is believed. A document without the promised form raises one of ``UNREADABLE``, which counts as a contradiction.
 """
 
 from __future__ import annotations

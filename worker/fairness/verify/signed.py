@@ -16,7 +16,7 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
     if not any("key" in entry for entry in entries):
         yield believed(
             "signatures",
-            "Nothing is signed (format 1): that the challenge itself published this is believed.",
+            "Nothing is signed (format 1): that the challenge itself published this is taken on trust.",
         )
         return
     keys: list[str] = []
@@ -28,8 +28,8 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
         if key is None:
             yield contradicted(
                 "signatures",
-                f"Commitment {entry.get('sequence')} is not signed with the key that the challenge had then, nor with one that this key"
-                " has signed.",
+                f"Commitment {entry.get('sequence')} is signed neither with the key that the challenge had then nor with"
+                " one signed by that key.",
             )
             return
         if key not in keys:
@@ -38,7 +38,10 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
     if unsigned := sum("key" not in entry for entry in entries):
         yield believed(
             "signatures",
-            f"The first {unsigned} commitments are of format 1, unsigned: that the challenge itself made them, and when, is believed.",
+            (
+                f"The first {unsigned} commitments are in format 1, which is unsigned: who made them, and when, is taken"
+                " on trust."
+            ),
         )
     if (wrong := _first_unsigned(chain, keys)) is not None:
         yield contradicted(
@@ -71,20 +74,20 @@ def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -
     document = seal.read(repository.files.get(seal.PATH))
     if document is None or document["key"] not in succession.keys_in(entries)[-1:]:
         yield contradicted(
-            "seal", "The files carry no seal of the challenge: somebody else has put them there."
+            "seal", "The files do not carry the challenge's seal: somebody else put them there."
         )
         return
     if changed := sorted(seal.differing(document, repository.files)):
-        yield contradicted("seal", f"Not as the challenge has sealed them: {', '.join(changed[:5])}.")
+        yield contradicted("seal", f"Changed since the challenge sealed them: {', '.join(changed[:5])}.")
     elif document["head"] != receipts.head(repository.files.get(receipts.PATH)):
-        yield contradicted("seal", "The seal is not of this public log.")
+        yield contradicted("seal", "The seal belongs to another public log.")
     else:
         yield consistent(
             "seal",
-            f"All {len(document['files'])} files are as the challenge has sealed them on {document['made_at'][:19]}.",
+            f"All {len(document['files'])} files are unchanged since the challenge sealed them on {document['made_at'][:19]}.",
         )
     if others := repository.strangers:
         yield believed(
             "seal",
-            f"Not the challenge's, and not read: {name_some(others)}. No seal names them.",
+            f"These files are not in the challenge's seal, and were not read: {name_some(others)}.",
         )

@@ -35,7 +35,7 @@ def ranks(phase: RevealedPhase) -> Verdict:
             return phase.contradicted("ranks", f"board {board.sequence}: {fault}")
     rules = [board.rules_then(phase.rules) for board in phase.boards]
     changes = sum(earlier != later for earlier, later in pairwise(rules))
-    told = f", by rules that were changed {changes} times on the way" if changes else ""
+    told = f", by rules that changed {changes} times" if changes else ""
     return phase.consistent(
         "ranks", f"the ranks of all {len(phase.boards)} boards follow from the published scores{told}"
     )
@@ -95,7 +95,7 @@ def _same(said: float, computed: float) -> bool:
 
 
 def files(phase: RevealedPhase) -> Verdict:
-    """Check that the boards of the reveal are those that stood and stand in the repository."""
+    """Check that the boards of the reveal are those that were and are in the repository."""
     expected = _lines(phase, phase.boards)
     stem = json.loads(expected[0])["phase"] if expected else phase.name
     shown = [
@@ -108,10 +108,11 @@ def files(phase: RevealedPhase) -> Verdict:
         expected = _with_removed_names(phase, rest)
     later = [_made_at(line) for line in rest[len(expected) :]]
     if rest[: len(expected)] != expected or any(moment < phase.revealed_at for moment in later):
-        return phase.contradicted("board", "the published history is not that of the revealed boards")
+        return phase.contradicted("board", "the published history differs from the revealed boards")
     if later:
         return phase.not_revealed(
-            "board", f"the board changed after the reveal ({len(later)} times); that waits for another reveal"
+            "board",
+            f"the board changed {len(later)} times after the reveal; this can be checked after another reveal",
         )
     if phase.boards:
         fault = _present_fault(phase, phase.boards[-1], stem)
@@ -120,11 +121,11 @@ def files(phase: RevealedPhase) -> Verdict:
     if lost:
         return phase.believed(
             "board",
-            f"{lost} boards of its history are believed: the state was restored from a backup that was older than they are; the others, and"
-            " the present one, are those of the revealed boards",
+            f"{lost} boards of its history are taken on trust, because the state was restored from an older backup;"
+            " the others and the present one agree with the revealed boards",
         )
     return phase.consistent(
-        "board", "the published history and the present board are those of the revealed boards"
+        "board", "the published history and the present board agree with the revealed boards"
     )
 
 
@@ -203,7 +204,7 @@ def _present_fault(phase: RevealedPhase, board: Board, stem: str) -> str | None:
     if stands != [(row.submission, row.team, row.rank, row.rank_by_mean, float(row.q_text)) for row in rows]:
         return "the present board is not the last one of its history"
     if not _tasks_follow(document, board):
-        return "the tasks, weights and scores that the page shows are not those of the revealed board"
+        return "the tasks, weights and scores on the page differ from those of the revealed board"
     table = csv.DictReader(io.StringIO(published[f"leaderboard/{stem}.csv"].decode(), newline=""))
     listed = [
         (line["submission"], line["team"], line["rank"], line["rank_by_mean"], line["mean_q"])
@@ -226,7 +227,7 @@ def _digits(number: int | None) -> str:
 
 
 def _tasks_follow(document: Mapping[str, Any], board: Board) -> bool:
-    """Tell whether the tasks of the page's data are those of the board's figures, if both have them."""
+    """Return whether the tasks of the page's data are those of the board's figures, if both have them."""
     figures = board.private.figures
     if figures is None or "tasks" not in document:
         return True
@@ -236,7 +237,7 @@ def _tasks_follow(document: Mapping[str, Any], board: Board) -> bool:
 
 
 def readme_rows(text: str, stem: str) -> list[tuple[str, str, str]]:
-    """Return rank, team and mean Q of each line of a phase's table in README.md, as they stand there."""
+    """Return rank, team and mean Q of each line of a phase's table in README.md, as text."""
     lines = iter(text.splitlines())
     for line in lines:
         if f"(leaderboard/{stem}.json)" in line:

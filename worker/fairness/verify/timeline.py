@@ -36,8 +36,8 @@ def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -
             if before and max(before) - SLACK > phase.revealed_at:
                 return contradicted(
                     CHECK,
-                    f"Phase {name} says that it was revealed on {phase.revealed_at.isoformat()[:16]}, but what was published before the"
-                    f" reveal goes until {max(before).isoformat()[:16]}: it was dated back.",
+                    f"Phase {name} claims to have been revealed on {phase.revealed_at.isoformat()[:16]}, but what was published"
+                    f" before the reveal is dated up to {max(before).isoformat()[:16]}: the reveal was backdated.",
                 )
         except UNREADABLE:
             continue  # which is said where it is read
@@ -45,10 +45,10 @@ def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -
     if most > CADENCES:
         return believed(
             CHECK,
-            f"What each commit added is younger than what was published before it; but up to {most} lines of the public log came in one"
-            " commit: that they were made one after the other is believed.",
+            f"What each commit added is newer than what was published before it; but up to {most} lines of the public"
+            " log came in one commit, and that they were made one after the other is taken on trust.",
         )
-    return consistent(CHECK, "What each commit added is younger than what was published before it.")
+    return consistent(CHECK, "What each commit added is newer than what was published before it.")
 
 
 def _dated_back(added: Iterable[Added]) -> str | None:
@@ -59,8 +59,8 @@ def _dated_back(added: Iterable[Added]) -> str | None:
         for one in found:
             if newest is not None and one.first < newest - SLACK:
                 return (
-                    f"Commit {one.commit[:10]} by {one.author} added to {one.path} what says that it was made on"
-                    f" {one.first.isoformat()[:16]}, after {newest.isoformat()[:16]} had been published: it was dated back."
+                    f"Commit {one.commit[:10]} by {one.author} added something to {one.path} that is dated {one.first.isoformat()[:16]},"
+                    f" but {newest.isoformat()[:16]} had already been published: it was backdated."
                 )
         newest = max([one.last for one in found] + ([] if newest is None else [newest]))
     return None

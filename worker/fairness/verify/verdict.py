@@ -28,7 +28,7 @@ class Verdict:
         phase: Codename of the phase that it speaks of; None for the whole challenge.
         check: Which check it was.
         worth: What its result is worth.
-        sentence: The result in words. It may quote what others wrote: whoever prints it makes it printable.
+        sentence: The result in words. It may quote what others wrote: the caller that prints it must make it printable.
         submissions: Those whose scores were computed again.
     """
 

@@ -1,4 +1,4 @@
-"""Participants are the witnesses: what they were told, against what stands in the repository."""
+"""Participants are the witnesses: compare what they were told with the repository."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ def receipt_verdicts(
         try:
             yield from claims(repository, receipt, told, check=check, now=now or datetime.now(UTC))
         except UNREADABLE as error:
-            yield contradicted(check, f"What it is held against cannot be read ({type(error).__name__}).")
+            yield contradicted(
+                check, f"What the receipt has to be compared with cannot be read ({type(error).__name__})."
+            )
         return
     entries = public_commitments(repository)
     if entries and entries[0].get("format") == receipts.FORMAT:
@@ -99,7 +101,7 @@ def _earlier(
         )
     if str(receipt.get("chain")) in {receipts.GENESIS, *(str(line.get("head")) for line in lines)}:
         yield consistent(
-            check, "The log of receipts still contains all that was in it when you were answered."
+            check, "The log of receipts still contains everything that was in it when you were answered."
         )
     else:
         yield contradicted(check, "The log of receipts was changed after you were answered.")
@@ -127,10 +129,10 @@ def _not_listed(receipt: Mapping[str, Any], lines: list[dict[str, Any]]) -> str:
     chain = str(receipt.get("chain"))
     since = len(heads) - 1 - heads.index(chain) if chain in heads else 0
     if not since:
-        return "Your score's receipt is not in the log yet; it comes with the next batch."
+        return "Your score's receipt is not in the log yet; it will come with the next batch."
     return (
-        f"Your score's receipt is not in the log, which has grown since you were answered (batches: {since}). It should have come"
-        " with the first of them, unless the organizers had to go on from a backup: ask them."
+        f"Your score's receipt is not in the log, although {since} batches have been added since you were answered."
+        " It should have been in the first of them, unless the organizers had to restore a backup: ask them."
     )
 
 
@@ -139,13 +141,13 @@ def _nowhere(hidden: list[str], check: str) -> Verdict:
     if hidden:
         return not_revealed(
             check,
-            f"No revealed entry has your receipt, and phase {', '.join(hidden)} is not revealed: whether your submission counts"
-            " cannot be told yet.",
+            f"No revealed entry has your receipt, and phase {', '.join(hidden)} has not been revealed: whether your"
+            " submission counts is not known yet.",
         )
     return believed(
         check,
-        "No revealed entry has your receipt: your submission never stood on a board. That it was private, or that another one of your"
-        " team counted from the start, is believed; this format does not show why.",
+        "No revealed entry has your receipt: your submission was never on a board. Either it was private, or another"
+        " one of your team counted from the start; this format does not show which, so that is taken on trust.",
     )
 
 
@@ -174,7 +176,7 @@ def _promised(
     rounding = 0.5 * 10.0**-decimals + 1e-9
     q_mean = mean_quality(list(phase.quality_of(record).values()))
     if told is not None and not math.isclose(q_mean, told, rel_tol=0, abs_tol=rounding):
-        return phase.contradicted(check, "the mean Q that you were told does not follow from your scores")
-    return phase.consistent(
-        check, "the scores that were revealed for you are those that your receipt promised"
-    )
+        return phase.contradicted(
+            check, "the mean Q that was posted for you does not follow from your scores"
+        )
+    return phase.consistent(check, "the scores that were revealed for you are those in your receipt")

@@ -177,6 +177,8 @@ def _submit(
         codename,
         content,
         method_name=entry.method_name,
+        project_url=entry.project_url,
+        publication_url=entry.publication_url,
         is_public=entry.public,
         file_name=entry.file_name,
     )
@@ -200,8 +202,8 @@ def _wait(
         if answered and (not for_board or _published(challenge)):
             return
     raise InfrastructureError(
-        f"The worker ended by itself (exit status {process.returncode}).",
-        cure=f"Its last words: {last_words(challenge)}",
+        f"The worker ended unexpectedly (exit status {process.returncode}).",
+        cure=f"The last lines of its log: {last_words(challenge)}",
         code="demo.worker_ended",
     )
 

@@ -22,6 +22,8 @@ class DemoEntry:
         user: Account that submits; the only member of ``team``.
         method_name: What the participant calls the method.
         method: How images become embeddings.
+        project_url: Where the participant says that the code is.
+        publication_url: Where the participant says that the paper is.
         public: Whether it counts for the leaderboard.
         broken: Whether the file is spoilt on the way.
     """
@@ -30,6 +32,8 @@ class DemoEntry:
     user: str
     method_name: str
     method: Method
+    project_url: str = ""
+    publication_url: str = ""
     file_name: str = "embeddings.csv"
     public: bool = True
     broken: bool = False
@@ -44,7 +48,12 @@ class DemoEntry:
 
 PIXELS = DemoEntry(team="Pixel Pushers", user="ada", method_name="raw pixels", method=methods.raw_pixels)
 PCA = DemoEntry(
-    team="Eigendigits", user="karl", method_name="principal components", method=methods.principal_components
+    team="Eigendigits",
+    user="karl",
+    method_name="principal components",
+    method=methods.principal_components,
+    project_url="https://example.org/eigendigits/code",
+    publication_url="https://example.org/eigendigits/paper.pdf",
 )
 PROJECTION = DemoEntry(
     team="Random Walkers", user="emmy", method_name="random projection", method=methods.random_projection
@@ -56,7 +65,13 @@ FEATURES = DemoEntry(
     method=methods.random_features,
     file_name="embeddings.csv.gz",
 )
-POOLED = DemoEntry(team="Pool Party", user="sofia", method_name="pooled means", method=methods.pooled_means)
+POOLED = DemoEntry(
+    team="Pool Party",
+    user="sofia",
+    method_name="pooled means",
+    method=methods.pooled_means,
+    project_url="https://example.org/pool-party",
+)
 PRIVATE = DemoEntry(
     team="Pool Party",
     user="sofia",

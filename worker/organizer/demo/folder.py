@@ -84,8 +84,8 @@ def prepare(path: Path, *, secret: bytes | None) -> ChallengeFolder:
     others = sorted(other.name for other in path.iterdir() if other != challenge.secret)
     if others:
         raise OrganizerError(
-            f"{path} holds other files ({', '.join(others[:3])}).",
-            cure="Give a folder that is empty or does not exist; of an earlier demo you may leave challenge.secret in it.",
+            f"{path} contains other files ({', '.join(others[:3])}).",
+            cure="Name a folder that is empty or does not exist. It may contain the challenge.secret of an earlier demo.",
             code="demo.folder",
         )
     if secret is not None or not challenge.secret.exists():
@@ -118,6 +118,6 @@ def git(*arguments: str) -> str:
         ) from None
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         raise InfrastructureError(
-            f"git {arguments[0]} failed.", cure="See whether git works here.", code="git.failed"
+            f"git {arguments[0]} failed.", cure="Check whether git works on this machine.", code="git.failed"
         ) from error
     return done.stdout

@@ -83,8 +83,8 @@ def watch(
         yield statuses
         if time.monotonic() - changed_at > patience_s and not ended:
             raise InfrastructureError(
-                f"Nothing has moved for {patience_s:.0f} seconds.",
-                cure=f"The worker's last words: {last_words(challenge)}",
+                f"There was no progress for {patience_s:.0f} seconds.",
+                cure=f"The last lines of the worker's log: {last_words(challenge)}",
                 code=code,
             )
         time.sleep(0 if ended else LOOK_EVERY_S)

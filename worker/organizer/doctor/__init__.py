@@ -76,7 +76,7 @@ def _ask(
     check: Check, exam: Examination, outcomes: dict[str, CheckOutcome], *, offline: bool
 ) -> tuple[Finding, ...]:
     if offline and check.remote:
-        return (skipped("Not asked for: offline."),)
+        return (skipped("Skipped because of --offline."),)
     for need in check.needs:
         if outcomes[need].level in (Level.FAIL, Level.SKIPPED):
             state = "failed" if outcomes[need].level is Level.FAIL else "was skipped"
@@ -89,7 +89,10 @@ def _ask(
     except Exception as error:  # noqa: BLE001 - one check that breaks must not hide what the others find
         kind = type(error).__name__
         findings.append(
-            fail(f"The check itself broke ({kind}).", "Please report it, with the configuration's shape.")
+            fail(
+                f"This check itself failed ({kind}).",
+                "This is a bug in neuco-worker. Report it, with the check's name and your configuration without its secrets.",
+            )
         )
     return tuple(findings)
 

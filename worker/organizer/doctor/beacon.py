@@ -23,7 +23,7 @@ def _chosen(exam: Examination) -> Iterator[Finding]:
     elif fairness.beacon == DRAND:
         wait = in_words(fairness.beacon_notice)
         yield note(
-            f"In a new phase the first score comes at least {wait} after the commitment to it; files are fetched meanwhile.",
+            f"In a new phase, the first score comes at least {wait} after the commitment to the phase. Files are downloaded meanwhile.",
             always=True,
         )
     else:
@@ -37,8 +37,8 @@ def _source(exam: Examination) -> Iterator[Finding]:
     if left > timedelta(0):
         days, hours = left.days, round(left.seconds / 3600)
         yield note(
-            f"Nothing is scored before {source} has published its value, on {moment} (in {days} days and {hours} hours), and you have run"
-            " `neuco-worker challenge commit --beacon VALUE`; files are fetched meanwhile.",
+            f"Nothing is scored until {source} has published its value, on {moment} (in {days} days and {hours} hours), and you have run"
+            " `neuco-worker challenge commit --beacon VALUE`. Files are downloaded meanwhile.",
             always=True,
         )
         return
@@ -46,8 +46,9 @@ def _source(exam: Examination) -> Iterator[Finding]:
         new = [name for name in exam.configuration.phases if tx is None or tx.phase_record(name) is None]
     if new:
         yield fail(
-            f"{source} was to publish its value on {moment}, and phase {', '.join(new)} has not begun: its splits could be chosen.",
-            "Name a value in fairness.beacon that will be published later.",
+            f"{source} was due to publish its value on {moment}, but phase {', '.join(new)} has not begun yet. Anyone who knows the value"
+            " could choose the splits.",
+            "Name a value in fairness.beacon that will be published in the future.",
         )
 
 
@@ -61,8 +62,8 @@ def _servers(exam: Examination) -> Iterator[Finding]:
         answering = [server for server in fairness.drand_servers if latest_round(session, server, chain)]
     if not answering:
         yield fail(
-            f"No server of {chain.name} answers; no phase could begin.",
-            "Open the firewall to one of fairness.drand_servers, name others there (every answer is checked, so anybody's mirror serves),"
+            f"No server of {chain.name} answers, so no phase could begin.",
+            "Open the firewall to one of fairness.drand_servers, name others there (every answer is checked, so any mirror is safe),"
             " or set fairness.beacon: SOURCE@TIME.",
         )
     elif len(answering) < len(fairness.drand_servers):

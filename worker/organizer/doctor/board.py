@@ -10,10 +10,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.rendering import BEGIN, END
 from scoring.loopback import is_loopback
+from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.fairness import commitments
 from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
-from worker.organizer.web_address import EXAMPLE_REPOSITORY
 from worker.publishing.last_push import last_commit
 from worker.state import LOG_UNSEEN
 
@@ -47,7 +47,10 @@ def _git(_: Examination) -> Iterator[Finding]:
 @CHECKS.add("board.address", "The leaderboard repository's address and credentials can be used")
 def _address(exam: Examination) -> Iterator[Finding]:
     if exam.configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
-        yield fail("leaderboard.repository still has the example's value.", "Enter your own.")
+        yield fail(
+            "leaderboard.repository still has the example's value.",
+            "Enter the address of your own repository.",
+        )
         return
     yield note(f"Branch {exam.configuration.leaderboard.branch} of {_shown(exam)}.")
     exam.publisher  # noqa: B018 - making it reads the credentials and raises what is wrong with them
@@ -59,7 +62,7 @@ def _host_keys(exam: Examination) -> Iterator[Finding]:
     over_ssh = board.repository.startswith("ssh://") or re.match(r"[\w.-]+@[\w.-]+:", board.repository)
     if over_ssh and board.known_hosts is None:
         yield warn(
-            "leaderboard.known_hosts is not set: pushes depend on the known_hosts file of whoever runs the worker.",
+            "leaderboard.known_hosts is not set: pushes rely on the known_hosts file of the user that runs the worker.",
             "Write the server's published host keys into a file and name it in leaderboard.known_hosts.",
         )
 
@@ -79,20 +82,21 @@ def _push(exam: Examination) -> Iterator[Finding]:
 def _readme(exam: Examination) -> Iterator[Finding]:
     text = exam.publisher.existing().get(README)
     if text is None:
-        yield note("There is no README.md yet; the first push makes one.")
+        yield note("There is no README.md yet. The first push creates it.")
         return
     lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines()]
     begins, ends = lines.count(BEGIN), lines.count(END)
     if (begins, ends) == (0, 0):
-        yield note("README.md has no markers; the board is appended to it.")
+        yield note("README.md has no markers, so the board will be appended to it.")
     elif (begins, ends) != (1, 1) or lines.index(BEGIN) > lines.index(END):
         yield warn(
-            f"README.md has {begins} opening and {ends} closing markers that do not make one pair; the board may land elsewhere.",
-            f"Leave one pair, each on a line of its own: {BEGIN} and {END}",
+            f"README.md has {begins} opening and {ends} closing markers instead of one pair. The board may be written to the"
+            " wrong place.",
+            f"Keep one pair, each marker on its own line: {BEGIN} and {END}",
         )
 
 
-@CHECKS.add("board.history", "No earlier challenge stands in the repository", needs=PUSH, remote=True)
+@CHECKS.add("board.history", "The repository has no earlier challenge", needs=PUSH, remote=True)
 def _history(exam: Examination) -> Iterator[Finding]:
     if HISTORY not in exam.publisher.existing():
         return
@@ -100,8 +104,8 @@ def _history(exam: Examination) -> Iterator[Finding]:
         has_boards = tx is not None and any(tx.last_board(name) for name in exam.configuration.phases)
     if not has_boards:
         yield warn(
-            f"{HISTORY} is in the repository already, but this state has no boards: the history of another challenge would go on.",
-            "Use another branch or an empty repository, or restore the state that belongs to it.",
+            f"{HISTORY} is in the repository already, but this state has no boards. The board would continue another challenge's history.",
+            "Use another branch or an empty repository, or restore the state that the history belongs to.",
         )
 
 
@@ -126,13 +130,15 @@ def _commitments(exam: Examination) -> Iterator[Finding]:
 def _webhook(exam: Examination) -> Iterator[Finding]:
     if exam.configuration.alerts.webhook is None:
         yield warn(
-            "alerts.webhook is not set: what needs a person shows in the log and in `status` only.",
-            "Make an incoming webhook (Slack, Mattermost) and set alerts.webhook: file:./webhook.token",
+            "alerts.webhook is not set, so alerts appear only in the log and in `status`.",
+            "Create an incoming webhook (Slack, Mattermost), and set alerts.webhook: file:./webhook.token",
         )
         return
     address = _webhook_address(exam)
     if address.scheme != "https" and not is_loopback(address.hostname):
-        yield fail("The alert webhook is no https address.", "Copy it whole; it begins with https://.")
+        yield fail(
+            "The address of the alert webhook does not begin with https://.", "Copy the whole address."
+        )
 
 
 @CHECKS.add(
@@ -152,8 +158,8 @@ def _reachable(exam: Examination) -> Iterator[Finding]:
     except OSError as error:
         # The address is itself a secret; its host is not.
         yield fail(
-            f"{address.hostname}, where the alert webhook is, takes no connection ({type(error).__name__}).",
-            "Check the address, and that this machine may connect to it.",
+            f"{address.hostname}, the host of the alert webhook, does not accept a connection ({type(error).__name__}).",
+            "Check the address, and whether a firewall blocks connections to it.",
         )
 
 

@@ -99,7 +99,7 @@ class Flag(Generic[T]):
     Attributes:
         id: As :attr:`Check.id`.
         title: As :attr:`Check.title`.
-        wrong: Tells whether a thing has another value.
+        wrong: Returns whether a thing has another value.
         say: Makes the finding then, :func:`fail` or :func:`warn`.
         sentence: What it says, a format of which the thing is the argument.
         cure: What to do.

@@ -12,12 +12,12 @@ from zipfile import BadZipFile
 
 from scoring.errors import OrganizerError
 from worker.challenge.secrets import read_challenge_secret
+from worker.challenge.web_address import web_address
 from worker.organizer.bundle import LEADERBOARD
 from worker.organizer.bundle_check import pages_to_fill_in
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.scaffold import EXAMPLE_QUEUE
-from worker.organizer.web_address import web_address
 from worker.state import is_host_team
 
 FEW_FOLDS = 10
@@ -26,8 +26,8 @@ DISTINCT_BYTES = 16  # of 32; random ones have about 30, and never as few as thi
 SECRET = ("configuration.file", "secret.file")
 GIT_S = 20.0
 _GIVES_AWAY = {
-    "intervals": "intervals tell how far fold scores scatter, and with several teams something of how many tasks there are",
-    "stable_views": "stable views (agreement, ranks under other rules) tell how much the tasks disagree",
+    "intervals": "intervals show how much fold scores vary and, with several teams, something of how many tasks there are",
+    "stable_views": "stable views (agreement, ranks under other rules) show how much the tasks disagree",
 }
 CHECKS = Checks()
 
@@ -42,13 +42,13 @@ def _file(exam: Examination) -> Iterator[Finding]:
 def _placeholders(exam: Examination) -> Iterator[Finding]:
     if not exam.configuration.evalai.challenge:
         yield fail(
-            "evalai.challenge is 0: the challenge has no number at EvalAI yet.",
-            "Upload bundle.zip to EvalAI, and enter the number in the challenge's address.",
+            "evalai.challenge is 0, because the challenge does not have a number at EvalAI yet.",
+            "Upload bundle.zip to EvalAI. The number is in the address of the challenge's page.",
         )
     if exam.configuration.evalai.queue == EXAMPLE_QUEUE:
         yield fail(
             "evalai.queue still has the example's value.",
-            "Copy it from the challenge's Manage tab on EvalAI; it is there as soon as the bundle is uploaded.",
+            "Copy the queue's name from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
         )
 
 
@@ -58,12 +58,12 @@ def _phases(exam: Examination) -> Iterator[Finding]:
     for (first, one), (second, other) in combinations(configuration.phases.items(), 2):
         if configuration.path(one.tasks) == configuration.path(other.tasks):
             yield warn(
-                f"{first} and {second} have the same hidden tasks: what a team learns in one helps it in the other.",
-                "Give the last phase tasks and samples that nobody has been scored on.",
+                f"{first} and {second} have the same hidden tasks. What a team learns in one phase helps it in the other.",
+                "Give the last phase tasks and samples that no team has been scored on.",
             )
         elif configuration.path(one.ids) == configuration.path(other.ids):
             yield warn(
-                f"{first} and {second} have the same public ids: embeddings made for one can be tuned for the other.",
+                f"{first} and {second} have the same public ids. Teams can tune embeddings for one phase in the other.",
                 "Publish other samples for the last phase.",
             )
 
@@ -73,13 +73,14 @@ def _folds(exam: Examination) -> Iterator[Finding]:
     for codename, phase in exam.configuration.phases.items():
         if phase.folds < FEW_FOLDS:
             yield warn(
-                f"Phase {codename} has {phase.folds} folds: the spread that Q punishes is then mostly luck.",
+                f"Phase {codename} has {phase.folds} folds. With so few, the standard deviation that lowers Q is mostly luck.",
                 f"Set phases.{codename}.folds to 40 or more, as in 2025.",
             )
         elif phase.selection == "ladder" and phase.folds < LADDER_FOLDS:
             yield warn(
-                f"Phase {codename} has {phase.folds} folds and a ladder: with so few, small changes of a file move mean Q by more than"
-                f" {phase.ladder_step:g}, and the Ladder tells much of what it is there to hide.",
+                f"Phase {codename} has {phase.folds} folds and a ladder. With so few folds, small changes of a file change mean Q"
+                " by more than"
+                f" {phase.ladder_step:g}, and the Ladder shows much of what it should hide.",
                 f"Set phases.{codename}.folds to {LADDER_FOLDS} or more.",
             )
 
@@ -89,7 +90,7 @@ def _early_release(exam: Examination) -> Iterator[Finding]:
     for item in exam.configuration.leaderboard.publish:
         yield warn(
             f"leaderboard.publish releases {item} while the challenge runs: {_GIVES_AWAY[item]}.",
-            "Take it out of leaderboard.publish, or accept it knowingly.",
+            "Remove it from leaderboard.publish, unless you accept that.",
         )
 
 
@@ -99,8 +100,8 @@ def _baselines(exam: Examination) -> Iterator[Finding]:
     for name in board.baselines:
         if name in board.hidden_teams or is_host_team(name):
             yield warn(
-                f"“{name}” in leaderboard.baselines is the name of a team; baselines are named by their methods.",
-                "Write the method name that the hosts' submission has at EvalAI, or mark the submission there as a baseline.",
+                f"“{name}” in leaderboard.baselines is the name of a team, but baselines are listed by their method names.",
+                "Write the method name of the hosts' submission at EvalAI, or mark that submission there as a baseline.",
             )
 
 
@@ -114,16 +115,16 @@ def _bundle(exam: Examination) -> Iterator[Finding]:
     try:
         pages = pages_to_fill_in(archive)
     except (OSError, BadZipFile):
-        yield warn("bundle.zip is not a zip file.", f"Pack it again: {pack}")
+        yield warn("bundle.zip is not a zip file.", f"Pack the bundle again: {pack}")
         return
     known = web_address(exam.configuration.leaderboard.repository) is not None
     for page in pages:
         yield warn(
-            f"bundle.zip: {page} holds {LEADERBOARD} where participants look for the leaderboard.",
-            f"Pack it again: {pack}; a page that is on EvalAI already is edited there."
+            f"bundle.zip: {page} has the placeholder {LEADERBOARD} where participants look for the leaderboard's address.",
+            f"Pack the bundle again: {pack}. If the page is on EvalAI already, edit it there."
             if known
-            else f"Write the board's address into bundle/{page} (leaderboard.repository names none that a browser opens); "
-            f"then pack it again: {pack}",
+            else f"Write the leaderboard's address into bundle/{page}, because no browser can open leaderboard.repository. "
+            f"Then pack the bundle again: {pack}",
         )
 
 
@@ -142,7 +143,7 @@ def _mode(exam: Examination) -> Iterator[Finding]:
     path = _secret_path(exam)
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         yield fail(
-            f"{path} can be read by others; whoever has it knows every split.", f"Run: chmod 600 {path}"
+            f"{path} can be read by other users, who would then know every split.", f"Run: chmod 600 {path}"
         )
 
 
@@ -151,8 +152,8 @@ def _random(exam: Examination) -> Iterator[Finding]:
     text = _secret_path(exam).read_text(encoding="utf-8").strip()
     if len(set(bytes.fromhex(text))) < DISTINCT_BYTES:
         yield fail(
-            "The challenge secret is a pattern, not 32 random bytes; a patient participant could guess it and with it every split.",
-            "Make one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
+            "The challenge secret is not 32 random bytes. A participant could guess it, and with it every split.",
+            "Create a new one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
         )
 
 
@@ -166,8 +167,8 @@ def _versioned(exam: Examination) -> Iterator[Finding]:
     for path in dict.fromkeys(places):
         if _tracked(path):
             yield fail(
-                f"git tracks {path}: with the next push it is everybody's.",
-                f"Run: git rm -r --cached {path.name}, add it to .gitignore, and if it was ever pushed, make another one.",
+                f"git tracks {path}, so the next push would publish it.",
+                f"Run: git rm -r --cached {path.name}, add it to .gitignore, and replace it if it was ever pushed.",
             )
 
 
@@ -191,7 +192,9 @@ def _tokens(exam: Examination) -> Iterator[Finding]:
             continue
         path = exam.base / Path(reference.removeprefix("file:")).expanduser()
         if path.is_file() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            yield fail(f"{path}, which {key} points to, can be read by others.", f"Run: chmod 600 {path}")
+            yield fail(
+                f"{path}, which {key} points to, can be read by other users.", f"Run: chmod 600 {path}"
+            )
 
 
 def _secret_path(exam: Examination) -> Path:

@@ -52,12 +52,12 @@ def _seconds(exam: Examination) -> Iterator[Finding]:
         if cost.seconds > deadline:
             yield fail(
                 f"{sentence}; submission.deadline is {deadline:g} s.",
-                "Raise it, or use fewer folds or a larger machine.",
+                "Raise submission.deadline, use fewer folds, or use a larger machine.",
             )
         elif cost.seconds > HALF * deadline:
             yield warn(
-                f"{sentence}; submission.deadline is {deadline:g} s, which leaves little for a busy moment.",
-                "Raise it to several times as much.",
+                f"{sentence}; submission.deadline is {deadline:g} s, which leaves little margin for a busy machine.",
+                "Set submission.deadline to several times the estimate.",
             )
         else:
             yield note(f"{sentence}.")
@@ -69,14 +69,14 @@ def _answer_grid(exam: Examination) -> Iterator[Finding]:
     for codename, cost in exam.costs.items():
         if grid == 0:
             yield warn(
-                f"Phase {codename}: answers leave at once, and EvalAI shows execution times to the second: about {cost.seconds:.0f} s"
-                " tell how many tasks and folds there are.",
+                f"Phase {codename}: results are sent as soon as they are ready, and EvalAI shows execution times to the second."
+                f" About {cost.seconds:.0f} s would show how many tasks and folds there are.",
                 f"Set submission.answer_grid to {_next_grid(cost.seconds)}.",
             )
         elif cost.seconds > grid:
             yield warn(
-                f"Phase {codename}: scoring takes about {cost.seconds:.0f} s, longer than the grid of {grid:g} s: the multiple at which"
-                " answers leave tells something of how much was scored.",
+                f"Phase {codename}: scoring takes about {cost.seconds:.0f} s, longer than submission.answer_grid ({grid:g} s)."
+                " The number of grid steps until the result then hints at how much was scored.",
                 f"Set submission.answer_grid to {_next_grid(cost.seconds)}.",
             )
 
@@ -88,11 +88,11 @@ def _size(exam: Examination) -> Iterator[Finding]:
         size = cost.csv_bytes / MEGABYTE
         if size > limit:
             yield fail(
-                f"Phase {codename}: a plain CSV has about {size:.1f} MB, more than submission.max_megabytes ({limit:g}).",
-                "Raise it, or tell participants to send Parquet or NPZ.",
+                f"Phase {codename}: a plain CSV file is about {size:.1f} MB large, more than submission.max_megabytes ({limit:g}).",
+                "Raise submission.max_megabytes, or ask participants to submit Parquet or NPZ.",
             )
         else:
-            yield note(f"Phase {codename}: a plain CSV has about {size:.1f} MB.")
+            yield note(f"Phase {codename}: a plain CSV file is about {size:.1f} MB large.")
 
 
 @CHECKS.add(
@@ -110,11 +110,11 @@ def _disk(exam: Examination) -> Iterator[Finding]:
     fit = int(room / largest)
     if fit < few:
         yield warn(
-            f"Above the reserve there is room for about {fit} submissions as plain CSV.",
+            f"Apart from the reserve, the disk has room for about {fit} submissions as plain CSV.",
             "Use a larger disk, or lower submission.keep_days or submission.disk_reserve_gigabytes.",
         )
     else:
-        yield note(f"Above the reserve there is room for about {fit:,} submissions as plain CSV.")
+        yield note(f"Apart from the reserve, the disk has room for about {fit:,} submissions as plain CSV.")
 
 
 @CHECKS.add("cost.memory", "A submission is scored well within its memory limit", needs=MEASURED)
@@ -127,7 +127,7 @@ def _memory(exam: Examination) -> Iterator[Finding]:
             yield fail(
                 f"Phase {codename}: a submission takes about {needed / GIGABYTE:.2f} GB of memory,"
                 f" more than submission.memory_gigabytes ({limit / GIGABYTE:g}).",
-                "Raise it.",
+                "Raise submission.memory_gigabytes.",
             )
         else:
             yield note(f"Phase {codename}: about {needed / GIGABYTE:.2f} GB of memory.")

@@ -26,7 +26,7 @@ def _token(exam: Examination) -> Iterator[Finding]:
     kind = (
         "a JSON web token"
         if exam.remote.expiry is not None
-        else "40 hexadecimal digits, which end 365 days after the login"
+        else "40 hexadecimal digits, which expire 365 days after the login"
     )
     yield note(f"The token is {kind}.")
 
@@ -35,18 +35,18 @@ def _token(exam: Examination) -> Iterator[Finding]:
 def _expiry(exam: Examination) -> Iterator[Finding]:
     expiry, now = exam.remote.expiry, exam.clock()
     if expiry is None:
-        yield skipped("The token does not tell when it ends.")
+        yield skipped("The token does not say when it expires.")
     elif expiry <= now:
         yield fail(
-            f"The EvalAI token ended on {expiry:%Y-%m-%d}.", "Take a new one from the EvalAI profile page."
+            f"The EvalAI token expired on {expiry:%Y-%m-%d}.", "Copy a new one from the EvalAI profile page."
         )
     elif expiry <= now + SOON:
         yield warn(
-            f"The EvalAI token ends on {expiry:%Y-%m-%d}, in {(expiry - now).days} days.",
+            f"The EvalAI token expires on {expiry:%Y-%m-%d}, in {(expiry - now).days} days.",
             "Renew it on the EvalAI profile page before the launch.",
         )
     else:
-        yield note(f"It ends on {expiry:%Y-%m-%d}.")
+        yield note(f"The token expires on {expiry:%Y-%m-%d}.")
 
 
 @CHECKS.add("evalai.server", "EvalAI answers", needs=TOKEN, remote=True)
@@ -84,13 +84,13 @@ def _queue(exam: Examination) -> Iterator[Finding]:
     queue = exam.configuration.evalai.queue
     if exam.remote.queue_breaks and isinstance(exam.remote.greeting, NeucoError):
         yield fail(
-            f"{exam.remote.greeting.sentence} It answers everything else: probably two challenges share the queue {queue}.",
-            "Ask EvalAI's administrators for a queue of your own, and enter its name as evalai.queue.",
+            f"{exam.remote.greeting.sentence} It answers all other requests, so two challenges probably share the queue {queue}.",
+            "Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
         )
     elif isinstance(exam.remote.greeting, NotFound):
         yield fail(
             f"EvalAI has no challenge with the queue {queue}.",
-            "Copy evalai.queue from the challenge's Manage tab on EvalAI; it is there as soon as the bundle is uploaded.",
+            "Copy evalai.queue from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
         )
 
 
@@ -112,15 +112,15 @@ FLAGS: tuple[Flag[Challenge], ...] = (
         "EvalAI leaves the evaluation to the worker",
         lambda challenge: not challenge.remote_evaluation,
         fail,
-        "The challenge is not set to remote evaluation: EvalAI would evaluate submissions itself.",
-        "Upload the bundle with remote_evaluation: True, or ask EvalAI's admins to set it.",
+        "The challenge is not set to remote evaluation, so EvalAI would evaluate submissions itself.",
+        "Upload the bundle with remote_evaluation: True, or ask EvalAI's administrators to set it.",
     ),
     Flag(
         "evalai.docker",
         "Participants submit files",
         lambda challenge: challenge.is_docker_based,
         fail,
-        "The challenge is docker-based (is_docker_based): participants would submit images, which the worker cannot score.",
+        "The challenge is docker-based (is_docker_based). Participants would submit images, which the worker cannot score.",
         "Upload the bundle with is_docker_based: False, or ask EvalAI's administrators to unset it.",
     ),
     Flag(
@@ -128,17 +128,18 @@ FLAGS: tuple[Flag[Challenge], ...] = (
         "Participants can find the challenge",
         lambda challenge: not challenge.published,
         warn,
-        "The challenge is not published: only its hosts can see it.",
-        "Publish it on EvalAI when everything is rehearsed.",
+        "The challenge is not published, so only its hosts can see it.",
+        "Publish it on EvalAI when your rehearsal has passed.",
     ),
     Flag(
         "evalai.fifo",
         "The queue gives messages in any order",
         lambda challenge: challenge.use_fifo,
         warn,
-        "The challenge has a FIFO queue (use_fifo_sqs): a team's next message comes only after its last one was deleted,"
-        " so a team's burst takes longer to arrive.",
-        "The worker finds every submission in EvalAI's listing all the same; ask EvalAI's administrators for a standard queue.",
+        "The challenge has a FIFO queue (use_fifo_sqs): each message of a team waits until its previous one is deleted, so many"
+        " submissions of one team arrive slowly.",
+        "No submission is lost, because the worker also reads EvalAI's listing. To avoid the delay, ask EvalAI's administrators"
+        " for a standard queue.",
     ),
 )
 CHECKS.add_flags(lambda exam: [exam.remote.challenge], FLAGS, needs=HOST, remote=True)
@@ -150,15 +151,15 @@ def _dates(exam: Examination) -> Iterator[Finding]:
     if challenge.end_date is not None and challenge.end_date <= now:
         yield fail(
             f"The challenge ended on {challenge.end_date:%Y-%m-%d %H:%M} UTC; EvalAI takes no submissions.",
-            "Move its end on EvalAI.",
+            "Move the end date on EvalAI.",
         )
     elif challenge.start_date is not None and challenge.start_date > now:
         yield note(f"It begins on {challenge.start_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
     expiry = exam.remote.expiry
     if expiry is not None and challenge.end_date is not None and now < expiry < challenge.end_date:
         yield warn(
-            f"The EvalAI token ends on {expiry:%Y-%m-%d}, before the challenge does ({challenge.end_date:%Y-%m-%d}).",
-            "Renew it on the EvalAI profile page in time; SIGHUP makes a running worker read it.",
+            f"The EvalAI token expires on {expiry:%Y-%m-%d}, before the challenge ends ({challenge.end_date:%Y-%m-%d}).",
+            "Renew it on the EvalAI profile page in time. A running worker reads the new token on SIGHUP.",
         )
 
 
@@ -166,7 +167,7 @@ def _dates(exam: Examination) -> Iterator[Finding]:
 def _clock(exam: Examination) -> Iterator[Finding]:
     skew_s = exam.remote.skew_s
     if skew_s is None:
-        yield skipped("The server does not tell its time.")
+        yield skipped("The server does not send its time.")
     elif abs(skew_s) > SKEW_WARN_S:
         say = fail if abs(skew_s) > SKEW_FAIL_S else warn
         yield say(
@@ -180,7 +181,7 @@ def _files(exam: Examination) -> Iterator[Finding]:
     url = exam.remote.script_url
     evalai = exam.configuration.evalai
     if not url or not urlsplit(url).netloc:
-        yield skipped("EvalAI does not tell where it stores files.")
+        yield skipped("EvalAI does not say where it stores files.")
         return
     try:
         check_address(url, [urlsplit(evalai.server).netloc, *evalai.media_hosts])
@@ -197,6 +198,7 @@ def _budget(exam: Examination) -> Iterator[Finding]:
     asked = exam.configuration.evalai.requests_per_minute
     if asked > ALLOWED_PER_MINUTE:
         yield warn(
-            f"evalai.requests_per_minute is {asked}; EvalAI allows an account {ALLOWED_PER_MINUTE} and then refuses calls for a minute.",
+            f"evalai.requests_per_minute is {asked}; EvalAI allows an account {ALLOWED_PER_MINUTE} and refuses more for the rest"
+            " of the minute.",
             "Set it to 50.",
         )

@@ -27,12 +27,12 @@ def _state(exam: Examination) -> Iterator[Finding]:
     there = existing(folder)
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         yield fail(
-            f"The state cannot be kept in {folder}: {there} is no folder that this user may write to.",
-            "Make the folder for the user who runs the worker, or correct state.",
+            f"The state cannot be kept in {folder}, because {there} is not a folder that this user may write to.",
+            "Create the folder for the user that runs the worker, or correct the key state.",
         )
     elif there == folder and folder.stat().st_mode & stat.S_IRWXO:
         yield fail(
-            f"Every user of this machine can look into {folder}, where submissions and fold scores lie.",
+            f"Every user of this machine can look into {folder}, where submissions and fold scores are kept.",
             f"Run: chmod 700 {folder}",
         )
 
@@ -41,10 +41,12 @@ def _state(exam: Examination) -> Iterator[Finding]:
 def _database(exam: Examination) -> Iterator[Finding]:
     path = exam.configuration.database_file
     if path is None:
-        yield skipped("The database is a server; the worker says at its start whether it can be reached.")
+        yield skipped(
+            "The database is on a server. The worker checks at its start whether it can be reached."
+        )
         return
     if not path.is_file():
-        yield note("There is no state yet; the first start makes it.")
+        yield note("There is no state yet. The first start creates it.")
         return
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
@@ -65,7 +67,7 @@ def _disk(exam: Examination) -> Iterator[Finding]:
     reserve, largest = limits.disk_reserve_gigabytes, limits.max_megabytes / 1000
     if free < reserve + largest:
         yield fail(
-            f"{free:.1f} GB are free; the reserve of {reserve:g} GB and one submission of {largest:g} GB do not fit.",
+            f"{free:.1f} GB are free, too little for the reserve of {reserve:g} GB and one submission of {largest:g} GB.",
             "Use a larger disk, or lower submission.disk_reserve_gigabytes or submission.max_megabytes.",
         )
     else:
@@ -90,8 +92,8 @@ def _memory(exam: Examination) -> Iterator[Finding]:
     what = "an evaluation" if at_once == 1 else f"{at_once} evaluations at once"
     if total < allowed * at_once:
         yield warn(
-            f"This machine has {total:.1f} GB of memory; {what} may take {allowed * at_once:g} GB.",
-            "Lower submission.memory_gigabytes below what the machine has, or use a larger one.",
+            f"This machine has {total:.1f} GB of memory, but {what} may take {allowed * at_once:g} GB.",
+            "Lower submission.memory_gigabytes, or use a machine with more memory.",
         )
     else:
         yield note(f"{total:.1f} GB of memory, of which {what} may take {allowed * at_once:g} GB.")
@@ -133,8 +135,8 @@ def _cache(_: Examination) -> Iterator[Finding]:
     if cache_directory() is None:
         tried = ", ".join(map(str, cache_candidates()))
         yield warn(
-            f"No folder to keep compiled code in can be written to (tried: {tried}); every evaluation compiles again.",
-            "Set NUMBA_CACHE_DIR to a folder of the user who runs the worker.",
+            f"No folder for compiled code can be written to (tried: {tried}). Every evaluation has to compile again.",
+            "Set NUMBA_CACHE_DIR to a folder of the user that runs the worker.",
         )
 
 
@@ -150,15 +152,15 @@ def _metrics(exam: Examination) -> Iterator[Finding]:
                 probe.bind((host.strip("[]"), int(port)))
             except (OSError, OverflowError):
                 yield warn(
-                    f"metrics.listen: {metrics.listen} is in use, perhaps by the worker itself, or no port at all.",
-                    "Unless the worker runs, choose another port.",
+                    f"metrics.listen: {metrics.listen} cannot be opened. Perhaps the worker itself uses it, or it is not a port.",
+                    "If the worker is not running, choose another port.",
                 )
     if metrics.textfile is not None:
         folder = exam.configuration.path(metrics.textfile).parent
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             yield fail(
-                f"metrics.textfile lies in {folder}, which is no folder that this user may write to.",
-                "Make it, or correct metrics.textfile.",
+                f"metrics.textfile is in {folder}, which is not a folder that this user may write to.",
+                "Create the folder, or correct metrics.textfile.",
             )
 
 

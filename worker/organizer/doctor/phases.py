@@ -25,7 +25,7 @@ def _phases(exam: Examination) -> Iterator[Finding]:
         if codename not in known:
             yield fail(
                 f"EvalAI has no phase with the codename {codename}; it has {', '.join(sorted(known)) or 'none'}.",
-                "Use the codenames of the challenge bundle under phases.",
+                "Under `phases`, use the codenames of the challenge bundle.",
             )
 
 
@@ -33,8 +33,8 @@ def _phases(exam: Examination) -> Iterator[Finding]:
 def _other_phases(exam: Examination) -> Iterator[Finding]:
     for codename in sorted(set(exam.remote.phases) - set(exam.configuration.phases)):
         yield warn(
-            f"EvalAI has a phase {codename} that is not configured: its submissions would be held.",
-            f"Add phases.{codename}, or remove the phase there.",
+            f"EvalAI has a phase {codename} that is not configured. Its submissions would be put on hold.",
+            f"Add phases.{codename} to the configuration, or remove the phase at EvalAI.",
         )
 
 
@@ -44,8 +44,8 @@ def _ended(exam: Examination) -> Iterator[Finding]:
         end = exam.remote.phases[codename].end_date
         if end is not None and end <= exam.clock():
             yield warn(
-                f"Phase {codename} ended on {end:%Y-%m-%d %H:%M} UTC; EvalAI takes no more submissions to it.",
-                "Move its end on EvalAI, unless it is meant to be over.",
+                f"Phase {codename} ended on {end:%Y-%m-%d %H:%M} UTC, so EvalAI accepts no more submissions to it.",
+                "Move its end date on EvalAI, unless the phase is over.",
             )
 
 
@@ -55,7 +55,7 @@ FLAGS: tuple[Flag[Phase], ...] = (
         "Participants see every phase",
         lambda phase: not phase.is_public,
         warn,
-        "Phase {0.codename} is not public (is_public): EvalAI takes submissions to it from hosts only.",
+        "Phase {0.codename} is not public (is_public), so EvalAI accepts submissions to it only from hosts.",
         "Make the phase public on EvalAI before it begins.",
     ),
     Flag(
@@ -63,7 +63,7 @@ FLAGS: tuple[Flag[Phase], ...] = (
         "No phase is paused on EvalAI",
         lambda phase: phase.is_submission_paused,
         warn,
-        "Phase {0.codename} takes no submissions: it is paused on EvalAI.",
+        "Phase {0.codename} is paused on EvalAI and accepts no submissions.",
         "Resume it on EvalAI before the launch.",
     ),
     Flag(
@@ -71,16 +71,16 @@ FLAGS: tuple[Flag[Phase], ...] = (
         "Participants can read what is wrong with their files",
         lambda phase: phase.disable_logs,
         warn,
-        "Phase {0.codename} has disable_logs set: participants may not see their score's details or what is wrong with a file.",
-        "Unset it on EvalAI; the worker's answers hold nothing that a participant may not know.",
+        "Phase {0.codename} has disable_logs set, so participants cannot read what is wrong with a file.",
+        "Unset it on EvalAI. The worker's messages contain nothing that participants may not know.",
     ),
     Flag(
         "evalai.visibility",
         "Submissions are public unless their team says otherwise",
         lambda phase: not phase.is_submission_public,
         warn,
-        "Submissions to phase {0.codename} are private by default, and only public ones count for the board.",
-        "Set is_submission_public on EvalAI, or tell the participants.",
+        "Submissions to phase {0.codename} are private by default, but only public ones count for the board.",
+        "Set is_submission_public on EvalAI, or remind participants to make their submissions public.",
     ),
     Flag(
         "evalai.partial",
@@ -124,7 +124,7 @@ def _metric(exam: Examination) -> Iterator[Finding]:
     for codename, phase, split in _each_split(exam):
         if split.labels != (phase.metric,):
             yield fail(
-                f"The leaderboard of phase {codename} has the metrics {', '.join(split.labels)}, the worker posts {phase.metric}.",
+                f"The leaderboard of phase {codename} has the metrics {', '.join(split.labels)}, but the worker posts {phase.metric}.",
                 f"Correct phases.{codename}.metric, or the schema of the bundle: labels: [{phase.metric}].",
             )
 
@@ -134,8 +134,8 @@ def _leaderboard(exam: Examination) -> Iterator[Finding]:
     for codename, _, split in _each_split(exam):
         if split.visibility != PUBLIC or not exam.remote.phases[codename].leaderboard_public:
             yield warn(
-                f"EvalAI's leaderboard of phase {codename} is not public: participants see mean Q in their own submissions only.",
-                "Set leaderboard_public and visibility: 3 on EvalAI, unless that is meant.",
+                f"EvalAI's leaderboard of phase {codename} is not public, so participants see mean Q only in their own submissions.",
+                "Set leaderboard_public and visibility: 3 on EvalAI, unless that is intended.",
             )
 
 
@@ -152,8 +152,8 @@ def _latest(exam: Examination) -> Iterator[Finding]:
         change = json.dumps({"show_leaderboard_by_latest_submission": wanted})
         dropped = "EvalAI drops this setting of a bundle when it imports it. " if wanted else ""
         yield warn(
-            f"EvalAI's leaderboard of phase {codename} shows each team's {shown} submission, and the board its {phase.selection} one:"
-            " participants see two standings.",
+            f"EvalAI's leaderboard of phase {codename} shows each team's {shown} submission, but the board its {phase.selection} one."
+            " Participants would see two different rankings.",
             f"{dropped}As a host, press “{button}” on EvalAI's leaderboard of the phase, or send: PATCH {address} {change}",
         )
 

@@ -63,7 +63,7 @@ def _sorted(exam: Examination) -> Iterator[Finding]:
         if list(ids) != sorted(ids, key=str.encode):
             path = exam.configuration.path(exam.configuration.phases[codename].ids)
             yield fail(
-                f"{path} is not sorted: ids in the order of the label files tell participants which belong to one task.",
+                f"{path} is not sorted. Ids in the order of the label files show participants which samples belong to one task.",
                 f"Run: LC_ALL=C sort -u -o {path} {path}",
             )
 
@@ -74,7 +74,7 @@ def _files(exam: Examination) -> Iterator[Finding]:
         if file.fault is not None and file.fault.code not in _OWN_CHECK:
             # This sentence may quote the file's first line, which holds a label when the header is missing.
             sentence = (
-                f"{file.path} does not begin with a header of one column id and one column label."
+                f"{file.path} must begin with a header that has one column id and one column label."
                 if file.fault.code == "tasks.missing_columns"
                 else file.fault.sentence
             )
@@ -86,8 +86,8 @@ def _numbers(exam: Examination) -> Iterator[Finding]:
     for file in _faulty(exam, "tasks.bad_label"):
         lines = _lines(file, lambda row: not row.id or bool(np.isnan(row.label)))
         yield fail(
-            f"{file.path} has rows that are not an id and a finite number{lines}.",
-            "Mend or remove these rows; samples without a label are left out of the file.",
+            f"{file.path} has rows without an id or without a finite number{lines}.",
+            "Correct or remove these rows. Leave samples without a label out of the file.",
         )
 
 
@@ -106,7 +106,7 @@ def _once(exam: Examination) -> Iterator[Finding]:
 @CHECKS.add("labels.varied", "No task is constant", needs=FILES)
 def _varied(exam: Examination) -> Iterator[Finding]:
     for file in _faulty(exam, "tasks.constant_labels"):
-        yield fail(f"All labels in {file.path} are equal.", "Give other labels or remove the task.")
+        yield fail(f"All labels in {file.path} are equal.", "Use other labels, or remove the task.")
 
 
 @CHECKS.add("labels.binary", "Classification tasks have two classes, 0 and 1", needs=FILES)
@@ -124,7 +124,8 @@ def _binary(exam: Examination) -> Iterator[Finding]:
 def _classes(exam: Examination) -> Iterator[Finding]:
     for file in _faulty(exam, "tasks.one_class"):
         yield fail(
-            f"{file.path} has samples of one class only.", "Give samples of both classes or remove the task."
+            f"{file.path} contains samples of only one class.",
+            "Add samples of the other class, or remove the task.",
         )
 
 
@@ -136,7 +137,7 @@ def _enough(exam: Examination) -> Iterator[Finding]:
     for file in exam.label_files():
         if file.task is not None and (tested := held_out(len(file.task.ids), share)) < FEW_TESTED:
             yield warn(
-                f"{file.path}: each fold tests on {tested} samples only; its scores will scatter.",
+                f"{file.path}: each fold is tested on only {tested} samples, so its score depends much on chance.",
                 "Label more samples, or raise scoring.test_size.",
             )
 
@@ -154,13 +155,13 @@ def _neutral(exam: Examination) -> Iterator[Finding]:
         for name in tasks:
             if len(name) >= SHORTEST_NAME and name.casefold() in words:
                 yield fail(
-                    f"Public ids of phase {codename} hold the name of the hidden task {name}.",
+                    f"Public ids of phase {codename} contain the name of the hidden task {name}.",
                     "Rename the samples, for example to hashes, before anything is published.",
                 )
         if _grouped(ids, tasks):
             yield warn(
-                f"Public ids of phase {codename} begin with words that differ from task to task; whoever sorts by them"
-                " sees how many kinds of tasks there are.",
+                f"Public ids of phase {codename} begin with words that differ from task to task,"
+                " so participants can see how many kinds of tasks there are.",
                 "Rename the samples so that all ids look alike.",
             )
 
@@ -172,13 +173,13 @@ def _labelled(exam: Examination) -> Iterator[Finding]:
         spare = len(set(ids) - used)
         if spare:
             yield warn(
-                f"{spare:,} of {len(ids):,} public ids of phase {codename} have no label in any task. Every participant embeds them,"
-                " they count in the standardisation, and whoever moves rows among ids finds out which they are.",
-                "Leave them if that is meant; else take them out of the list.",
+                f"{spare:,} of {len(ids):,} public ids of phase {codename} have no label in any task. Participants embed them,"
+                " and they count in the standardization. A participant who swaps rows between ids can find out which ids they are.",
+                "Keep them if that is intended. Otherwise remove them from the list.",
             )
         else:
             yield note(
-                f"Phase {codename}: the list is the union of the labelled ids, so it tells which samples are used, not for which task."
+                f"Phase {codename}: the list contains exactly the labelled ids. It shows which samples are used, but not for which task."
             )
 
 
@@ -188,10 +189,12 @@ def _everywhere(exam: Examination) -> Iterator[Finding]:
         tasks = exam.tasks(codename).values()
         if partial := sum(len(task.ids) < len(ids) for task in tasks):
             yield warn(
-                f"{partial} of {len(tasks)} tasks of phase {codename} label only some of its {len(ids):,} public ids. Whoever moves rows"
-                " among ids and sends the file again sees whether mean Q changed, and so learns which ids are labelled together, not how.",
-                "Label the missing samples, or take ids that only some tasks label out of the list. If that cannot be, let EvalAI accept"
-                " few submissions.",
+                f"{partial} of {len(tasks)} tasks of phase {codename} label only some of its {len(ids):,} public ids. A participant who"
+                " swaps rows between ids and submits again sees whether mean Q changed. That shows which ids are labelled together, but not"
+                " their labels.",
+                "Label the missing samples, or remove ids from the list that only some tasks label. If you can do neither, let"
+                " EvalAI accept"
+                " only a few submissions per team.",
             )
 
 
@@ -208,7 +211,7 @@ def _positives(exam: Examination) -> Iterator[Finding]:
             if empty >= 1:
                 yield warn(
                     f"{task.name} in phase {codename}: about {empty:.0f} of {phase.folds} folds will have no positive sample in"
-                    " their test part; they score 0 for everybody.",
+                    " their test part, and score 0 for every team.",
                     "Label more positive samples, or swap the classes if the other one is rarer.",
                 )
 
@@ -219,7 +222,7 @@ def _distinct(exam: Examination) -> Iterator[Finding]:
         for one, other in combinations(exam.tasks(codename).values(), 2):
             if _alike(one, other):
                 yield fail(
-                    f"{one.name} and {other.name} in phase {codename} have the same labels up to scale: one task counts twice.",
+                    f"{one.name} and {other.name} in phase {codename} have the same labels, up to scale. The same task would count twice.",
                     "Remove one of them.",
                 )
 
@@ -235,8 +238,8 @@ def _fresh(exam: Examination) -> Iterator[Finding]:
             for other in exam.tasks(second).values():
                 if _alike(one, other):
                     yield warn(
-                        f"{one.name} of phase {first} and {other.name} of phase {second} have the same labels on the same samples:"
-                        " scores of one phase tell about the other.",
+                        f"{one.name} of phase {first} and {other.name} of phase {second} have the same labels on the same samples."
+                        " What a team learns in one phase helps it in the other.",
                         "Use other samples in the last phase.",
                     )
 
@@ -248,12 +251,12 @@ def _order(exam: Examination) -> Iterator[Finding]:
             strength = max(abs(_rank_correlation(task.labels, order)) for order in _orders(task))
             if strength >= CERTAIN:
                 yield fail(
-                    f"{task.name} in phase {codename}: the label follows the order of the ids; any participant can sort.",
+                    f"{task.name} in phase {codename}: the labels follow the order of the ids. Anybody who sorts the ids knows the labels.",
                     "Rename the samples, for example to hashes, before anything is published.",
                 )
             elif strength >= SUSPICIOUS and strength * (len(task.ids) - 1) ** 0.5 >= BEYOND_CHANCE:
                 yield warn(
-                    f"{task.name} in phase {codename}: the label goes with the order of the ids (rank correlation {strength:.2f}).",
+                    f"{task.name} in phase {codename}: the labels correlate with the order of the ids (rank correlation {strength:.2f}).",
                     "If the ids hold a date or a place, rename the samples.",
                 )
 
@@ -265,8 +268,8 @@ def _row_number(exam: Examination) -> Iterator[Finding]:
         steps = np.diff(labels)
         if len(steps) and steps[0] != 0 and bool(np.all(np.abs(steps - steps[0]) <= 1e-9 * abs(steps[0]))):
             yield fail(
-                f"The labels in {file.path} grow by the same step from row to row: that is a row number, not a measurement.",
-                "Look whether a wrong column was exported.",
+                f"The labels in {file.path} increase by the same step in every row, as row numbers do.",
+                "Check whether the wrong column was exported.",
             )
 
 
@@ -280,7 +283,7 @@ def _spread(exam: Examination) -> Iterator[Finding]:
         low, high = np.percentile(file.task.labels, [25, 75])
         if high > low and float(np.ptp(file.task.labels)) > SQUEEZED * (high - low):
             yield warn(
-                f"In {file.path} a few labels lie so far off that scaling to [0, 1] brings all others together.",
+                f"A few labels in {file.path} are so far from the others that scaling to [0, 1] makes all others nearly equal.",
                 "Look for a missing-value code such as -9999, clip the labels, or take their logarithm.",
             )
 
@@ -290,7 +293,7 @@ def _several(exam: Examination) -> Iterator[Finding]:
     for codename in exam.labels:
         if len(exam.tasks(codename)) == 1:
             yield warn(
-                f"Phase {codename} has one task: mean Q is its score, and the dynamic rank weighs nothing.",
+                f"Phase {codename} has only one task. Mean Q is then its quality score, and the dynamic rank has nothing to weight.",
                 "Add tasks of other kinds.",
             )
 

@@ -105,7 +105,8 @@ def read_features(files: Sequence[Path]) -> dict[str, NDArray[np.float64]]:
         except (OSError, ValueError, LookupError, StopIteration, csv.Error, BadZipFile, zlib.error) as error:
             raise OrganizerError(
                 f"{file} cannot be read as public data ({type(error).__name__}).",
-                cure="Give an NPZ with ids and one array of numbers, a sample in a row, or a CSV with the column id and numbers.",
+                cure="Use an NPZ file with ids and one array of numbers (one row per sample), or a CSV file with the column id and"
+                " columns of numbers.",
                 code="rehearse.data",
             ) from error
         flat = np.nan_to_num(rows.reshape(len(ids), -1).astype(np.float64))

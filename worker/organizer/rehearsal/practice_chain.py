@@ -14,7 +14,7 @@ from worker.fairness.drand import DOMAIN, Chain, recursion_as_before, value_of
 
 NAME = "a practice chain"
 KEY = 20250611
-"""What signs. It is no secret."""
+"""The signing key. It is not secret."""
 
 
 def practice_chain(*, genesis: int, period_s: int = 1) -> Chain:

@@ -95,7 +95,8 @@ class DrawWatch:
             what = "the value" if draw.round is None else f"round {draw.round}"
             left = max(0.0, (draw.at - now).total_seconds())
             self._tell(
-                f"{phase}: nothing is scored before {what} of {draw.source} is known, in {left:.0f} s; files are fetched meanwhile."
+                f"{phase}: scoring starts when {what} of {draw.source} is known, in {left:.0f} s; until then, files are"
+                " only fetched."
             )
 
     def _take(self, entry: dict[str, Any]) -> None:
@@ -115,8 +116,8 @@ class DrawWatch:
         """Bring the value, as the organizer does."""
         sources = ", ".join(dict.fromkeys(draw.source for draw in self._waiting.values()))
         self._tell(
-            f"The moment of {sources} has come. In the real challenge you now run `neuco-worker challenge commit --beacon VALUE` with the"
-            f" published value; here it is “{PRACTICE_VALUE}”."
+            f"The time of {sources} has come. In the real challenge, you now run `neuco-worker challenge commit --beacon"
+            f" VALUE` with the published value; here, “{PRACTICE_VALUE}” is used."
         )
         with open_session(self._challenge.configuration) as session:
             commit(session, reason="", beacon=PRACTICE_VALUE)
@@ -129,6 +130,6 @@ def real_wait(fairness: Fairness) -> str:
         return f"the first score waits at least {draws.in_words(fairness.beacon_notice)} for it"
     source, moment = read_source(fairness.beacon)
     return (
-        f"nothing is scored before {source} has published its value ({moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC) and you have run"
-        " `neuco-worker challenge commit --beacon VALUE`"
+        f"scoring starts when {source} has published its value ({moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC) and"
+        " you have run `neuco-worker challenge commit --beacon VALUE`"
     )

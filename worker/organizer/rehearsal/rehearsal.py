@@ -8,13 +8,13 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scoring.errors import NeucoError
+from scoring.errors import NeucoError, OrganizerError
 from scoring.inputs.identifiers import read_ids
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
@@ -49,28 +49,30 @@ def rehearse(
     *,
     folds: int | None = None,
     features: Features | None = None,
+    keep: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Rehearsal:
-    """Rehearse a challenge in a temporary folder; EvalAI and the leaderboard's repository hear nothing of it.
+    """Rehearse a challenge in a folder of its own; EvalAI and the leaderboard's repository are not touched.
 
     Args:
         path: The organizer's configuration.
         folds: At most so many in each phase, to be done sooner; times are estimated for all.
         features: Public data by id, for the pooled mean.
+        keep: New or empty folder to keep everything in; by default a temporary one, which is removed.
         tell: Hears of progress, a sentence each.
 
     Raises:
-        OrganizerError: If configuration, secret, ids or tasks are wrong.
+        OrganizerError: If configuration, secret, ids or tasks are wrong, or the folder is not empty.
         InfrastructureError: If nothing moves any more.
     """
     configuration = load(path)
     read_phases(configuration)  # its faults are told before anything is started
     begun = time.monotonic()
     with (
-        tempfile.TemporaryDirectory(prefix="neuco-rehearsal-") as folder,
+        _folder(keep) as folder,
         Sandbox(sandbox_settings(configuration)) as evalai,
     ):
-        challenge = ChallengeFolder(path=Path(folder))
+        challenge = ChallengeFolder(path=folder)
         submitted = _submit(configuration, evalai, features or {}, tell)
         calls_before = len(evalai.journal)
         watched = DrawWatch(challenge, configuration.fairness, tell)
@@ -94,6 +96,22 @@ def rehearse(
     )
 
 
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """Make the folder of a rehearsal, readable by its owner alone: its database holds the labels."""
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="neuco-rehearsal-") as temporary:
+            yield Path(temporary)
+        return
+    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise OrganizerError(
+            f"{keep} exists and is not an empty folder.", cure="Name a new folder.", code="rehearse.keep"
+        )
+    keep.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keep.chmod(0o700)
+    yield keep.resolve()
+
+
 def _submit(
     configuration: Configuration, evalai: Sandbox, features: Features, tell: Callable[[str], None]
 ) -> list[_Submitted]:
@@ -102,13 +120,15 @@ def _submit(
         ids = read_ids(configuration.path(phase.ids))
         covers = covering(features, ids)
         if covers is None:
-            tell(f"{codename}: without public data for all ids there is no pooled mean (--data FILE).")
+            tell(
+                f"{codename}: there is no pooled-mean baseline, because no public data was given for all ids (--data FILE)."
+            )
         for entry in make_entries(ids, configuration.submission.embedding_dim, covers):
             pk = evalai.submit(
                 entry.team, codename, entry.content, method_name=entry.method, is_public=entry.public
             )
             submitted.append(_Submitted(pk=pk, phase=codename, entry=entry))
-    tell(f"{len(submitted)} submissions wait; the worker starts.")
+    tell(f"Submitted {len(submitted)} files; the worker starts.")
     return submitted
 
 
@@ -138,7 +158,7 @@ def _drain(
                 if now[one.pk] in ANSWERED and one.pk not in answered:
                     answered[one.pk] = now[one.pk]
                     tell(
-                        f"{len(answered)} of {len(submitted)} answered. {one.phase}: {one.entry.method}: {now[one.pk]}"
+                        f"{len(answered)} of {len(submitted)} answered. {one.phase}, {one.entry.method}: {now[one.pk]}"
                     )
     return int(process.returncode)
 
@@ -150,28 +170,28 @@ def _end(
     try:
         close(challenge, phases)
         if kept := [name for name, phase in phases.items() if phase.shown == "at_end"]:
-            tell(f"{', '.join(kept)}: closed, so the values that were kept back are shown now.")
+            tell(f"{', '.join(kept)}: closed; the values that were kept back are now shown.")
             with worker(challenge, "once") as process:
                 process.wait(timeout=PATIENCE_S)
-        tell("The phases are closed, revealed, and checked from the repository alone.")
+        tell("Closing and revealing the phases, and checking the repository with `verify` …")
         publish_all(challenge, phases, tell)
         with opened(str(challenge.repository)) as public:
             report = make_report(public, [*verdicts(public), *published_verdicts(public)])
     except NeucoError as error:
-        return (), (f"The end could not be rehearsed: {error.message}",)
+        return (), (f"The end of the challenge could not be rehearsed: {error.message}",)
     except subprocess.TimeoutExpired:
-        return (), (f"The worker did not end after the phases were closed. {last_words(challenge)}",)
+        return (), (f"The worker did not exit after the phases were closed. {last_words(challenge)}",)
     contradicted = [one.sentence for one in report.verdicts if one.worth is Worth.CONTRADICTED]
     drawn = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
-    return (*drawn, report.sentence), tuple(f"`verify` contradicts it: {one}" for one in contradicted)
+    return (*drawn, report.sentence), tuple(f"`verify` found a contradiction: {one}" for one in contradicted)
 
 
 def _failures(challenge: ChallengeFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:
     failures = []
     if status != 0:
-        failures.append(f"The worker ended with exit status {status}. {last_words(challenge)}")
+        failures.append(f"The worker exited with status {status}. {last_words(challenge)}")
     if evalai.queue_length():
-        failures.append(f"{evalai.queue_length()} messages are still on the queue.")
+        failures.append(f"{evalai.queue_length()} messages are still in the queue.")
     return tuple(failures)
 
 

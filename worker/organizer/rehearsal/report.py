@@ -51,7 +51,7 @@ class RehearsedSubmission:
         elif not self.good and self.status != "failed":
             yield f"{what} should have been refused, but is {self.status}."
         elif not self.good and (not self.message or not self.silent):
-            yield f"{what} was refused without a word of why."
+            yield f"{what} was refused without a reason."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ class PhaseReport:
             one.team for one in self.submissions if one.good and one.public and one.status == "finished"
         }
         for team in sorted(wanted - shown) if self.shows_all else []:
-            yield f"{self.codename}: “{team}” is scored and public, but not on the board."
+            yield f"{self.codename}: “{team}” was scored and is public, but is not on the board."
         for team in sorted(shown - wanted):
             yield f"{self.codename}: “{team}” is on the board, where it does not belong."
 
@@ -140,9 +140,9 @@ class PhaseReport:
         pooled, random = scores.get("pooled mean"), scores.get("random embeddings")
         if pooled is not None and random is not None and pooled <= random:
             yield (
-                f"{self.codename}: the pooled mean of the public data is no better than random numbers"
-                f" ({pooled:g} and {random:g}). Either labels and data do not belong to the same ids, or the probes have too few steps to"
-                " learn: a fold has scoring.epochs times its samples divided by scoring.batch_size. Try more epochs."
+                f"{self.codename}: the pooled mean of the public data scores no better than random numbers ({pooled:g} and"
+                f" {random:g}). Either labels and data do not belong to the same ids, or the probes train too few steps"
+                " to learn: scoring.epochs × samples ÷ scoring.batch_size in each fold. Try more epochs."
             )
         for one in self.submissions:
             if one.good and one.q_mean is not None and one.q_mean < 0 and one.method == "pooled mean":

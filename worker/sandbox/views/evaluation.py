@@ -113,7 +113,7 @@ def _entry(world: World, entry: dict[str, Any], phase_pk: Any) -> Entry:
     try:
         phase = world.phases.get(-1 if phase_pk is None else int(phase_pk))
     except (TypeError, ValueError) as problem:
-        raise Breakdown("challenge_phase is no integer") from problem
+        raise Breakdown("challenge_phase is not an integer") from problem
     if phase is None or phase.settings.split_codename != codename:
         raise error(
             400,

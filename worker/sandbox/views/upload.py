@@ -46,7 +46,7 @@ def finish(call: Call, phase: int, submission: int) -> tuple[dict[str, Any], int
             (int(part["PartNumber"]), str(part["ETag"])) for part in json.loads(str(call.data["parts"]))
         ]
     except (KeyError, TypeError, ValueError) as problem:
-        raise Breakdown("parts are no list of numbers and tags") from problem
+        raise Breakdown("parts are not a list of numbers and tags") from problem
     if submission not in world.submissions:
         raise error(400, "Submission does not exist")
     upload = world.uploads.get(name)

@@ -1,0 +1,58 @@
+"""The page of messages holds every code of the code, and no other."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from scoring.inputs.faults import CATALOGUE
+from worker.organizer import message_docs
+from worker.organizer.doctor import CHECKS
+from worker.organizer.message_docs import DOCTOR, FILE, PACKAGES, PLACE, ROOT, Message, document, messages
+
+WRITTEN = re.compile(r'(?:\bcode|event_key|usual_code)\s*=\s*"([a-z_]+\.[a-z_]+)"')
+BY_NAME = {"NAME.stderr", "evaluate.OUTCOME"}
+"""Codes of log lines that are made of a child's name or of how an attempt ended."""
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Message]:
+    """All messages of the code."""
+    return messages()
+
+
+@pytest.fixture(scope="module")
+def source() -> str:
+    """All code."""
+    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def test_the_page_is_up_to_date() -> None:
+    """Whoever changes a message writes the page again: ``python -m worker.organizer.message_docs``."""
+    assert PLACE.read_text(encoding="utf-8") == document()
+    assert message_docs.main(["--check"]) == 0
+
+
+def test_every_code_is_on_the_page(source: str) -> None:
+    """A code that is written out where a message is raised is on the page."""
+    page = PLACE.read_text(encoding="utf-8")
+    assert [code for code in sorted(set(WRITTEN.findall(source))) if f"`{code}`" not in page] == []
+
+
+def test_every_code_on_the_page_is_in_the_code(found: list[Message], source: str) -> None:
+    """No code of an earlier version stays on the page."""
+    assert {message.code for message in found if f'"{message.code}"' not in source} == BY_NAME
+
+
+def test_every_problem_with_a_file_has_a_cure(found: list[Message]) -> None:
+    """A participant is always told what to do."""
+    told = [message for message in found if message.section == FILE]
+    assert {message.code for message in told} >= set(CATALOGUE)
+    assert [message for message in told if not message.cure] == []
+
+
+def test_findings_are_of_checks(found: list[Message]) -> None:
+    """A finding stands under the id of the check that makes it."""
+    assert {message.code for message in found if message.section == DOCTOR} <= {check.id for check in CHECKS}

@@ -80,7 +80,9 @@ TORCH = "--index-url https://download.pytorch.org/whl/cpu torch"
 def readme_commands() -> tuple[list[str], list[str]]:
     """List the commands of README's section on installing: those for a clone, and in the last block those without one."""
     section = (ROOT / "README.md").read_text().partition("\n## Installing\n")[2].partition("\n## ")[0]
-    *inside, without = (re.findall(r"^\$ (.*)$", block, re.MULTILINE) for block in section.split("```console\n")[1:])
+    *inside, without = (
+        re.findall(r"^\$ (.*)$", block, re.MULTILINE) for block in section.split("```console\n")[1:]
+    )
     return [line for block in inside for line in block], without
 
 

@@ -31,6 +31,7 @@ def warm() -> Warmth:
     started = time.perf_counter()
     from scoring.engines import LocalEngine
     from scoring.jit import DIRECTORY
+    from scoring.randomness.fold_draws import draw_folds
 
     _read()
 
@@ -50,6 +51,8 @@ def warm() -> Warmth:
             recipe=Recipe(epochs=1),
         )
     )
+    seeds = np.array([1], dtype=np.uint32)
+    draw_folds(seeds, seeds, rows=samples, tested=2, dim=4, epochs=1)
     return Warmth(directory=DIRECTORY, seconds=time.perf_counter() - started)
 
 

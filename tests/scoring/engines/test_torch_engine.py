@@ -11,13 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scoring.engines import LocalEngine, make_engine
-from scoring.engines import torch as torch_engine
+from scoring.engines.fold_block import DeviceRows, FoldBlock
+from scoring.engines.fold_memory import footprint
 from scoring.engines.reference import PlainEngine
 from scoring.engines.torch import TOLERANCE, TorchEngine
-from scoring.errors import Cancelled, OrganizerError
+from scoring.errors import Cancelled, InfrastructureError, OrganizerError
 from scoring.protocol import Recipe
+from scoring.randomness.fold_draws import draw_folds
 from tests.scoring.engines.units import make_unit
 from worker.sandbox import ManualClock
 from worker.state import State
@@ -50,18 +54,70 @@ def test_torch_agrees_with_the_plain_loop() -> None:
     assert close(TorchEngine(device="cpu", threads=1).score(unit), PlainEngine().score(unit))
 
 
-@pytest.mark.parametrize("bytes_together", [1, 2 * 4 * 64 * 8])
-def test_blocks_of_folds_change_nothing_but_rounding(
-    bytes_together: int, monkeypatch: pytest.MonkeyPatch
+@given(
+    samples=st.integers(11, 60),
+    dim=st.integers(1, 12),
+    types=st.text("rc", min_size=1, max_size=4),
+    folds=st.integers(1, 4),
+    batch_size=st.integers(1, 70),
+    test_size=st.sampled_from([0.1, 0.25, 0.5]),
+    learning_rate=st.sampled_from([0.001, 0.05]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=15, deadline=None)
+def test_it_agrees_with_the_plain_loop_whatever_the_shape(
+    samples: int,
+    dim: int,
+    types: str,
+    folds: int,
+    batch_size: int,
+    test_size: float,
+    learning_rate: float,
+    seed: int,
 ) -> None:
-    """One fold at a time, two, or all five: the same scores."""
-    unit = make_unit(samples=80, dim=8, types="rc", folds=5)
-    together = TorchEngine(device="cpu", threads=1).score(unit)
-    monkeypatch.setitem(torch_engine.GATHERED_BYTES, "cpu", bytes_together)
+    """Any mixture of tasks, an uneven last batch, a batch larger than the training part, any split."""
+    recipe = Recipe(epochs=2, batch_size=batch_size, test_size=test_size, learning_rate=learning_rate)
+    unit = make_unit(samples=samples, dim=dim, types=types, folds=folds, recipe=recipe, seed=seed)
+    assert close(TorchEngine(device="cpu", threads=1).score(unit), PlainEngine().score(unit))
+
+
+def test_it_agrees_where_the_metrics_have_edges() -> None:
+    """Labels that do not vary, with a residual of zero in some epoch or never; no positives; outputs that count as probabilities."""
+    recipe = Recipe(epochs=60, learning_rate=0.01)
+    unit = make_unit(samples=40, dim=3, types="rrcc", folds=4, recipe=recipe)
+    unit.rows[:, 1:] = 0
+    unit.rows[:, 0] = 1e-3
+    unit.targets[0] = 0
+    unit.targets[1] = 5
+    unit.targets[2] = 0
+    engines = TorchEngine(device="cpu", threads=1), LocalEngine(threads=1), PlainEngine()
+    torch_scores, local_scores, plain_scores = (engine.score(unit) for engine in engines)
+    assert close(torch_scores, plain_scores)
+    assert close(torch_scores, local_scores)
+    assert {0.0, 1.0} <= set(torch_scores.ravel().tolist())
+
+
+@pytest.mark.parametrize("together", [1, 2, 4])
+def test_blocks_of_folds_change_nothing_but_rounding(together: int) -> None:
+    """As many folds are trained at once as fit into the memory, and the scores are the same."""
+    unit = make_unit(samples=60, dim=8, types="rc", folds=4)
+    needed = footprint(unit)
+    limit = needed.shared + together * needed.per_fold
     done: list[int] = []
-    assert close(TorchEngine(device="cpu", threads=1).score(unit, progress=done.append), together)
-    assert sum(done) == 2 * 5
-    assert len(done) > 1
+    scores = TorchEngine(device="cpu", threads=1, memory_limit=limit).score(unit, progress=done.append)
+    assert done == [2 * together] * (4 // together)
+    assert close(scores, LocalEngine(threads=1).score(unit))
+
+
+def test_a_fold_that_does_not_fit_waits_for_memory() -> None:
+    """It is the machine's fault, with the numbers and a way out."""
+    unit = make_unit(samples=60, dim=8, folds=4)
+    needed = footprint(unit)
+    engine = TorchEngine(device="cpu", threads=1, memory_limit=needed.shared + needed.per_fold - 1)
+    with pytest.raises(InfrastructureError) as caught:
+        engine.score(unit)
+    assert caught.value.code == "engine.memory"
+    assert "scoring.engine to local" in caught.value.cure
 
 
 def test_a_fold_without_finite_score_has_failed() -> None:
@@ -93,11 +149,44 @@ def test_a_missing_device_is_the_organizers_fault() -> None:
     assert make_engine("torch", threads=1).score(make_unit(samples=40, dim=4)).shape == (2, 3)
 
 
+def test_an_epoch_never_waits_for_a_value_on_the_device() -> None:
+    """Tensors without values run through a whole epoch: reading one, or mixing in values of the host, would fail.
+
+    A CUDA graph records only what passes this.
+    """
+    unit = make_unit(samples=60, dim=5, types="rc", folds=3)
+    draws = draw_folds(
+        unit.split_seeds, unit.training_seeds, rows=60, tested=6, dim=5, epochs=unit.recipe.epochs
+    )
+    asked: list[None] = []
+    with torch.no_grad():
+        block = FoldBlock(DeviceRows(unit, torch.device("meta")), draws, unit.recipe)
+        block.begin(0)
+        block.run_epoch(lambda: asked.append(None))
+    assert len(asked) == 1
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 def test_a_gpu_agrees_with_the_local_engine() -> None:
     """On CUDA the tolerance is the same."""
     unit = make_unit(samples=713, dim=1024, types="rc", folds=20, recipe=Recipe(epochs=3))
     assert close(TorchEngine(device="cuda").score(unit), LocalEngine().score(unit))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+@pytest.mark.parametrize(("samples", "dim", "batch_size", "epochs"), SHAPES)
+def test_a_gpu_takes_no_more_memory_than_estimated(
+    samples: int, dim: int, batch_size: int, epochs: int
+) -> None:
+    """The estimate covers the peak, apart from what CUDA's libraries take once."""
+    recipe = Recipe(epochs=epochs, batch_size=batch_size)
+    unit = make_unit(samples=samples, dim=dim, types="rc", folds=50, recipe=recipe)
+    engine = TorchEngine(device="cuda")
+    engine.score(make_unit(samples=40, dim=4))
+    torch.cuda.reset_peak_memory_stats()
+    engine.score(unit)
+    needed = footprint(unit)
+    assert torch.cuda.max_memory_allocated() <= needed.shared + 50 * needed.per_fold + 64 * 2**20
 
 
 def test_naming_the_engines_imports_none_of_them() -> None:

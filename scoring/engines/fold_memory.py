@@ -1,0 +1,88 @@
+"""The memory of the torch engine: how many folds fit on the device at once, and fewer of them when they did not fit after all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scoring.engines.base import Unit
+from scoring.errors import InfrastructureError
+from scoring.randomness import held_out
+
+FLOAT, DOUBLE, INDEX = 4, 8, 4  # bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footprint:
+    """An estimate of what a unit takes on the device while its folds are trained, in bytes.
+
+    Attributes:
+        shared: What all folds use: rows and labels.
+        per_fold: What each fold that is trained at the same time adds.
+    """
+
+    shared: int
+    per_fold: int
+
+    def folds_in(self, limit: int) -> int:
+        """Return how many folds fit into so many bytes; 0 if none does."""
+        return max(0, (limit - self.shared) // self.per_fold)
+
+
+def footprint(unit: Unit) -> Footprint:
+    """Estimate what a unit takes, from its shape."""
+    tasks, samples = unit.targets.shape
+    width = padded_width(unit.rows.shape[1])
+    tested = held_out(samples, unit.recipe.test_size)
+    trained = samples - tested
+    batch = min(unit.recipe.batch_size, trained)
+    states = 7 * tasks * width * FLOAT  # weights, two moments, gradients, and what a step computes from them
+    orders = (unit.recipe.epochs + 1) * trained * INDEX
+    labels = 2 * tasks * trained * FLOAT
+    step = batch * width * FLOAT + 6 * tasks * batch * FLOAT
+    validation = tasks * samples * FLOAT + 6 * tasks * tested * DOUBLE
+    return Footprint(
+        shared=2 * samples * width * FLOAT + tasks * samples * FLOAT,
+        per_fold=states + orders + labels + step + validation,
+    )
+
+
+def padded_width(dim: int) -> int:
+    """Return the length of a row on the device: the values, a 1 for the bias, and zeros up to a multiple of four."""
+    return (dim + 4) // 4 * 4
+
+
+def in_blocks(
+    folds: int, most: int, train: Callable[[slice], None], *, too_large: InfrastructureError
+) -> None:
+    """Train blocks of folds, one after the other, and halve them when the device runs out of memory.
+
+    Args:
+        folds: Number of folds.
+        most: Folds of the first block; if it is 0, not even one fits.
+        train: Trains a range of folds. It is called again for smaller ranges after a ``torch.OutOfMemoryError``.
+        too_large: What to say when a single fold does not fit.
+
+    Raises:
+        InfrastructureError: ``too_large``.
+    """
+    import torch
+
+    if most < 1:
+        raise too_large
+    begin = 0
+    while begin < folds:
+        block = slice(begin, min(begin + most, folds))
+        try:
+            train(block)
+        except torch.OutOfMemoryError as error:
+            size = block.stop - block.start
+            if size == 1:
+                raise too_large from error
+            most = size // 2
+        else:
+            begin = block.stop
+            continue
+        # After the handler, because the error's traceback holds what the block had on the device.
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()

@@ -1,0 +1,93 @@
+"""Everything that is random about some folds, drawn before they are trained: splits, initial weights, and the orders of all epochs.
+
+An engine that trains many folds at once takes its random numbers from here. They are those that the plain loop draws as it goes along.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.jit import compiled
+from scoring.randomness.splits import Splitter
+from scoring.randomness.torch_stream import STATE_SIZE, shuffle, skip, start, uniform
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FoldDraws:
+    """What is random about F folds of n rows, of which t are held out.
+
+    Attributes:
+        tests: Row numbers of the test parts, int32, F x t.
+        weights: Initial weights, then the bias, float32, F x (N + 1); all tasks of a fold start from the same.
+        orders: Row numbers of the training parts in the order of each epoch, int32, F x E x (n - t).
+    """
+
+    tests: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    orders: NDArray[np.int32]
+
+
+def draw_folds(
+    split_seeds: NDArray[np.uint32],
+    training_seeds: NDArray[np.uint32],
+    *,
+    rows: int,
+    tested: int,
+    dim: int,
+    epochs: int,
+    threads: int = 1,
+) -> FoldDraws:
+    """Draw folds from their seeds.
+
+    Args:
+        split_seeds: F seeds.
+        training_seeds: F seeds.
+        rows: Number n of rows.
+        tested: Number t of rows that are held out.
+        dim: Dimension N of the embeddings.
+        epochs: Number E of epochs.
+        threads: Folds drawn at once.
+    """
+    folds = len(split_seeds)
+    splitter = Splitter()
+    splits = np.empty((folds, rows), dtype=np.int32)
+    for fold, seed in enumerate(split_seeds.tolist()):
+        splits[fold] = splitter.permutation(seed, rows)
+    draws = FoldDraws(
+        tests=splits[:, :tested],
+        weights=np.empty((folds, dim + 1), dtype=np.float32),
+        orders=np.empty((folds, epochs, rows - tested), dtype=np.int32),
+    )
+
+    def draw(fold: int) -> None:
+        _draw_fold(int(training_seeds[fold]), splits[fold], tested, draws.weights[fold], draws.orders[fold])
+
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        list(pool.map(draw, range(folds)))
+    return draws
+
+
+@compiled
+def _draw_fold(
+    seed: int,
+    split: NDArray[np.int32],
+    tested: int,
+    weights: NDArray[np.float32],
+    orders: NDArray[np.int32],
+) -> None:
+    """Draw what ``torch.nn.Linear`` and then each epoch's two DataLoaders draw; the order of validation does not matter."""
+    state = np.empty(STATE_SIZE, np.uint32)
+    start(state, seed)
+    bound = 1.0 / math.sqrt(len(weights) - 1)
+    for i in range(len(weights)):
+        weights[i] = uniform(state, -bound, bound)
+    train = split[tested:]
+    for epoch in range(len(orders)):
+        skip(state, 2)  # a DataLoader's base seed
+        shuffle(state, train, orders[epoch])
+        skip(state, 2 + tested - 1)  # another base seed, and the order of the test part

@@ -1,0 +1,51 @@
+"""What is drawn before folds are trained is what the plain loop draws as it trains them."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.randomness import Splitter
+from scoring.randomness.fold_draws import draw_folds
+
+SEEDS = st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=2)
+
+
+@given(
+    splits=SEEDS,
+    trainings=SEEDS,
+    rows=st.integers(2, 300),
+    tested=st.integers(1, 100),
+    dim=st.integers(1, 300),
+    epochs=st.integers(1, 3),
+    threads=st.integers(1, 2),
+)
+@settings(max_examples=30, deadline=None)
+def test_draws_are_those_of_the_plain_loop(
+    splits: list[int], trainings: list[int], rows: int, tested: int, dim: int, epochs: int, threads: int
+) -> None:
+    """The split, the layer's initial values up to their last bit, and the order of every epoch."""
+    tested = min(tested, rows - 1)
+    draws = draw_folds(
+        np.array(splits, dtype=np.uint32),
+        np.array(trainings, dtype=np.uint32),
+        rows=rows,
+        tested=tested,
+        dim=dim,
+        epochs=epochs,
+        threads=threads,
+    )
+    for fold, (split_seed, seed) in enumerate(zip(splits, trainings, strict=True)):
+        split = Splitter().permutation(split_seed, rows)
+        assert np.array_equal(draws.tests[fold], split[:tested])
+        torch.manual_seed(seed)
+        layer = torch.nn.Linear(dim, 1)
+        initial = [*layer.weight.detach().numpy()[0], layer.bias.detach().numpy()[0]]
+        assert np.allclose(draws.weights[fold], initial, rtol=1e-6, atol=1e-7)
+        for order in draws.orders[fold]:
+            torch.empty((), dtype=torch.int64).random_()
+            assert np.array_equal(order, split[tested:][torch.randperm(rows - tested).numpy()])
+            torch.empty((), dtype=torch.int64).random_()
+            torch.randperm(tested)

@@ -147,7 +147,10 @@ def test_adoption_hands_secrets_over(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert new.database_url == f"sqlite:///{tmp_path / 'worker.db'}"
     assert (folder / "credentials" / "evalai.token").read_text() == "the-token\n"
     assert (folder / "credentials" / "alerts.webhook").read_text() == "https://hooks.example/T\n"
-    assert "# the challenge's number, as in its address at EvalAI" in (folder / "challenge.yaml").read_text()
+    assert (
+        "# the challenge's number, which is part of its address at EvalAI"
+        in (folder / "challenge.yaml").read_text()
+    )
     (folder / "ids" / "dev.txt").unlink()
     (folder / "challenge.yaml").write_text(text)
     with pytest.raises(OrganizerError) as lost:

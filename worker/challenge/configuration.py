@@ -50,7 +50,7 @@ class Configuration(Section):
     metrics: Metrics = Metrics()
     state: str = Field(
         "sqlite:///./state/worker.db",
-        description="The database: a SQLite file, or a `postgresql+psycopg://…` URL, with which a second worker can stand by.",
+        description="The database: a SQLite file, or a `postgresql+psycopg://…` URL, which a standby worker needs.",
     )
     _base: Path = PrivateAttr(default=Path())  # folder of the file, set by load()
 

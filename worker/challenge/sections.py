@@ -36,17 +36,18 @@ class Challenge(Section):
 
 
 class EvalAI(Section):
-    """Where the challenge is on EvalAI, and how often to ask EvalAI."""
+    """How to reach the challenge on EvalAI, and how often."""
 
     server: str = Field(
         "https://eval.ai", description="URL of the EvalAI server; `http://` only on loopback."
     )
     challenge: int = Field(
-        ge=0, description="The challenge's number, as in its address at EvalAI; 0 until it has one."
+        ge=0,
+        description="The challenge's number, which is part of its address at EvalAI; 0 until it has one.",
     )
     queue: str = Field(
         min_length=1,
-        description="Name of the challenge's queue; EvalAI's Manage tab shows it once the bundle is uploaded.",
+        description="Name of the challenge's queue. EvalAI shows it in the challenge's Manage tab after the bundle is uploaded.",
     )
     token: str = Field(
         "env:EVALAI_TOKEN", description="A host's EvalAI token: `env:NAME`, `file:PATH` or `credential:NAME`."
@@ -83,7 +84,7 @@ class EvalAI(Section):
 
 
 class Phase(Section):
-    """One phase of the challenge: its hidden tasks and its rules. The codename is that of the phase at EvalAI."""
+    """One phase of the challenge: its hidden tasks and its rules. `<codename>` is the codename of the phase at EvalAI."""
 
     @classmethod
     def named_after(cls, codename: str) -> dict[str, str]:
@@ -114,28 +115,29 @@ class Phase(Section):
     folds: int = Field(40, ge=1, description="Number of folds: random train/test splits for each task.")
     selection: Literal["last", "best", "chosen", "ladder"] = Field(
         "last",
-        description="Which of a team's public submissions counts: its `last`, its `best`, the one `chosen` by the organizers, or with "
-        "`ladder` the last one that beat the team's previous value by `ladder_step`. With `ladder`, a smaller improvement is answered "
-        "with the previous value.",
+        description="Which of a team's public submissions counts: the `last` one, the `best` one, the one `chosen` by the organizers, "
+        "or, with `ladder`, the last one that improved mean Q by more than `ladder_step`. With `ladder`, a team that improves "
+        "by less is shown its previous value again.",
     )
     ladder_step: float = Field(
         0.5,
         gt=0,
-        description="With `selection: ladder`: the smallest improvement of mean Q with which a submission counts. Values are shown as "
-        "multiples of it.",
+        description="With `selection: ladder`: a submission counts only if it improves the team's mean Q by more than this. Values are "
+        "rounded to multiples of it.",
     )
     shown: Literal["at_once", "at_end"] = Field(
         "at_once",
-        description="When values and ranks are shown: with each answer (`at_once`), or when the phase is closed with `board freeze` "
+        description="When values and ranks are shown: with each answer (`at_once`), or only after you close the phase with `board freeze` "
         "(`at_end`). Until then, answers only say that the file was scored, and the board only lists the teams.",
     )
     visibility: Literal["at_submission", "current"] = Field(
         "at_submission",
-        description="Which visibility of a submission counts: the one that the worker saw first (`at_submission`), or the `current` one.",
+        description="Only public submissions count. This key says whether a submission must have been public when the worker first saw it "
+        "(`at_submission`) or must be public now (`current`).",
     )
     eligible_if_scored_in: str | None = Field(
         None,
-        description="Phase in which a team needs a score to compete in this one; other teams are shown out of competition.",
+        description="Only teams with a score in this other phase get a rank; the others are shown out of competition.",
     )
 
     @model_validator(mode="after")
@@ -158,33 +160,33 @@ class Submission(Section):
     max_megabytes: float = Field(
         1024,
         gt=0,
-        description="Size limit of a submitted file. Decompressed, a file may have four times this size.",
+        description="Size limit of a submitted file. After decompression, it may have four times this size.",
     )
     deadline: float = Field(1800, gt=0, description="Seconds after which an evaluation is stopped.")
     memory_gigabytes: float = Field(
         8,
         gt=0,
-        description="Memory limit of one evaluation: at least 0.25, and 24 bytes for each value of a phase's embeddings.",
+        description="Memory limit of one evaluation. It must be at least 0.25, and at least 24 bytes × public ids × dimension.",
     )
     answer_grid: float = Field(
         30,
         ge=0,
-        description="Answers are sent on a grid of this many seconds after `running`, so that the time of an answer says nothing about "
-        "the tasks. The team's next submission waits until the answer is sent. 0 sends answers at once.",
+        description="Answers are sent only at multiples of this many seconds after EvalAI shows `running`, so that the time of an answer "
+        "says nothing about the tasks. A team's next submission waits until then. 0 sends answers at once.",
     )
     keep_days: float = Field(
         400,
         gt=0,
-        description="Days for which submitted files are kept. A rescore fetches older ones from EvalAI again. Files that "
+        description="Days for which submitted files are kept. A rescore downloads older ones from EvalAI again. Files that "
         "`fairness.publish_files` may publish are kept at least until their phase is revealed.",
     )
     disk_reserve_gigabytes: float = Field(
-        5, ge=0, description="Free disk space below which no more files are fetched."
+        5, ge=0, description="Free disk space below which no more submissions are downloaded."
     )
 
 
 class Scoring(Section):
-    """How the probes are trained. The defaults are the protocol of 2025; others give scores that cannot be compared with those of 2025."""
+    """How the probes are trained. The defaults are the protocol of 2025; other values give scores that cannot be compared."""
 
     engine: Literal["local", "ray", "torch"] = Field(
         "local",
@@ -210,7 +212,7 @@ class Scoring(Section):
     )
     standardize_embeddings: bool = Field(
         True,
-        description="Whether embeddings are standardized, by one mean and one standard deviation over all values of the phase's ids.",
+        description="Whether embeddings are standardized with one mean and one standard deviation over all values of the phase's ids.",
     )
     normalize_labels: bool = Field(
         True, description="Whether the labels of regression tasks are scaled to [0, 1]."
@@ -219,11 +221,11 @@ class Scoring(Section):
     max_failed_folds: int = Field(
         3,
         ge=0,
-        description="A submission fails if more than this many folds of one task have no finite score.",
+        description="A submission fails if, in any one task, more folds than this give no finite score.",
     )
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
         "auto",
-        description="Threads of the local engine; `auto` takes one per core. They do not change scores.",
+        description="Threads of the local engine; `auto` uses one per core. The number does not change scores.",
     )
 
     @model_validator(mode="after")
@@ -253,23 +255,24 @@ class Leaderboard(Section):
     ssh_key: str | None = Field(None, description="For `ssh` URLs: `file:PATH` or `credential:NAME`.")
     known_hosts: str | None = Field(None, description="For `ssh` URLs: file with the server's host keys.")
     publish_every: float = Field(
-        60, ge=0, description="Minimum seconds between two pushes. `once` always pushes at its end."
+        60, ge=0, description="Minimum seconds between two pushes. `once` always pushes before it exits."
     )
     receipts_every: float = Field(
         3600, gt=0, le=86400, description="Seconds between two batches of receipts in the public log."
     )
     publish: list[Literal["intervals", "stable_views"]] = Field(
-        [], description="What is published before the reveal, although it says something about the tasks."
+        [],
+        description="What to publish before the reveal. Each item says something about the hidden tasks; `doctor` explains what.",
     )
     baselines: list[str] = Field(
         ["Baseline mean embeddings", "Baseline random embeddings"],
-        description="Method names of baselines: the hosts' own submissions with such a name are shown under it, without a rank. "
-        "Submissions that EvalAI marks as baselines are baselines too.",
+        description="Method names of baselines. The hosts' own submissions with one of these names are shown on the board under that name, "
+        "without a rank. So are submissions that EvalAI marks as baselines.",
     )
     hidden_teams: list[str] = Field([], description="Teams that are left out of the board.")
     baselines_weigh: bool = Field(
         True,
-        description="Whether baselines take part in the task weights and the ranks per task, as in 2025.",
+        description="Whether baselines count in the task weights and in the ranks per task, as in 2025.",
     )
     ghost_task: float = Field(
         0, ge=0, description="δ0 of the ghost task (Eq. 8 of the NeuCo-Bench paper); 0 turns it off."
@@ -305,26 +308,25 @@ def read_source(rule: str) -> tuple[str, datetime]:
 
 
 class Fairness(Section):
-    """What lets anyone check the challenge."""
+    """What is published so that anyone can check the challenge."""
 
     publish_files: str = Field(
         "baselines",
         pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
-        description="Whose files a phase's reveal publishes, so that anyone can compute their scores again: those of the `baselines`, "
-        "also those of the first N rows of the final board (`top:N`), or those of `all` rows. The first commitment to a phase fixes "
-        "this for the phase.",
+        description="Whose submitted files the reveal publishes, so that anyone can recompute their scores: only the `baselines`; `top:N`, "
+        "the baselines and the first N rows of the final board; or `all` rows. This is fixed for a phase by the first commitment to it.",
     )
     beacon: str = Field(
         "none",
-        description="A public random value that determines the splits together with the secret, so that nobody can choose them: `drand` "
-        "(a value that the League of Entropy publishes some minutes after the commitment), `SOURCE@TIME` (a value that SOURCE "
-        f"publishes at TIME, such as `{EXAMPLE_SOURCE}`; enter it with `challenge commit --beacon`), or `none`. "
+        description="The public random value that determines the splits together with the secret, so that nobody can choose them. `drand`: "
+        "the worker reads it from the League of Entropy, some minutes after the commitment. `SOURCE@TIME`: SOURCE publishes it at TIME, "
+        f"such as `{EXAMPLE_SOURCE}`, and you enter it with `challenge commit --beacon`. `none`: the splits depend on the secret alone. "
         "A phase is not scored before its value is known.",
     )
     beacon_notice: float = Field(
         600,
         gt=0,
-        description="With `beacon: drand`: seconds from the commitment to the round of drand that it names.",
+        description="With `beacon: drand`: seconds from the commitment until drand publishes the value that it names.",
     )
     drand_servers: list[str] = Field(
         [
@@ -333,7 +335,7 @@ class Fairness(Section):
             "https://api3.drand.sh",
             "https://drand.cloudflare.com",
         ],
-        description="With `beacon: drand`: servers to ask, in this order. Their answers are checked.",
+        description="With `beacon: drand`: servers to ask, in this order. Every answer is checked.",
     )
     drand_chain: Path | None = Field(
         None, description="JSON file that describes another drand chain, for rehearsals."

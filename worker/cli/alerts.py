@@ -21,7 +21,7 @@ def _alerts() -> None:
 
 @alerts.command("test")
 def send_test(*, config: ConfigOption) -> None:
-    """Send a test alert to the webhook, as the worker sends its alerts, and print the webhook's answer.
+    """Send a test alert to the webhook, in the same way as the worker does, and print the webhook's answer.
 
     Exits with 1 if the webhook did not accept it, and with 2 if no webhook is configured.
 

@@ -19,16 +19,14 @@ from worker.cli.progress import progress_bar
 
 board = Commands(name="board", help="Show, preview, publish, replay, report on and close the boards.")
 
-PhaseOption = Annotated[str, typer.Option("--phase", help="EvalAI phase codename.", show_default=False)]
+PhaseOption = Annotated[str, typer.Option("--phase", help="Codename of the phase.", show_default=False)]
 
 
 @board.command()
 def show(
     *,
     config: ConfigOption,
-    phase: Annotated[
-        str | None, typer.Option(help="Only this phase, by its codename.", metavar="NAME")
-    ] = None,
+    phase: Annotated[str | None, typer.Option(help="Only this phase (its codename).", metavar="NAME")] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Show the latest boards in the terminal, as participants see them.
@@ -76,7 +74,7 @@ def preview(
         bool, typer.Option("--open/--no-open", help="Open the page in a browser, if there is one.")
     ] = True,
 ) -> None:
-    """Write everything that a push would publish now into a folder, and open the page; nothing is pushed.
+    """Write what a push would publish now to a folder, and open the page. Nothing is pushed.
 
     Example: neuco-worker board preview --no-open --config challenge.yaml
     """
@@ -99,7 +97,7 @@ def preview(
 
 @board.command()
 def publish(*, config: ConfigOption) -> None:
-    """Compute and push the boards now. If a worker is running, it does this, and the command waits for it.
+    """Compute and push the boards now. A running worker does this on request, and the command waits for it.
 
     Example: neuco-worker board publish --config challenge.yaml
     """
@@ -118,7 +116,7 @@ def replay(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A history to read instead of the database: the history.jsonl of any challenge, or a CSV table.",
+            help="A history to read instead of the database: history.jsonl of any challenge, or a CSV table.",
             exists=True,
             dir_okay=False,
             metavar="[FILE]",
@@ -129,14 +127,15 @@ def replay(
     config: OptionalConfig = None,
     phase: Annotated[
         str | None,
-        typer.Option(help="EvalAI phase codename; with a FILE, all phases by default.", metavar="NAME"),
+        typer.Option(help="Codename of the phase; with a FILE, all phases by default.", metavar="NAME"),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Rebuild the whole history of a phase from the database, one public submission after the other, and print it as CSV.
 
-    The history shows hidden tasks and their weights: keep it private. With a FILE, the command shows what anyone can see: who moved,
-    whether by a submission of their own or because of others, and how often two teams swapped places although neither's value changed.
+    The output shows hidden tasks and their weights: keep it private. With a FILE, the command reads a published history instead. It then
+    shows each move of a team, whether the team or others caused it, and how often two teams swapped places although the values of both
+    stayed the same.
 
     Example: neuco-worker board replay --phase dev --config challenge.yaml > history.csv
 
@@ -204,13 +203,14 @@ def report(
     phase: PhaseOption,
     out: Annotated[Path, typer.Option(help="Folder to write to.", show_default=False)],
     compare: Annotated[
-        bool, typer.Option(help="Read the counted submissions again to find near copies between teams.")
+        bool,
+        typer.Option(help="Read the files of the submissions that count, to find near copies between teams."),
     ] = True,
 ) -> None:
-    """Write the private report: standings with intervals, scores per task, diagnostics, near copies, cost. Keep it private.
+    """Write a report with standings, intervals, scores per task, diagnostics, near copies and cost. It shows hidden tasks: keep it private.
 
-    To find near copies, it compares the embeddings of all teams and lists those that differ only by noise, scale or a rotation. This takes
-    about as long as reading the files once.
+    Near copies are embeddings of different teams that differ only by noise, scale or a rotation. Finding them takes about as long as
+    reading all files once.
 
     Example: neuco-worker board report --phase dev --out ./report --config challenge.yaml
     """
@@ -248,16 +248,16 @@ def freeze(
     now: Annotated[
         bool,
         typer.Option(
-            "--now", help="With `shown: at_end`: do not wait until earlier submissions are answered."
+            "--now", help="With `shown: at_end`: close the phase without waiting for unanswered submissions."
         ),
     ] = False,
     reason: Annotated[
         str, typer.Option("--reason", help="The reason, which the reveal publishes.", show_default=False)
     ] = "",
 ) -> None:
-    """Close a phase: its board shows what has been answered so far, and no later submission or change of visibility, name or flag counts.
+    """Close a phase: its board keeps what has been answered so far. Later submissions, and later changes at EvalAI, no longer count.
 
-    With `shown: at_end`, the command waits until all earlier submissions are answered; then values and ranks are shown.
+    With `shown: at_end`, the command first waits until all submissions so far are answered. Then the values and ranks are shown.
 
     Example: neuco-worker board freeze --phase dev --reason "the phase has ended" --config challenge.yaml
     """
@@ -272,7 +272,7 @@ def freeze(
             print(f"The board of {phase} is open again; the worker publishes it with its next push.")
             return
         values = board_by_hand.freeze(session, phase, reason)
-    posts = ", and then posts the values that were kept back" if values else ""
+    posts = ", and then posts the withheld values to EvalAI" if values else ""
     print(f"The board of {phase} is closed; the worker publishes it with its next push{posts}.")
 
 

@@ -33,10 +33,12 @@ class ChallengeCommands(Group):
 challenge = Commands(
     name="challenge",
     cls=ChallengeCommands,
-    help="Correct and control a running challenge; every step is recorded in the audit trail.",
+    help="Correct and control a running challenge. `challenge audit` prints a record of everything that was done.",
 )
 
-Reason = Annotated[str, typer.Option("--reason", help="The reason, for the audit trail.", show_default=False)]
+Reason = Annotated[
+    str, typer.Option("--reason", help="The reason, which the reveal publishes.", show_default=False)
+]
 Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_default=False)]
 
 
@@ -48,15 +50,15 @@ def rescore(
     reason: Annotated[
         str,
         typer.Option(
-            "--reason", help="The reason; it is published with the new commitment.", show_default=False
+            "--reason", help="The reason, which is published with the new commitment.", show_default=False
         ),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without --yes, only the plan is shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without --yes, only the plan is shown.")] = False,
 ) -> None:
-    """Score again all submissions that count, after tasks were changed or added or the protocol was changed.
+    """Score all submissions that count again, after a change of the tasks or the protocol.
 
     Without --yes, it only shows what would be done and how long it would take. If it is interrupted, run it again: it continues where it
-    stopped. Files that are no longer stored are fetched from EvalAI again, and used only if they are the files that were scored.
+    stopped. Files that are no longer stored are downloaded from EvalAI again, and used only if their content has not changed.
 
     Example: neuco-worker challenge rescore --reason "a label was wrong" --config challenge.yaml --yes
     """
@@ -108,7 +110,7 @@ def rules(
     reason: Reason,
     phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
 ) -> None:
-    """Apply changed board rules from the configuration; until then, a phase keeps the rules that it was recorded with.
+    """Apply board rules that you changed in the configuration. Until then, a phase keeps the rules that it was recorded with.
 
     The rules are selection, ladder_step, shown, visibility, eligible_if_scored_in, baselines, baselines_weigh, ghost_task, decimals and
     hidden_teams. The next board uses the new rules. Boards of closed phases do not change; posted answers change only if you switch
@@ -153,7 +155,7 @@ def disqualify(
     reason: Reason,
     undo: Annotated[bool, typer.Option("--undo", help="Let it count again.")] = False,
 ) -> None:
-    """Take a submission off the board. On EvalAI's own leaderboard, hosts have to do that themselves.
+    """Take a submission off the board. To remove it from EvalAI's own leaderboard too, use EvalAI's pages.
 
     Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
     """
@@ -165,7 +167,7 @@ def disqualify(
         if undo:
             phase, complete = decisions.reinstate(session, pk, reason)
             if not complete:
-                hint = " It has no scores yet on tasks that were added meanwhile: run `neuco-worker challenge rescore`."
+                hint = " It has no scores on the tasks that were added meanwhile: run `neuco-worker challenge rescore`."
         else:
             phase = decisions.disqualify(session, pk, reason)
         closed = _closed(session, phase)
@@ -187,9 +189,9 @@ def rename_team(
         typer.Option(help="The reason, which is published; it must not name the team.", show_default=False),
     ],
 ) -> None:
-    """Replace a team's name by a pseudonym, on request: on boards, pages and in reveals, whatever EvalAI says later.
+    """Replace a team's name with a pseudonym in everything that is published from now on, when the team asks for it.
 
-    This cannot be undone. The name stays in earlier commits of the repository and in the older lines of history.jsonl.
+    This cannot be undone. The name stays in earlier commits of the repository and in older lines of history.jsonl.
 
     Example: neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "asked for by its members" --config challenge.yaml
     """
@@ -204,10 +206,10 @@ def rename_team(
 
 @challenge.command()
 def retry(pk: Pk, *, config: ConfigOption) -> None:
-    """Retry now a submission that is held or that waits for its next attempt.
+    """Try a submission again now that is on hold or waits for its next attempt.
 
-    Use it after you have fixed the cause; a running worker continues with it within a minute. A submission that was already answered is not
-    scored again: for that, a host re-runs it at EvalAI.
+    Fix the cause first. A running worker continues with the submission within a minute. A submission that was already answered is not
+    scored again; to score it again, re-run it at EvalAI as a host.
 
     Example: neuco-worker challenge retry 123 --config challenge.yaml
     """
@@ -218,13 +220,13 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
         row = decisions.retry(session, pk)
     if row.disputed:
         print(
-            f"Submission {pk} is held: {row.hold_reason} The worker asks EvalAI again, and goes on with the submission"
-            " if the problem is solved."
+            f"Submission {pk} is on hold: {row.hold_reason} The worker asks EvalAI again, and continues with the"
+            " submission if the problem is solved."
         )
     elif row.tries:
         print(f"Submission {pk} ({row.state}) is tried again now, after {row.tries} failed attempts.")
     else:
-        print(f"Submission {pk} ({row.state}) is waiting for its turn only; there is nothing to retry.")
+        print(f"Submission {pk} ({row.state}) is only waiting for its turn; there is nothing to retry.")
 
 
 def _closed(session: OrganizerSession, phase: str | None) -> str:
@@ -233,7 +235,7 @@ def _closed(session: OrganizerSession, phase: str | None) -> str:
 
     if not is_frozen(session, phase):
         return ""
-    return f" The board of {phase} is closed and does not change (`board freeze --undo` reopens it)."
+    return f" The board of {phase} is closed, so it does not change (`board freeze --undo` reopens it)."
 
 
 def _mode(config: Path, mode: Literal["pause", "drain"] | None, action: str, sentence: str) -> None:
@@ -255,13 +257,13 @@ def pause(*, config: ConfigOption) -> None:
         config,
         "pause",
         "paused",
-        "Paused: nothing more is scored until you run `neuco-worker challenge resume`.",
+        "Paused: nothing is scored until you run `neuco-worker challenge resume`.",
     )
 
 
 @challenge.command()
 def drain(*, config: ConfigOption) -> None:
-    """Finish the submissions that were received, and receive no more: for an upgrade or a move to another machine.
+    """Finish the submissions that were received, and receive no more, before an upgrade or a move to another machine.
 
     Example: neuco-worker challenge drain --config challenge.yaml
     """
@@ -287,7 +289,7 @@ def resume(*, config: ConfigOption) -> None:
 
 @challenge.command()
 def audit(*, config: ConfigOption) -> None:
-    """Print a record of every submission, score and step of the organizers, with times, versions and hashes: one JSON object per line.
+    """Print a record of all submissions, scores and decisions, with times, versions and hashes, as one JSON object per line.
 
     Example: neuco-worker challenge audit --config challenge.yaml > audit.jsonl
     """
@@ -304,7 +306,7 @@ def backup(
     archive: Annotated[
         Path,
         typer.Argument(
-            help="File to write (.tar.gz), or a folder in which to write one named after the challenge and the time.",
+            help="File to write (.tar.gz), or a folder; the file in it is then named after the challenge and the time.",
             show_default=False,
         ),
     ],
@@ -312,9 +314,9 @@ def backup(
     config: ConfigOption,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing archive.")] = False,
 ) -> None:
-    """Write database, stored files, configuration and secret into one archive; this works while the worker runs.
+    """Write the database, stored files, configuration and secret to one archive, also while the worker runs.
 
-    Keep the archive as safe as the challenge's secret: it contains the secret and all submissions. It does not contain tokens.
+    The archive contains the secret and all submissions, so protect it like the secret. It does not contain tokens.
 
     Example: neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml
     """
@@ -328,8 +330,7 @@ def backup(
         with session.store.write() as tx:
             tx.log("backup", actor=session.actor, now=session.now, bytes=size)
     print(
-        f"Wrote {archive} ({size / 1000000.0:.1f} MB). It holds the challenge's secret: keep it as safe as the secret"
-        " itself."
+        f"Wrote {archive} ({size / 1000000.0:.1f} MB). It contains the challenge's secret, so protect it like the secret."
     )
 
 
@@ -350,7 +351,7 @@ def restore(
     place = read_backup(archive, directory)
     print(f"Restored into {directory}.")
     if missing := missing_secrets(load(place)):
-        print("Backups hold no tokens and keys. Before you start the worker:")
+        print("Backups do not contain tokens or ssh keys. Before you start the worker:")
         for one in missing:
             print(f"  {one}")
     print(f"Next: neuco-worker doctor --config {place}")
@@ -358,10 +359,10 @@ def restore(
 
 @challenge.command()
 def mark_restored(*, config: ConfigOption) -> None:
-    """Record that the state on a database server was restored from a dump. Run it before you start a worker on that state.
+    """Record that a PostgreSQL state was restored from a dump. Run this before you start a worker on it.
 
-    An alert then names the submissions that were answered after the dump, and the public log of receipts is continued correctly. After
-    `challenge restore` this is not needed.
+    An alert will then name the submissions that were answered after the dump, and the public log of receipts continues correctly. After
+    `challenge restore`, this is not needed.
 
     Example: neuco-worker challenge mark-restored --config challenge.yaml
     """

@@ -40,9 +40,9 @@ INTRODUCTION = """\
 `neuco-worker` has these commands. Each also describes itself with `--help`, and `neuco-worker --install-completion` lets your shell
 complete commands and options.
 
-- Without `--config`, a command that takes it reads `./challenge.yaml` or, if there is none, the file that the environment variable
+- Commands with the option `--config` read `./challenge.yaml` by default or, if there is none, the file that the environment variable
   `NEUCO_CHALLENGE` names.
-- Where there is `--json`, the command prints one JSON document and nothing else.
+- With `--json`, a command prints one JSON document and nothing else.
 - The exit code is 0 if the command succeeded, 1 if it failed, and 2 if its usage, the configuration or the credentials are wrong.
 """
 

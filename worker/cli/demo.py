@@ -50,11 +50,11 @@ def demo(
     phase: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     entries: Annotated[int | None, typer.Option(hidden=True, min=1)] = None,
 ) -> None:
-    """Run a whole challenge on this machine: teams submit to an EvalAI sandbox, the worker scores, a leaderboard appears in git.
+    """Run a whole challenge on this machine: teams submit to a sandbox of EvalAI, the worker scores, and a leaderboard is published in git.
 
     The public data are 1,797 images of handwritten digits; the hidden tasks ask which digit an image shows and where its ink is. First in
     a dev phase and then in an eval phase, five teams submit, publicly and privately, and the organizers add two baselines. One file is
-    faulty. At the end, everything is revealed and checked from the repository alone.
+    faulty. At the end, everything is revealed, and checked with the repository alone.
 
     Example: neuco-worker demo --dir my-demo
     """

@@ -47,8 +47,8 @@ def doctor(
 ) -> None:
     """Check everything that can be checked before launch, and say how to fix each problem.
 
-    The checks change nothing: no message is received, nothing is pushed or posted. The output names hidden tasks, but never shows a label.
-    Exits with 1 if a check fails, and with 0 if there are only warnings.
+    The command changes nothing: it receives no submission, pushes nothing and posts nothing. Its output names hidden tasks, but never
+    shows a label. Exits with 1 if a check fails, and with 0 if there are only warnings.
 
     Example: neuco-worker doctor --config challenge.yaml
     """
@@ -109,7 +109,7 @@ def _show(report: Report, *, show_all: bool) -> None:
             _list(console, heading, outcomes)
         elif outcomes:
             _sum_up(console, heading, outcomes)
-    more = "" if show_all else " Add --all to see each of them."
+    more = "" if show_all else " Add --all to list them."
     console.print(f"\n{len(report.outcomes)} checks: {_counts(report.outcomes)}.{more}", style="bold")
 
 
@@ -153,7 +153,7 @@ def _sum_up(console: Console, heading: str, outcomes: Sequence[CheckOutcome]) ->
     line = Text(f"{mark} ", style=style).append(f"{heading}: {_counts(outcomes)}", style="default")
     reasons = dict.fromkeys(o.findings[0].sentence for o in outcomes if o.level is Level.SKIPPED)
     if reasons:
-        line.append(f" ({' '.join(reasons)})", style="dim")
+        line.append(f" ({'; '.join(reason.rstrip('.') for reason in reasons)})", style="dim")
     console.print(line)
     for fact in (finding.sentence for o in outcomes for finding in o.findings if finding.always):
         console.print(Text(f"    {fact}", style="dim"))

@@ -31,22 +31,20 @@ def commit(
     ] = None,
     beacon: Annotated[
         str | None,
-        typer.Option(
-            help="The public value announced in fairness.beacon (SOURCE@TIME), to mix into the splits."
-        ),
+        typer.Option(help="The value that the source in fairness.beacon (SOURCE@TIME) has published."),
     ] = None,
     new_key: Annotated[
         bool,
         typer.Option("--new-key", help="Replace the key that signs what is published; needs --reason."),
     ] = False,
 ) -> None:
-    """Commit to secret and tasks now, mix a public value into the splits, or replace the signing key.
+    """Commit to the secret and the tasks now, enter a public random value, or replace the signing key.
 
-    The first `run` makes the commitment by itself. It also mixes in rounds of drand by itself; --beacon is for a value from another source,
-    such as lottery numbers, once it has been published and before anything is scored.
+    Usually you do not need this: the first `run` makes the commitment, and the worker reads the values of drand itself. Use --beacon to
+    enter a value from another source, such as lottery numbers, after it was published and before anything is scored.
 
     The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup was lost. The old
-    key signs the new one, and nothing after that.
+    key signs the new one, and is not used after that.
 
     Example: neuco-worker challenge commit --beacon "3 14 15 26 35 49" --config challenge.yaml
 
@@ -93,7 +91,7 @@ def reveal(
     phase: Annotated[
         list[str] | None, typer.Option("--phase", help="Only this phase; may be repeated.")
     ] = None,
-    labels: Annotated[bool, typer.Option(help="Publish the labels themselves, or only their hashes.")] = True,
+    labels: Annotated[bool, typer.Option(help="Publish the labels, or only their hashes.")] = True,
     open_too: Annotated[
         bool,
         typer.Option(
@@ -103,13 +101,11 @@ def reveal(
     files_at: Annotated[
         str | None,
         typer.Option(
-            help="Address where you will publish the promised files that do not fit into the repository (1 GB).",
+            help="If the promised files are too large for the repository (1 GB): address where you will publish them.",
             metavar="URL",
         ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; what is published cannot be taken back.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. This cannot be undone.")] = False,
 ) -> None:
     """Publish what was hidden, at the end of a phase: key, tasks, labels, scores, weights, history.
 

@@ -44,8 +44,8 @@ def init(
     beacon: Annotated[
         str,
         typer.Option(
-            help="Public random value that is mixed into the splits, so that not even you can choose them: drand; SOURCE@TIME"
-            " for a machine without network; or none.",
+            help="Public random value that also determines the splits, so that not even you can choose them: drand; SOURCE@TIME"
+            " for a machine without a network; or none.",
             metavar="SOURCE",
         ),
     ] = "drand",
@@ -159,22 +159,25 @@ def _number(text: str, what: str) -> int:
 def _farewell(directory: Path, written: list[Path], *, repository: str) -> str:
     files = "\n".join(f"  {path}" for path in written)
     config = directory / "challenge.yaml"
-    missing = "2. Enter the leaderboard repository in" if repository == LATER else "2. Look through"
+    missing = (
+        "2. Enter the leaderboard repository in"
+        if repository == LATER
+        else "2. Check the leaderboard repository in"
+    )
     return f"""Wrote
 {files}
 
-Next:
-  neuco-worker rehearse --config {config}   # try the example tasks with your settings, without EvalAI
-  neuco-worker doctor --config {config}     # see what is still to do before launch
+Try it now, with the example tasks and without EvalAI:
+  neuco-worker rehearse --config {config}
 
-Then:
+Before launch:
   1. Replace the examples in {directory}/tasks and {directory}/ids: put one label file per task into {directory}/tasks/PHASE, called
      NAME__regr.csv or NAME__cls.csv (columns id,label), and the public ids into {directory}/ids/PHASE.txt, one per line.
-  {missing} {config}. The challenge's pages link to it.
-  3. Edit texts and dates in {directory}/bundle, pack it with `neuco-worker bundle {directory}`, and upload bundle.zip to EvalAI.
-  4. Enter the challenge's number and queue in {config}. EvalAI shows the queue on the challenge's Manage tab after the
-     upload.
-  5. As a host, press "Sort by latest" on EvalAI's leaderboard of each phase with `selection: last`. EvalAI ignores
-     show_leaderboard_by_latest_submission when it imports a bundle, and would show each team's best submission instead.
-     `neuco-worker doctor` checks this.
-  6. Keep {directory}/challenge.secret safe: you need it to score again, and anyone who has it knows every split."""
+  {missing} {config}. The challenge's pages on EvalAI link to it.
+  3. Edit the texts and dates in {directory}/bundle, run `neuco-worker bundle {directory}` to pack them, and upload bundle.zip to EvalAI.
+  4. Enter the challenge's number and queue in {config}. After the upload, the number is in the address of the
+     challenge's page, and the queue is in its Manage tab.
+  5. On EvalAI, open the leaderboard of each phase with `selection: last` and press "Sort by latest". Otherwise EvalAI shows each team's
+     best submission: it ignores show_leaderboard_by_latest_submission in a bundle.
+  6. Keep {directory}/challenge.secret safe: you need it to score again, and anyone who has it knows every split.
+  7. See what is still to do: neuco-worker doctor --config {config}"""

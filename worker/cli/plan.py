@@ -43,15 +43,19 @@ if TYPE_CHECKING:
 def plan(
     *,
     config: OptionalConfig = None,
-    submissions: Annotated[int, typer.Option(min=1, help="Submissions in the whole period.")] = 400,
-    days: Annotated[float, typer.Option(min=0.05, help="Length of the period, in days.")] = 3,
+    submissions: Annotated[int, typer.Option(min=1, help="Number of submissions to expect.")] = 400,
+    days: Annotated[float, typer.Option(min=0.05, help="Days in which they arrive.")] = 3,
     tasks: Annotated[
         int | None,
-        typer.Option(min=1, help="Hidden tasks.", show_default=f"the challenge's, or {USUAL.tasks}"),
+        typer.Option(
+            min=1, help="Number of hidden tasks.", show_default=f"the challenge's, or {USUAL.tasks}"
+        ),
     ] = None,
     folds: Annotated[
         int | None,
-        typer.Option(min=1, help="Splits per task.", show_default=f"the challenge's, or {USUAL.folds}"),
+        typer.Option(
+            min=1, help="Number of random splits per task.", show_default=f"the challenge's, or {USUAL.folds}"
+        ),
     ] = None,
     dim: Annotated[
         int | None,
@@ -67,7 +71,9 @@ def plan(
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="Epochs per fold.", show_default=f"the challenge's, or {USUAL.epochs}"),
+        typer.Option(
+            min=1, help="Training epochs per fold.", show_default=f"the challenge's, or {USUAL.epochs}"
+        ),
     ] = None,
     cores: Annotated[
         int | None, typer.Option(min=1, help="Cores of one machine; by default, as many as this one has.")
@@ -89,8 +95,8 @@ def plan(
 ) -> None:
     """Estimate what a challenge needs: machines, hours, disk, EvalAI calls, and how long answers take before the deadline.
 
-    Tasks, folds, dimension, ids and epochs are those of the challenge's most expensive phase if there is a configuration. The command
-    first measures this machine for a few seconds.
+    If there is a configuration, the defaults are those of its most expensive phase. The command first measures the speed of this machine
+    for a few seconds.
 
     Example: neuco-worker plan --submissions 400 --days 3 --tasks 9 --folds 200 --dim 1024 --cores 8
     """
@@ -158,7 +164,7 @@ def _show(made: Plan, phase: str) -> None:
         f"{what}{load.submissions:,} submissions in {load.days:g} days, {load.tasks} tasks, {load.folds} folds, {load.samples:,} ids,"
         f" {load.dim:,} values each",
     )
-    facts.add_row("Machines", f"{needed}, with {load.cores} cores each")
+    facts.add_row("Machines", f"{needed}, each with {load.cores} cores")
     facts.add_row(
         "One submission",
         f"{made.evaluation_s:.1f} s on one machine ({pace.probe_core_s * 1000:.1f} ms of one core per probe, {pace.read_s:.1f}"
@@ -170,8 +176,8 @@ def _show(made: Plan, phase: str) -> None:
     facts.add_row(
         "Disk",
         (
-            f"{made.disk_bytes / 1000000000.0:.1f} GB (a plain CSV has {pace.csv_bytes / 1000000.0:.0f} MB; files are"
-            " stored compressed)"
+            f"{made.disk_bytes / 1000000000.0:.1f} GB (a plain CSV has {pace.csv_bytes / 1000000.0:.0f} MB; the worker"
+            " stores files compressed)"
         ),
     )
     facts.add_row(
@@ -179,7 +185,7 @@ def _show(made: Plan, phase: str) -> None:
     )
     facts.add_row(
         "EvalAI calls",
-        f"{made.calls_per_minute:.1f} a minute in the last hour, where {load.calls_per_minute:g} are possible, enough for"
+        f"{made.calls_per_minute:.1f} a minute in the last hour; {load.calls_per_minute:g} a minute are allowed, enough for"
         f" {made.calls_limit_submissions:.0f} submissions an hour; {made.calls_in_all:,} in all",
     )
     facts.add_row("Arrivals", f"{average:.1f} an hour on average; in the last hour, {_BOUND[made.bound_by]}")
@@ -189,7 +195,7 @@ def _show(made: Plan, phase: str) -> None:
         box=None,
         padding=(0, 2),
     )
-    for column in ("machines", "half of them", "95 of 100", "the last one"):
+    for column in ("machines", "median", "95 % of answers", "longest"):
         waits.add_column(column, justify="right")
     for row in made.waits:
         waits.add_row(

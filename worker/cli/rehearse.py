@@ -45,9 +45,9 @@ def rehearse(
     """Rehearse the challenge: your tasks, your settings and the real worker, with a sandbox instead of EvalAI and GitHub.
 
     Submits random embeddings, the pooled mean of the public data (with --data), a malformed file and a private one. Shows the boards, the
-    time per submission, and how many submissions an hour this machine and EvalAI's limit of calls allow. The public value in
-    fairness.beacon is replaced by a practice value that comes within seconds. At the end, the phases are closed, revealed and verified.
-    Exits with 1 if something does not work as it should.
+    time per submission, and how many submissions an hour this machine and EvalAI's limit of calls allow. Does not wait for the public
+    random value of fairness.beacon, but uses a practice value. At the end, it closes, reveals and verifies the phases. Exits with 1 if
+    something does not work as it should.
 
     Example: neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10
     """
@@ -96,7 +96,7 @@ def _show(rehearsal: Rehearsal, keep: Path | None) -> None:
     if not rehearsal.faults:
         console.print(f"\nEverything worked as it should, in {rehearsal.seconds:.0f} s.", style="bold green")
     kept = (
-        "Nothing was kept; --keep DIR keeps the challenge."
+        "The files of the rehearsal were deleted; --keep DIR keeps them."
         if keep is None
         else f"Everything is kept in {keep}."
     )
@@ -145,5 +145,5 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         estimated = "" if phase.folds == phase.configured_folds else ", estimated for all folds"
         console.print(
             f"  {phase.seconds_per_submission:.1f} s per submission{estimated}: this machine scores {phase.per_hour:,.0f}"
-            f" an hour; within EvalAI's limit of calls, it is {rehearsal.carried(phase):,.0f} an hour."
+            f" an hour; with EvalAI's limit of calls, at most {rehearsal.carried(phase):,.0f} an hour."
         )

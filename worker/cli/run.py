@@ -6,9 +6,10 @@ from worker.cli.options import ConfigOption
 
 
 def run(*, config: ConfigOption) -> None:
-    """Run the worker until SIGTERM: fetch, score and answer submissions, and publish the leaderboard.
+    """Run the worker until SIGTERM: download, score and answer submissions, and publish the leaderboard.
 
-    SIGHUP makes it read the configuration again. If EvalAI refuses the token, it keeps running, sends an alert and waits for a new one.
+    SIGHUP makes it read the configuration again. If EvalAI refuses the token, the worker keeps running, sends an alert and waits for a new
+    token.
 
     Example: neuco-worker run --config /etc/neuco-worker/challenge.yaml
     """
@@ -18,7 +19,7 @@ def run(*, config: ConfigOption) -> None:
 
 
 def once(*, config: ConfigOption) -> None:
-    """Score and answer the submissions that are waiting, push the leaderboard, and exit; for cron.
+    """Score and answer all waiting submissions, push the leaderboard, and exit; for cron.
 
     Exits with 0 only if every submission was answered and the leaderboard was pushed.
 

@@ -40,7 +40,7 @@ def status(
 ) -> None:
     """Show what needs attention, then the worker, submissions, last poll, last push and token expiry.
 
-    It only reads the state, so it works without a token, but then it cannot show when the token expires.
+    It works without the EvalAI token, but then cannot show when the token expires.
 
     Example: neuco-worker status --watch --config challenge.yaml
     """

@@ -14,21 +14,22 @@ def submissions(
     *,
     config: ConfigOption,
     phase: Annotated[
-        str | None, typer.Option(help="Only those of this phase, by its codename.", metavar="NAME")
+        str | None, typer.Option(help="Only those of this phase (its codename).", metavar="NAME")
     ] = None,
     team: Annotated[
         str | None,
-        typer.Option(help="Only those of this team: its name or part of it, or its number at EvalAI."),
+        typer.Option(help="Only those of this team: its number at EvalAI, or all or part of its name."),
     ] = None,
     state: Annotated[
-        str | None, typer.Option(help="Only those in this state, such as `fetched` or `held`.")
+        str | None,
+        typer.Option(help="Only those in this state, such as `fetched`, or only those on hold (`held`)."),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """List submissions: number, team, phase, state, mean Q, and what they are waiting for.
 
-    The numbers are EvalAI's; use them with `challenge disqualify`, `choose` and `retry`. A star marks submissions that count on the latest
-    board.
+    The numbers are those of EvalAI; the commands `challenge disqualify`, `choose` and `retry` expect them. A star marks the submissions
+    that count on the latest board.
 
     Example: neuco-worker submissions --phase dev --state held --config challenge.yaml
     """

@@ -27,18 +27,18 @@ version: 1              # increase it whenever scores change; then only this tas
 type: {type}              # regr (a number, R2) or cls (two classes, F1)
 description: ""         # what is predicted, in a sentence
 dataset: ""             # where the samples come from
-bibtex: ""              # whom to cite
+bibtex: ""              # what to cite
 licence: ""             # of the labels
 parent: ""              # group of tasks, such as land/forest
-ceiling: null           # best score that the labels' noise permits: a number, or estimate (needs repeats)
+ceiling: null           # best score that the noise of the labels permits: a number, or estimate (needs repeats)
 labels: labels.csv      # columns id,label
 repeats: null           # file of repeated labels (columns id,label), for an estimated ceiling
-fingerprint: {fingerprint}  # of the labels; task check notices when they change without a new version
+fingerprint: {fingerprint}  # of the labels; `task check` notices if they change without a new version
 baseline: null          # shipped embeddings and the score they must give:
 #  embeddings: baseline.csv
 #  folds: 10
 #  epochs: 20
-#  score: null          # task check says what it is; write it down here
+#  score: null          # `task check` prints it; enter it here
 #  tolerance: 0.0001
 """
 
@@ -52,7 +52,8 @@ def new(
         typer.Option(help="Label file to start from, such as canopy__regr.csv.", exists=True, dir_okay=False),
     ],
     kind: Annotated[
-        str | None, typer.Option("--type", help="regr or cls; by default, the end of the label file's name.")
+        str | None,
+        typer.Option("--type", help="regr or cls; by default, what follows __ in the label file's name."),
     ] = None,
 ) -> None:
     """Make a task package from a label file, with a task.yaml to fill in.
@@ -95,11 +96,11 @@ def check(
     *,
     ids: Annotated[Path | None, typer.Option(help="The phase's public id list, one id per line.")] = None,
     folds: Annotated[
-        int, typer.Option(help="Number of random splits that every task must allow.", min=1)
+        int, typer.Option(help="Number of random splits that the challenge will use.", min=1)
     ] = 40,
     json_output: JsonOption = False,
 ) -> None:
-    """Check tasks: labels, splits, ceiling, and the score of a baseline that comes with the task. Exits with 1 if a check fails.
+    """Check tasks: labels, splits, ceiling, and the score of a baseline that is part of the task. Exits with 1 if a check fails.
 
     Example: neuco-worker task check tasks/canopy --ids ids/dev.txt --folds 200
     """

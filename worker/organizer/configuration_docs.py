@@ -40,32 +40,32 @@ Each challenge has one YAML file. `neuco-worker init` writes a short one with th
   `credential:NAME` (a [credential of the systemd service](organizers.md#5-install-the-service)).
 - A running worker reads the file again on SIGHUP (`systemctl reload`). If the file has a fault, the worker keeps the old
   settings. To change `state` or the challenge at EvalAI, restart the worker.
-- `neuco-worker doctor` checks the file against EvalAI, the repository and the machine.
+- `neuco-worker doctor` checks that the file agrees with EvalAI, the repository and the machine.
 """
 EPILOGUE = """\
 ## When a change takes effect
 
-The worker records each phase when it first reads it: its ids, its labels, and the keys listed below. Before the first
-score of the phase, every start and reload updates this record. After the first score, edited files and keys change
-nothing by themselves; `status` and `doctor` show what differs from the record, and a command applies it:
+When the worker first reads a phase, it records its ids, its labels and the keys in the first three rows below. Until the
+phase has a score, every start and reload updates this record. From then on, a change has no effect until you run the command
+in the table; `status` and `doctor` show what differs from the record.
 
 | change | applied by |
 |---|---|
-| {scored} | `neuco-worker challenge rescore`, which scores again what the change affects |
-| `scoring.engine` | `neuco-worker challenge rescore`; no score changes |
+| {scored} | `neuco-worker challenge rescore`, which computes the affected scores again |
+| `scoring.engine` | `neuco-worker challenge rescore`, which leaves all scores as they are |
 | of a phase: {of_phase}; in `leaderboard`: {of_board} | `neuco-worker challenge rules --reason TEXT`, from the next board on |
-| `fairness.publish_files` | nothing, after the first commitment to the phase: participants were told whose files will be published |
+| `fairness.publish_files` | nothing, once the phase has a commitment: participants were told whose files will be published |
 | everything else | a reload |
 
-The worker refuses to start if `challenge.secret` is not the secret that a scored phase was recorded with. A board that was
-closed with `neuco-worker board freeze` stays as it was, even if the rules change later.
+The worker refuses to start if `challenge.secret` is not the secret that a scored phase was recorded with. A board that you
+closed with `neuco-worker board freeze` does not change, even if you change the rules later.
 
 ## Baselines and trials
 
-A submission belongs to the hosts if a member of the challenge's host team at EvalAI sent it. It is a *baseline* if EvalAI
-marks it as one, or if `leaderboard.baselines` lists its method name. Baselines are shown on the board in their place, but
-without a rank. Every other submission of the hosts is a *trial*: it is answered but never shown. A participant's submission
-is never a baseline, whatever its team or method is called.
+A submission is the hosts' own if a member of the challenge's host team at EvalAI sent it. It is a *baseline* if EvalAI
+marks it as one, or if `leaderboard.baselines` lists its method name. Baselines are shown on the board in the order of their
+scores, but without a rank. Every other submission of the hosts is a *trial*: it is answered but never shown. A participant's
+submission is never a baseline, whatever its team or method is called.
 """
 SCORED = ("phases.<codename>.ids", "phases.<codename>.folds", "submission.embedding_dim", "challenge.secret")
 """Keys that decide scores, besides label files and the recipe."""

@@ -27,8 +27,8 @@ def short_configuration(values: Mapping[str, object], phases: Mapping[str, Mappi
     """
     comments = dict(_example_comments())
     lines = [
-        f"# What is not here has its default. Every key, with its meaning: {shipped(EXAMPLE)}",
-        "# Paths are relative to this file. `neuco-worker doctor` checks it, `neuco-worker rehearse` tries it.",
+        f"# Keys that are missing here have their defaults. All keys, with their meaning: {shipped(EXAMPLE)}",
+        "# Relative paths are relative to this file. `neuco-worker doctor` checks the challenge, and `neuco-worker rehearse` tries it out.",
     ]
     section = ""
     for dotted, value in values.items():

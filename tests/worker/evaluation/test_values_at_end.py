@@ -48,7 +48,7 @@ def test_nothing_is_told_of_values_until_the_phase_is_closed(harness: Harness, w
     too_early = harness.command("challenge", "reveal", "--phase", "dev", "--open", "--yes")
     assert (too_early.returncode, "Close it first" in too_early.stderr) == (2, True)
     closed = harness.command("board", "freeze", "--phase", "dev", "--now")
-    assert (closed.returncode, "posts the values that were kept back" in closed.stdout) == (0, True)
+    assert (closed.returncode, "posts the withheld values to EvalAI" in closed.stdout) == (0, True)
     worker.drive()
     rows = {row["submission"]: row["q_mean"] for row in harness.boards()}
     assert {pk: harness.stdout(pk)["q_mean"] for pk in (one, two)} == rows

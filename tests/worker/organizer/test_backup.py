@@ -103,7 +103,7 @@ def test_a_restore_says_which_tokens_are_missing(
     assert guarded(["challenge", "restore", str(archive), str(place)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"Restored into {place}.",
-        "Backups hold no tokens and keys. Before you start the worker:",
+        "Backups do not contain tokens or ssh keys. Before you start the worker:",
         f"  evalai.token: write it to {place}/token, readable by the worker's user alone.",
         "  leaderboard.token: set the environment variable GITHUB_TOKEN.",
         f"Next: neuco-worker doctor --config {place}/challenge.yaml",

@@ -197,7 +197,7 @@ def test_init_writes_what_an_organizer_decides_and_nothing_else(tmp_path: Path) 
     assert len(keys_said) <= 20
     assert "2465" not in text
     assert "Embed2Scale" not in text
-    (explained,) = re.findall(r"Every key, with its meaning: (.+)$", text, re.MULTILINE)
+    (explained,) = re.findall(r"All keys, with their meaning: (.+)$", text, re.MULTILINE)
     assert keys(yaml.safe_load(Path(explained).read_text(encoding="utf-8"))) >= keys(yaml.safe_load(text))
     assert yaml.safe_load(text)["evalai"]["challenge"] == 0
 
@@ -255,8 +255,8 @@ def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
     configuration = load(tmp_path / "c" / "challenge.yaml")
     assert configuration.challenge.title == "Mine"
     assert (configuration.submission.embedding_dim, list(configuration.phases)) == (64, ["dev"])
-    assert "neuco-worker rehearse --config" in told.partition("Next:")[2]
-    assert "neuco-worker doctor --config" in told.partition("Next:")[2]
+    assert "neuco-worker rehearse --config" in told.partition("Try it now")[2]
+    assert "neuco-worker doctor --config" in told.partition("Before launch:")[2]
 
 
 def test_the_old_name_of_bundle_still_packs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -274,10 +274,10 @@ def test_the_next_steps_name_what_evalai_does_not_do_by_itself(
 ) -> None:
     """The switch that an import drops, and a queue that is there from the upload on, before anybody approves anything."""
     init(tmp_path / "challenge", yes=True)
-    steps = capfd.readouterr().out.partition("Next:")[2]
+    steps = capfd.readouterr().out.partition("Before launch:")[2]
     assert '"Sort by latest"' in steps
     assert "show_leaderboard_by_latest_submission" in steps
-    assert "after the\n     upload" in steps
+    assert "After the upload" in steps
     assert not [
         path
         for path in (tmp_path / "challenge").rglob("*")

@@ -180,7 +180,7 @@ def test_a_phase_closes_on_all_that_was_answered(harness: Harness) -> None:
             worker.drive(lambda pk=pk: worker.state(pk) is State.PUBLISHED)
         assert set(harness.teams()) == {"A", "B"}
         told = harness.command("challenge", "disqualify", str(second), "--reason", "a test")
-        assert "closed and does not change" in told.stdout
+        assert "closed, so it does not change" in told.stdout
         assert harness.command("board", "freeze", "--phase", "dev", "--undo").returncode == 0
         worker.clock.advance(3600)
         worker.drive(lambda: not worker.daemon.publishing.due() and not worker.busy)

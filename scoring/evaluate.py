@@ -198,7 +198,7 @@ def _check_failed_folds(scores: Sequence[TaskScore], protocol: Protocol) -> None
     allowed = min(protocol.recipe.max_failed_folds, protocol.folds - 1)
     if any(score.failed_folds > allowed for score in scores):
         raise ParticipantError(
-            "Training on these embeddings did not give finite scores.",
+            "Training on these embeddings gives scores that are not finite.",
             cure="Check the scale of the embeddings: this happens when a few values are many orders of magnitude larger than the rest.",
             code="scores.not_finite",
         )

@@ -1,6 +1,6 @@
 """Write a valid submission, as CSV and as Parquet, from a NumPy array.
 
-Needs numpy and pandas (and pyarrow for Parquet). Replace ``embed`` by your model.
+Needs numpy, pandas and pyarrow. Replace ``embed`` with your model.
 """
 
 from __future__ import annotations

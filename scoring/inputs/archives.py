@@ -89,7 +89,7 @@ class Capped:
         if self._given > self._limit:
             raise self._faults.fatal("file.too_large", f"more than {self._limit / 1e6:,.0f} MB")
         if self._given > RATIO_FROM_BYTES and self._given > RATIO * self._size:
-            raise self._faults.fatal("archive.bomb", f"more than {RATIO} times as much")
+            raise self._faults.fatal("archive.bomb", f"more than {RATIO} times")
         if self._progress is not None:
             self._progress(min(1.0, self._file.tell() / self._size))
         return data

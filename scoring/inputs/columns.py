@@ -90,7 +90,7 @@ def _require_id(names: list[str], faults: Faults) -> None:
         raise faults.fatal("columns.no_header", ", ".join(shown(name) for name in names[:3]))
     near = [name for name in names if name.casefold() == "id"]
     listed = ", ".join(shown(name) for name in (near or names)[:3])
-    raise faults.fatal("columns.no_id", f"the first names are {listed}" if not near else f"there is {listed}")
+    raise faults.fatal("columns.no_id", f"the first names are {listed}" if not near else f"found {listed}")
 
 
 def _judge_dimension(

@@ -85,7 +85,7 @@ def _sentences(notes: Sequence[str]) -> tuple[str, ...]:
 def _left(error: ParticipantError) -> ParticipantError:
     """Say what nobody but its author can fix."""
     return ParticipantError(
-        f"Nothing was written, because only you can correct this:\n{error.sentence}",
+        f"No file was written, because only you can correct this:\n{error.sentence}",
         cure=error.cure,
         code=error.code,
     )
@@ -113,8 +113,8 @@ def _rewrite(path: Path, target: BinaryIO, embedding_dim: int, *, max_expanded_b
     except Unreadable:
         return ()
     if repeated:
-        told = "row that repeats another one was" if repeated == 1 else "rows that repeat another one were"
-        changes = (*changes, f"{repeated:,} {told} left out.")
+        told = "row that repeats another" if repeated == 1 else "rows that repeat another"
+        changes = (*changes, f"Left out {repeated:,} {told}.")
     return changes
 
 
@@ -153,14 +153,14 @@ def better_names(names: Sequence[str], embedding_dim: int) -> tuple[list[str], t
     changes = []
     named_id = [position for position, name in enumerate(better) if name.casefold() == "id"]
     if len(named_id) == 1 and better[named_id[0]] != "id":
-        changes.append(f"The column {shown(better[named_id[0]])} is called id.")
+        changes.append(f"Renamed the column {shown(better[named_id[0]])} to id.")
         better[named_id[0]] = "id"
     numbered = any(NUMBER_NAME.match(name) and int(name) == 0 for name in better)
     runs = [] if numbered else list(_runs(better, embedding_dim))
     if len(runs) == 1:
         [places] = runs
         ends = shown(better[places[0]]), shown(better[places[-1]])
-        changes.append(f"The columns {ends[0]} to {ends[1]} are called 0 to {embedding_dim - 1}.")
+        changes.append(f"Renamed the columns {ends[0]} to {ends[1]} to 0 to {embedding_dim - 1}.")
         for number, place in enumerate(places):
             better[place] = str(number)
     return better, tuple(changes)

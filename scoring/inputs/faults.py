@@ -80,7 +80,7 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "archive.damaged": Kind(one="The archive is damaged", cure="Create it again and upload the new one."),
     "archive.bomb": Kind(
-        one="The archive expands to far more than its own size", cure="Upload the table without compression."
+        one="The archive expands to many times its size", cure="Upload the table without compression."
     ),
     "archive.encrypted": Kind(one="The archive is encrypted", cure="Create it without a password."),
     "archive.members": Kind(
@@ -152,7 +152,7 @@ CATALOGUE: dict[str, Kind] = {
     "columns.duplicate": Kind(
         one="1 numbered column occurs twice",
         many="{count} numbered columns occur twice",
-        cure="Keep it once.",
+        cure="Keep one of the two.",
         cure_many="Keep each of them once.",
     ),
     "columns.too_many": Kind(
@@ -181,7 +181,7 @@ CATALOGUE: dict[str, Kind] = {
     "rows.long_field": Kind(
         one="1 line has a field that is too long",
         many="{count} lines have a field that is too long",
-        cure="Nine digits are enough for a number. Remove columns with long text.",
+        cure="Round numbers to nine digits, and remove columns with long text.",
     ),
     "rows.no_id": Kind(
         one="1 row has no id", many="{count} rows have no id", cure="Fill in the id of every row."
@@ -195,12 +195,12 @@ CATALOGUE: dict[str, Kind] = {
         cure="Add a row for every public id.",
     ),
     "cells.text": Kind(
-        one="1 cell is not a number", many="{count} cells are not numbers", cure="Write decimal numbers."
+        one="1 cell is not a number", many="{count} cells are not numbers", cure="Write numbers such as 0.25 or 1e-3."
     ),
     "cells.comma": Kind(
         one="1 number has a decimal comma",
         many="{count} numbers have a decimal comma",
-        cure="Write a decimal point.",
+        cure="Use a decimal point.",
     ),
     "cells.list": Kind(
         one="A cell holds a list of numbers",
@@ -210,16 +210,16 @@ CATALOGUE: dict[str, Kind] = {
     "cells.long": Kind(
         one="1 cell is too long for a number",
         many="{count} cells are too long for a number",
-        cure="Nine digits are enough for a number.",
+        cure="Round numbers to nine digits.",
     ),
     "cells.empty": Kind(one="1 cell is empty", many="{count} cells are empty", cure="Fill every cell."),
     "cells.nan": Kind(
-        one="1 cell is NaN", many="{count} cells are NaN", cure="Every value must be a finite number."
+        one="1 cell is NaN", many="{count} cells are NaN", cure="Write a finite number in every cell."
     ),
     "cells.infinite": Kind(
         one="1 cell is infinite",
         many="{count} cells are infinite",
-        cure="Every value must be a finite number.",
+        cure="Write a finite number in every cell.",
     ),
     "cells.range": Kind(
         one="1 value is too large for float32",

@@ -21,7 +21,7 @@ def largest_expanded(max_megabytes: float) -> int:
 def too_large(max_bytes: int) -> ParticipantError:
     """Refuse a file with more bytes than are accepted."""
     return ParticipantError(
-        f"The file is larger than {max_bytes / MEGABYTE:g} MB, the most that the challenge accepts.",
+        f"The file is larger than {max_bytes / MEGABYTE:g} MB, the limit of this challenge.",
         cure="Compress it with gzip, write fewer digits, or use Parquet or NPZ with float32.",
         code="file.too_large",
     )

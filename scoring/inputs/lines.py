@@ -57,7 +57,7 @@ class CarefulReader:
             )
             if self._looks_split(fields):
                 faults.hints["rows.ragged"] = (
-                    "a decimal comma splits a number into two fields; write a decimal point"
+                    "a decimal comma splits a number into two fields; use a decimal point"
                 )
         else:
             identifier = fields[position].strip(" \t")

@@ -209,7 +209,7 @@ def _check_delimiter(names: list[str], rows: bytes, faults: Faults) -> None:
     for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
         if sign in names[0]:
             if DECIMAL_COMMA.search(rows, 0, HEAD_BYTES):
-                faults.hints["file.delimiter"] = "the numbers have decimal commas; write decimal points"
+                faults.hints["file.delimiter"] = "the numbers have decimal commas; use decimal points"
             raise faults.fatal("file.delimiter", f"the first line has {word} instead")
     if " " in names[0].strip():
         raise faults.fatal("file.delimiter", "the first line has spaces instead")

@@ -67,7 +67,7 @@ def test_it_gives_the_verdict_of_the_whole(
     assert guarded(["validate", "one.csv", *common]) == 1
     assert refused.partition(":")[2] == capsys.readouterr().err.partition(":")[2]
     told = light.run("neuco-check", "validate", "one.csv", *common, "--fix", "fixed.csv", cwd=work)
-    assert 'The columns "1" to "256" are called 0 to 255.' in told
+    assert 'Renamed the columns "1" to "256" to 0 to 255.' in told
     valid = light.run("neuco-check", "validate", "fixed.csv", *common, cwd=work)
     assert guarded(["validate", "fixed.csv", *common]) == 0
     assert valid == capsys.readouterr().out

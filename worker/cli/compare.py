@@ -32,7 +32,7 @@ def compare(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Draw the differences into this file: .png, .svg, or .json for the Vega-Lite specification.",
+            help="Save a plot of the differences: .png, .svg, or .json (a Vega-Lite specification).",
             metavar="FILE",
             show_default=False,
         ),

@@ -163,15 +163,15 @@ def verify(
     against: Annotated[
         str | None,
         typer.Option(
-            help="An older clone or copy of the repository, to check that history was not rewritten."
+            help="An older clone or copy of the repository, to find out whether history was rewritten."
         ),
     ] = None,
     files: Annotated[
         Path | None,
         typer.Option(
             help=(
-                "Folder with published submission files, if REPOSITORY does not have them: a copy of the branch `files`,"
-                " or of files published elsewhere."
+                "Folder with the published submission files, needed only if REPOSITORY does not have them: a copy of the branch"
+                " `files`, or of files published elsewhere."
             ),
             metavar="DIR",
         ),
@@ -189,9 +189,9 @@ def verify(
 ) -> None:
     """Check a challenge from its public repository alone. Anyone can do this.
 
-    Shows what was checked, and then for the challenge and for each phase what was recomputed (✓), is consistent (✓), is taken on trust (~),
-    is not revealed yet (?) or is contradicted (✗). The scores of all published submission files are recomputed. Exits with 1 only if
-    something is contradicted.
+    Prints which repository was checked, then the findings on the challenge and on each phase: recomputed or consistent (✓), taken on trust
+    (~), not revealed yet (?), contradicted (✗). The scores of all published submission files are recomputed. Exits with 1 only if something
+    is contradicted.
 
     Example: neuco-worker verify https://github.com/organizer/challenge-leaderboard
     """

@@ -28,12 +28,12 @@ def rank(
     ghost_task: Annotated[
         float,
         typer.Option(
-            help="Spread of a ghost task that stabilizes the weights (paper, Eq. 8); 0 turns it off."
+            help="Number that is added to the sum of the tasks' spreads, to stabilize the weights (δ0 in the paper's Eq. 8)."
         ),
     ] = 0.0,
     baselines: Annotated[
         list[str] | None,
-        typer.Option(help="An entry that is a baseline and gets no rank number; may be repeated."),
+        typer.Option(help="Name of a baseline, which gets no rank number; may be repeated."),
     ] = None,
     baselines_weigh: Annotated[
         bool, typer.Option(help="Let baselines take part in the task weights and per-task ranks, or not.")

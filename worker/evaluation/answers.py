@@ -89,11 +89,11 @@ def _score(told: Told, step: float | None) -> dict[str, object]:
     if told.counts is None or step is None:
         return {"q_mean": told.value}
     if told.counts:
-        explanation = "This submission now counts for your team."
+        explanation = "This submission counts. Your team's next submissions are compared with it."
     else:
         explanation = (
-            f"This submission does not count, because its mean Q is not more than {step:g} above your team's standing value."
-            " q_mean is that standing value, not the value of this file."
+            f"This submission does not count: its mean Q is not more than {step:g} higher than that of the submission that it was compared"
+            " with. q_mean is the value of that submission, not of this file."
         )
     return {"q_mean": told.value, "counts": told.counts, "explanation": explanation}
 

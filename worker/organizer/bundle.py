@@ -130,10 +130,10 @@ def which_counts(phase: Phase) -> str:
     if phase.selection == "ladder":
         step = f"{phase.ladder_step:g}"
         return (
-            "Your team's first scored public submission counts. A later one counts only if its mean Q is more than"
-            f" {step} above your team's standing value, which is the mean Q of the submission that counts. Otherwise you are shown the"
-            f" standing value again, and told that the new submission does not count. Values are rounded to multiples of {step}."
-            " Private submissions are compared only with your private submissions, by the same rule."
+            "Your team's first scored public submission counts. A later one counts instead only if its mean Q is more than"
+            f" {step} higher. If it is not, you are told so, and shown the mean Q of the submission that counts."
+            f" Values are rounded to multiples of {step}."
+            " The same rule compares your private submissions, but only with one another."
         )
     return WHICH_COUNTS[phase.selection]
 
@@ -201,9 +201,9 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
 def published(rule: str) -> str:
     """Say in the words of the terms whose embeddings the reveal of a phase publishes."""
     if rule == BASELINES:
-        return "the organizers' baselines, and no participant's"
-    rows = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} of the teams"
-    return f"the organizers' baselines, and of {rows} on the final board (for each team, the submission that counts)"
+        return "the organizers' baselines, but of no participant"
+    rows = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} teams"
+    return f"the organizers' baselines, and of {rows} on the final board (for each team, of the submission that counts)"
 
 
 def _evalai_time(moment: datetime) -> str:

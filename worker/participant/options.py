@@ -28,8 +28,8 @@ DimOption = Annotated[
 ChallengeOption = Annotated[
     str | None,
     typer.Option(
-        help="The challenge's leaderboard repository, from which ids and dimension are read: a git URL such as https://github.com/organizer/challenge-leaderboard,"
-        " a folder, or the address of its commitment.json.",
+        help="The challenge's leaderboard repository, which has the ids and the dimension: a git URL such as"
+        " https://github.com/organizer/challenge-leaderboard, a folder, or the address of its commitment.json.",
         metavar="URL",
         show_default=False,
     ),
@@ -37,7 +37,7 @@ ChallengeOption = Annotated[
 PhaseOption = Annotated[
     str | None,
     typer.Option(
-        help="With --challenge, if it has several phases: which one, such as dev.",
+        help="Phase, such as dev; needed with --challenge if there are several.",
         metavar="NAME",
         show_default=False,
     ),

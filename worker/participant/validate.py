@@ -37,18 +37,18 @@ def validate(
     fix: Annotated[
         Path | None,
         typer.Option(
-            help="Write a corrected CSV file, such as fixed.csv, if it can be corrected without changing any value.",
+            help="Write a corrected copy as CSV, such as fixed.csv, if no value has to change.",
             metavar="OUT",
             show_default=False,
         ),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check a submission file as the worker will, with the same messages. Nothing is sent anywhere.
+    """Check a submission file by the organizers' rules. The messages are those that a submission would get; the file is not sent anywhere.
 
-    Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if the check could not be made. --fix renames columns that are
-    numbered from 1 or have a word before their number, leaves out columns and rows that are not asked for and rows that repeat another one,
-    and writes the rest in the order of the ids. It never changes a value.
+    Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if it could not be checked. --fix writes a copy in which
+    columns that are numbered from 1, or have a word before the number, are renamed, and extra or repeated rows and extra columns are left
+    out. It never changes a value.
 
     Example: neuco-worker validate embeddings.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev
     """

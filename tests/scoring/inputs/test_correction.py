@@ -26,22 +26,22 @@ def with_more(*lines: str) -> bytes:
 
 
 SAFE: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    "numbered from one": (header("id,1,2,3,4"), ('The columns "1" to "4" are called 0 to 3.',)),
+    "numbered from one": (header("id,1,2,3,4"), ('Renamed the columns "1" to "4" to 0 to 3.',)),
     "a word before the number": (
         header("id,emb_0,emb_1,emb_2,emb_3"),
-        ('The columns "emb_0" to "emb_3" are called 0 to 3.',),
+        ('Renamed the columns "emb_0" to "emb_3" to 0 to 3.',),
     ),
-    "a word, and from one": (header("id,x1,x2,x3,x4"), ('The columns "x1" to "x4" are called 0 to 3.',)),
-    "ID in capitals": (header("ID,0,1,2,3"), ('The column "ID" is called id.',)),
+    "a word, and from one": (header("id,x1,x2,x3,x4"), ('Renamed the columns "x1" to "x4" to 0 to 3.',)),
+    "ID in capitals": (header("ID,0,1,2,3"), ('Renamed the column "ID" to id.',)),
     "rows that are there twice": (
         from_lines([*lines_of(good()), lines_of(good())[3], lines_of(good())[3]]),
-        ("2 rows that repeat another one were left out.",),
+        ("Left out 2 rows that repeat another.",),
     ),
     "all of it, compressed": (
         gzip.compress(with_more(lines_of(good())[1], "", "stranger,1,2,3,4")),
         (
-            'The columns "1" to "4" are called 0 to 3.',
-            "1 row that repeats another one was left out.",
+            'Renamed the columns "1" to "4" to 0 to 3.',
+            "Left out 1 row that repeats another.",
             "1 id that is not in the public list was ignored.",
         ),
     ),
@@ -90,7 +90,7 @@ def test_what_only_its_author_knows_is_refused(name: str, tmp_path: Path) -> Non
     with pytest.raises(ParticipantError) as error:
         corrected(tmp_path / "given", IDS, DIM, max_expanded_bytes=CEILING)
     assert error.value.code == code
-    assert error.value.sentence.startswith("Nothing was written, because only you can correct this:\n")
+    assert error.value.sentence.startswith("No file was written, because only you can correct this:\n")
 
 
 def test_a_fault_is_named_by_its_line_in_the_given_file(tmp_path: Path) -> None:

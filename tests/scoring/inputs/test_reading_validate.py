@@ -90,7 +90,7 @@ def test_several_faults_come_one_a_line(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         "neuco-worker: The file has 2 problems:",
-        '- 1 cell is NaN: line 4 (id "s001"), column 0. Every value must be a finite number.',
+        '- 1 cell is NaN: line 4 (id "s001"), column 0. Write a finite number in every cell.',
         '- 1 id occurs more than once: "s000" on lines 2 and 3. Keep one row per id.',
     ]
 

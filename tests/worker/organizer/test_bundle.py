@@ -290,7 +290,7 @@ def pages_with(challenge: Path, phase: str, **keys: object) -> dict[str, str]:
         ("last", "Your team's latest scored public submission counts."),
         ("best", "Your team's scored public submission with the highest mean Q counts."),
         ("chosen", "The organizers choose which of your team's scored public submissions counts"),
-        ("ladder", "more than 0.25 above your team's standing value"),
+        ("ladder", "more than 0.25 higher. If it is not, you are told so"),
     ],
 )
 def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, sentence: str) -> None:
@@ -303,7 +303,7 @@ def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, 
 
 def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
     """Only the phase that keeps values back until its end says so."""
-    sentence = "You see values only after the organizers have closed this phase."
+    sentence = "Mean Q and ranks are shown when the organizers close this phase."
     pages = pages_with(challenge, "eval", shown="at_end")
     assert sentence not in pages["phase_dev.html"]
     assert sentence in pages["phase_eval.html"]
@@ -315,8 +315,8 @@ def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "sentence"),
     [
-        ("baselines", "the organizers' baselines, and no participant's, are published"),
-        ("top:3", "of the first 3 of the teams on the final board"),
+        ("baselines", "publish the embeddings of the organizers' baselines, but of no participant."),
+        ("top:3", "of the first 3 teams on the final board"),
         ("all", "of all teams on the final board"),
     ],
 )

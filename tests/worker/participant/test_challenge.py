@@ -111,7 +111,7 @@ def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> 
         0,
         [
             f"Wrote {fixed}: 12 rows in the order of their ids, with the columns id and 0 to 3.",
-            '  The columns "1" to "4" are called 0 to 3.',
+            '  Renamed the columns "1" to "4" to 0 to 3.',
         ],
     )
     code, text, _ = run("validate", fixed)

@@ -136,7 +136,7 @@ def _in_the_log(
     found = [line for line in chain if receipt["commitment"] in receipts.entries_of(line)]
     if found and (found[0]["sequence"] == place + 1 or place + 1 in receipts.lost_lines(chain)):
         return consistent(
-            check, f"Your score was committed to in line {found[0]['sequence']} of the public log."
+            check, f"Line {found[0]['sequence']} of the public log commits to your score."
         )
     if _may_be_lost(receipt, chain):
         return believed(

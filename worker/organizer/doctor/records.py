@@ -63,6 +63,6 @@ def _terms(exam: Examination) -> Iterator[Finding]:
             yield fail(
                 f"bundle.zip: the terms do not say what fairness.publish_files: {rule} publishes of phase {told}:"
                 f" they say {f'what {stated} does' if stated else 'nothing about it that `doctor` recognizes'}.",
-                f"Write into bundle/{TERMS}: “the embeddings of {published(rule)}, are published”; then pack the bundle again:"
+                f"Write into bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”; then pack the bundle again:"
                 f" neuco-worker bundle {exam.base}. If the terms are on EvalAI already, edit them there.",
             )

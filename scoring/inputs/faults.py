@@ -195,7 +195,9 @@ CATALOGUE: dict[str, Kind] = {
         cure="Add a row for every public id.",
     ),
     "cells.text": Kind(
-        one="1 cell is not a number", many="{count} cells are not numbers", cure="Write numbers such as 0.25 or 1e-3."
+        one="1 cell is not a number",
+        many="{count} cells are not numbers",
+        cure="Write numbers such as 0.25 or 1e-3.",
     ),
     "cells.comma": Kind(
         one="1 number has a decimal comma",

@@ -135,9 +135,7 @@ def _in_the_log(
         return contradicted(check, "The public log was changed after you were answered.")
     found = [line for line in chain if receipt["commitment"] in receipts.entries_of(line)]
     if found and (found[0]["sequence"] == place + 1 or place + 1 in receipts.lost_lines(chain)):
-        return consistent(
-            check, f"Line {found[0]['sequence']} of the public log commits to your score."
-        )
+        return consistent(check, f"Line {found[0]['sequence']} of the public log commits to your score.")
     if _may_be_lost(receipt, chain):
         return believed(
             check,

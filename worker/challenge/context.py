@@ -34,7 +34,6 @@ class Context:
         started_at: When this worker began.
         timetable: What is done again and again, and when it is due.
         cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
-        keeps_ready: Whether a process waits, with its code loaded, for the next submission; only where the worker stays.
     """
 
     configuration: Configuration
@@ -47,7 +46,6 @@ class Context:
     timetable: Timetable
     checkpoint: Callable[[str], None] = lambda _: None
     cgroup: Delegation | None = None
-    keeps_ready: bool = False
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def mode(self) -> str | None:

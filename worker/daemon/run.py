@@ -71,7 +71,8 @@ def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable
         OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
         Deposed: If the lock is lost, or another worker has taken the lead.
     """
-    with started(path, signals=signals, checkpoint=checkpoint, stays=True) as (configuration, worker):
+    with started(path, signals=signals, checkpoint=checkpoint) as (configuration, worker):
+        worker.evaluation.keep_ready()
         watchdog = Watchdog(utc_now())
         with served(configuration, registry(collector(worker)), Health(worker, watchdog, utc_now)):
             log = structlog.get_logger("neuco_worker")

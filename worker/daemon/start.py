@@ -37,7 +37,6 @@ def started(
     *,
     signals: Signals,
     checkpoint: Callable[[str], None] = lambda _: None,
-    stays: bool = False,
 ) -> Iterator[tuple[Configuration, Worker]]:
     """Load everything, become the leader, whose lock the caller holds, and yield a worker; what it has open is closed at the end.
 
@@ -45,7 +44,6 @@ def started(
         path: The configuration file.
         signals: What stops and wakes the worker.
         checkpoint: See :class:`worker.challenge.context.Context`.
-        stays: Whether the worker waits for submissions to come, so that a process may be kept ready for the next one.
 
     Raises:
         OrganizerError: If configuration, credentials or tasks are wrong.
@@ -73,7 +71,6 @@ def started(
             checkpoint=checkpoint,
             fresh_client=make_client,
             cgroup=delegation(),
-            keeps_ready=stays,
         )
         signals.starting = False
         try:

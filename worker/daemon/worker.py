@@ -71,7 +71,6 @@ class Worker:
         checkpoint: See :class:`worker.challenge.context.Context`.
         fresh_client: See :class:`worker.intake.calls.CallRunner`.
         cgroup: See :class:`worker.challenge.context.Context`.
-        keeps_ready: See :class:`worker.challenge.context.Context`.
     """
 
     def __init__(
@@ -87,7 +86,6 @@ class Worker:
         checkpoint: Callable[[str], None] = lambda _: None,
         fresh_client: Callable[[Configuration], Client] | None = None,
         cgroup: Delegation | None = None,
-        keeps_ready: bool = False,
     ) -> None:
         self.files = FileStore(configuration.state_dir)
         _lead(store, self.files, now)  # first: from here on every write looks whether we still do
@@ -102,7 +100,6 @@ class Worker:
             timetable=Timetable(intervals_s(configuration)),
             checkpoint=checkpoint,
             cgroup=cgroup,
-            keeps_ready=keeps_ready,
         )
         self.budget = Budget(configuration.evalai.requests_per_minute)
         self.intake = Intake(self.context, client, self.budget, fresh_client=fresh_client)

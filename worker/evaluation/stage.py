@@ -25,10 +25,7 @@ class Evaluation:
     def __init__(self, context: Context, files: FileStore) -> None:
         self._context = context
         self._files = files
-        ahead = ScoreSubmission.module if context.keeps_ready else None
-        self._runner = ChildRunner(
-            context.store, wake=context.wake, checkpoint=context.checkpoint, ahead=ahead
-        )
+        self._runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
 
     @property
     def busy(self) -> bool:
@@ -39,6 +36,10 @@ class Evaluation:
     def stages(self) -> dict[int, str]:
         """How far each child is: submission to starting, reading or scoring."""
         return {act.pk: act.stage for act in self._runner.acts if isinstance(act, ScoreSubmission)}
+
+    def keep_ready(self) -> None:
+        """Keep a process, with its code loaded, for the next submission, from now on; only a worker that waits for more has use for it."""
+        self._runner.ahead = ScoreSubmission.module
 
     def step(self, now: datetime) -> bool:
         """Look after the children, and start one for each submission that waits for it."""

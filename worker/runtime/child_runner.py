@@ -55,7 +55,10 @@ class ChildRunner:
         store: Where intents and outcomes are recorded.
         wake: Called from a thread when a child has said something or ended.
         checkpoint: Called at the points at which tests kill the process.
-        ahead: A module of which, in quiet times, one process is kept ready, with its code loaded, for the next act that runs it.
+
+    Attributes:
+        ahead: A module of which, in quiet times, one process is kept ready, with its code loaded, for the next act that runs it; None
+            keeps none.
     """
 
     def __init__(
@@ -64,12 +67,11 @@ class ChildRunner:
         *,
         wake: Callable[[], None],
         checkpoint: Callable[[str], None] = lambda _: None,
-        ahead: str | None = None,
     ) -> None:
         self._store = store
         self._wake = wake
         self._checkpoint = checkpoint
-        self._ahead = ahead
+        self.ahead: str | None = None
         self._ready: ProcessGroup | None = None
         self._quiet_since: datetime | None = None
         self._performances: list[_Performance] = []
@@ -150,7 +152,7 @@ class ChildRunner:
 
     def _process(self, module: str) -> ProcessGroup:
         """Return a process for an act: the one that is kept ready if it runs that module and lives, else a new one."""
-        if module == self._ahead and self._ready is not None:
+        if module == self.ahead and self._ready is not None:
             ready, self._ready = self._ready, None
             if not ready.exited():
                 return ready
@@ -162,9 +164,9 @@ class ChildRunner:
         if self._performances or self._quiet_since is None:
             self._quiet_since = now
         quiet = now - self._quiet_since >= READY_AFTER
-        if self._ahead is not None and self._ready is None and quiet and not self._store.stopping:
+        if self.ahead is not None and self._ready is None and quiet and not self._store.stopping:
             with contextlib.suppress(OSError):  # no room now: an act that needs a process says so
-                self._ready = launch(self._ahead, ahead=True)
+                self._ready = launch(self.ahead, ahead=True)
 
     def _supervise(self, performance: _Performance, now: datetime) -> bool:
         act, child = performance.act, performance.child

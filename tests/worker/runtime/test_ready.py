@@ -51,20 +51,13 @@ class Defective(ChildAct[dict[str, str]]):
         self.failed.append(error.sentence)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A database."""
-    store = Store(f"sqlite:///{tmp_path}/worker.db")
-    yield store
-    store.close()
-
-
 class Runner:
     """A runner of child acts that keeps a process ready, and what wakes it."""
 
     def __init__(self, store: Store) -> None:
         self.woken = threading.Event()
-        self.children = ChildRunner(store, wake=self.woken.set, ahead=MODULE)
+        self.children = ChildRunner(store, wake=self.woken.set)
+        self.children.ahead = MODULE
 
     def until_over(self, act: Defective) -> None:
         """Look until an act has failed."""

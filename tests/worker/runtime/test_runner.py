@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -81,8 +82,8 @@ class Telling(UnrecordedAct[str, str]):
         self.told.append(result)
 
 
-class Unspeakable(ChildAct[dict[str, str]]):
-    """Give a child an order that nobody can write."""
+class Mumble(ChildAct[dict[str, str]]):
+    """Give a child an order that has a file in the child's folder."""
 
     name = "mumble"
     module = "worker.fetching.fetch_child"
@@ -98,8 +99,10 @@ class Unspeakable(ChildAct[dict[str, str]]):
         return self._folder
 
     def order(self) -> Mapping[str, object]:
-        """Fail."""
-        raise KeyError(self.name)
+        """Lay the file there, as hidden tasks are."""
+        self.folder.mkdir()
+        (self.folder / "tasks").write_text("hidden")
+        return {}
 
     def outcome(self, tx: Transaction, result: dict[str, str], now: datetime) -> None:
         """Never called."""
@@ -109,12 +112,12 @@ class Unspeakable(ChildAct[dict[str, str]]):
         self.failed.append(error.sentence)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A database."""
-    store = Store(f"sqlite:///{tmp_path}/worker.db")
-    yield store
-    store.close()
+class Unspeakable(Mumble):
+    """Give a child an order that nobody can write."""
+
+    def order(self) -> Mapping[str, object]:
+        """Fail."""
+        raise KeyError(self.name)
 
 
 def runner(store: Store, wake: threading.Event | None = None) -> Runner[str]:
@@ -206,6 +209,21 @@ def test_a_defect_at_a_childs_start_is_recorded_as_a_failure(store: Store, tmp_p
     assert children.start(act, START)
     assert children.look(START)
     assert act.failed == ["Unexpected KeyError in the start of mumble."]
+    assert children.acts == []
+
+
+def test_nothing_is_left_where_no_process_can_be_started(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade that removed the interpreter: the folder that the order filled is removed, and the failure is recorded."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    children = ChildRunner(store, wake=lambda: None)
+    act = Mumble(tmp_path / "child")
+    assert children.start(act, START)
+    assert not act.folder.exists()
+    assert children.look(START)
+    (sentence,) = act.failed
+    assert sentence.startswith("A child process for a submission could not be started (No such file")
     assert children.acts == []
 
 

@@ -132,7 +132,11 @@ class Reader:
         (self.root / "lib").unlink()
 
     def edit(self) -> None:
-        """Do what the page says in words after `init`: number, queue, repository; and make the challenge small."""
+        """Do what the page says in words after `init`: tasks, number, queue, repository; and make the challenge small."""
+        folder = self.clone / "my-challenge"
+        # The example tasks stand in for the reader's own, under names of their own.
+        for file in [*folder.glob("ids/*.txt"), *folder.glob("tasks/*/*.csv")]:
+            file.write_text(file.read_text().replace("img_", "scene_"))
         path = self.clone / "my-challenge" / "challenge.yaml"
         board = self.root / "srv" / "board.git"
         subprocess.run(["git", "init", "--quiet", "--bare", str(board)], check=True)

@@ -118,6 +118,20 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     return [directory / name for name in WRITTEN]
 
 
+def examples_left(configuration: Configuration) -> dict[str, list[Path]]:
+    """Return the example tasks and ids that are still in place: the files of each phase that has any, as :func:`create` wrote them."""
+    from worker.organizer.demo import data
+
+    written = set().union(*map(data.contents, data.load()))
+    left = {}
+    for codename, phase in configuration.phases.items():
+        paths = [configuration.path(phase.ids), *sorted(configuration.path(phase.tasks).glob("*.csv"))]
+        found = [path for path in paths if path.is_file() and path.read_bytes() in written]
+        if found:
+            left[codename] = found
+    return left
+
+
 def check_free(directory: Path) -> None:
     """Check that nothing is in the way of a new challenge.
 

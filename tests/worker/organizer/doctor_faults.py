@@ -28,9 +28,12 @@ import yaml
 from leaderboard.rendering import BEGIN, END
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
+from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.fairness.recording import record_phases
 from worker.organizer.bundle import LEADERBOARD, published
 from worker.organizer.bundle_check import TERMS
+from worker.organizer.demo.data import load as load_digits
+from worker.organizer.demo.data import write_phase
 from worker.organizer.doctor import Level, Report, examine
 from worker.runtime.limits import GIGABYTE
 from worker.sandbox import Fault as Spoilt
@@ -189,7 +192,7 @@ class FaultyChallenge:
                 "max_megabytes": 10,
                 "memory_gigabytes": 4,
             },
-            "scoring": {"epochs": 2, "threads": 1},
+            "scoring": {"epochs": 10, "batch_size": 8, "learning_rate": 0.01, "threads": 1},
             "leaderboard": {"repository": "./board.git"},
             "fairness": {"beacon": "Lotto 6 aus 49@2099-12-05T19:30:00+01:00"},
             "alerts": {"webhook": "file:webhook"},
@@ -354,6 +357,13 @@ def _old_git(challenge: FaultyChallenge) -> None:
     challenge.monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
 
 
+def example_tasks(challenge: FaultyChallenge) -> None:
+    """Leave the tasks and ids of dev as `init` writes them."""
+    write_phase(load_digits()[0], tasks=challenge.folder / "tasks" / "dev", ids=challenge.folder / "dev.txt")
+    for name in label_rows("dev"):
+        (challenge.folder / "tasks" / "dev" / name).unlink()
+
+
 def _one_task(challenge: FaultyChallenge) -> None:
     for name in ("beta__cls.csv", "gamma__regr.csv"):
         (challenge.folder / "tasks" / "dev" / name).unlink()
@@ -478,6 +488,7 @@ FAULTS: dict[str, Fault] = {
     "labels.row_number": failing(relabelled(_numbered)),
     "labels.spread": warning(relabelled(lambda rows: [(rows[0][0], "-99999"), *rows[1:]])),
     "labels.several": warning(_one_task),
+    "labels.steps": warning(changing({"scoring": {"epochs": 2}})),
     "evalai.token": failing(changing({"evalai": {"token": "file:nowhere"}})),
     "evalai.expiry": failing(
         _attribute("token", lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=-1)))
@@ -549,12 +560,12 @@ FAULTS: dict[str, Fault] = {
 }
 """Check to the fault that proves it."""
 
-EXAMPLES_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"
-
 SHADES: list[tuple[str, Fault]] = [
     ("configuration.file", failing(changing({"phases": {"dev": {"folds": "many"}}}))),
     ("configuration.folds", warning(changing({"phases": {"dev": {"selection": "ladder"}}}))),
-    ("board.address", failing(changing({"leaderboard": {"repository": EXAMPLES_REPOSITORY}}))),
+    ("configuration.placeholders", failing(changing({"leaderboard": {"repository": EXAMPLE_REPOSITORY}}))),
+    ("configuration.placeholders", failing(changing({"evalai": {"challenge": 0}}))),
+    ("configuration.placeholders", failing(example_tasks)),
     ("configuration.phases", warning(changing({"phases": {"eval": {"ids": "./dev.txt"}}}))),
     ("configuration.early_release", warning(changing({"leaderboard": {"publish": ["stable_views"]}}))),
     ("configuration.bundle", warning(overwriting("bundle.zip", "not a zip"))),

@@ -26,10 +26,14 @@ from tests.worker.organizer.doctor_faults import (
     Fault,
     FaultyChallenge,
     changing,
+    example_tasks,
+    label_rows,
     public_ids,
     write_healthy,
 )
+from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.organizer.doctor import CHECKS, Level
+from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.unit import instance_of, open_places
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, ManualClock
@@ -304,14 +308,50 @@ def test_the_command_tells_failures_first_and_ends_with_1(challenge: FaultyChall
         assert hidden not in done.stdout + done.stderr
 
 
-def test_the_examples_repository_is_one_problem_alone(challenge: FaultyChallenge) -> None:
-    """What needs a repository is not tried with the example's, so nobody is sent to look at the network."""
-    next(fault for identifier, fault in SHADES if identifier == "board.address").plant(challenge)
+def test_all_that_is_still_an_example_is_one_problem_alone(challenge: FaultyChallenge) -> None:
+    """It is named with what to put there; what depends on it is not tried, so nobody is sent to look at the network or at other labels."""
+    challenge.change({"evalai": {"challenge": 0, "queue": EXAMPLE_QUEUE}})
+    challenge.change({"leaderboard": {"repository": EXAMPLE_REPOSITORY}})
+    example_tasks(challenge)
+    FAULTS["configuration.bundle"].plant(challenge)  # which lacks the repository's address
     challenge.open()
     done = doctor(challenge)
     assert done.returncode == 1
-    assert done.stdout.splitlines()[0] == "1 problem to fix"
-    assert "leaderboard.repository still has the example's value." in done.stdout
+    problem, finding, cure = done.stdout.splitlines()[:3]
+    assert problem == "1 problem to fix"
+    assert finding == (
+        "  • What `init` wrote as an example is still in place: 3 label files in tasks/dev, dev.txt, leaderboard.repository,"
+        " evalai.challenge, evalai.queue."
+    )
+    for words in ("your own label files", "your own repository", "Upload bundle.zip"):
+        assert words in cure
+    assert "warning" not in done.stdout
+
+
+def test_the_phase_whose_examples_were_replaced_is_checked(challenge: FaultyChallenge) -> None:
+    """A phase with examples keeps no other phase from being checked; its own tasks are not looked at, whatever is wrong with them."""
+    example_tasks(challenge)
+    challenge.labels("dev", "late__regr.csv", [("img_nowhere", "1")])
+    challenge.labels(
+        "eval", "alpha__regr.csv", [("img_nowhere", "1"), *label_rows("eval")["alpha__regr.csv"]]
+    )
+    outcomes = {one.check.id: one for one in challenge.examine("labels.public").outcomes}
+    (finding,) = outcomes["labels.public"].findings
+    assert "eval/alpha__regr.csv" in finding.sentence
+
+
+def test_too_few_steps_are_told_with_their_number(challenge: FaultyChallenge) -> None:
+    """A probe with as many steps as are asked for is no finding; with one epoch less it is, and the epochs of the cure cure it."""
+    changing({"scoring": {"epochs": 8}})(
+        challenge
+    )  # 72 steps; weights can move 0.01 · √8 of their initial size in each
+    assert challenge.examine("labels.steps").level is Level.OK
+    changing({"scoring": {"epochs": 7}})(challenge)
+    dev, _ = challenge.examine("labels.steps").outcomes[-1].findings
+    assert "of 3 of 3 tasks" in dev.sentence
+    assert "train 63 steps in each fold" in dev.sentence
+    assert "at least 71 are needed" in dev.sentence
+    assert "set scoring.epochs to 8 or more" in dev.cure
 
 
 def test_asked_for_all_the_command_lists_every_check(challenge: FaultyChallenge) -> None:

@@ -5,7 +5,6 @@ The ids are hashes of the pixels, so their order tells nothing, and any run of s
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,15 +56,28 @@ def load() -> tuple[PhaseData, PhaseData]:
 
 
 def write_phase(phase: PhaseData, *, tasks: Path, ids: Path) -> None:
-    """Write the label files and the public id list (sorted: a list in label order would tell the tasks apart)."""
+    """Write the label files and the public id list."""
     tasks.mkdir(parents=True, exist_ok=True)
     ids.parent.mkdir(parents=True, exist_ok=True)
-    ids.write_text("".join(f"{identifier}\n" for identifier in phase.ids), encoding="utf-8")
+    ids.write_bytes(id_list(phase))
     for task in phase.tasks:
-        with (tasks / task.name).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["id", "label"])
-            writer.writerows((i, f"{label:.10g}") for i, label in zip(task.ids, task.labels, strict=True))
+        (tasks / task.name).write_bytes(label_file(task))
+
+
+def contents(phase: PhaseData) -> set[bytes]:
+    """Return the contents of all files that a phase is written to."""
+    return {id_list(phase), *map(label_file, phase.tasks)}
+
+
+def id_list(phase: PhaseData) -> bytes:
+    """Return the public id list (sorted: a list in label order would tell the tasks apart)."""
+    return "".join(f"{identifier}\n" for identifier in phase.ids).encode()
+
+
+def label_file(task: DemoTask) -> bytes:
+    """Return a hidden task's file."""
+    rows = zip(task.ids, task.labels, strict=True)
+    return "".join(["id,label\n", *(f"{identifier},{label:.10g}\n" for identifier, label in rows)]).encode()
 
 
 def _dev(ids: NDArray[np.str_], images: NDArray[np.float64], digits: NDArray[np.int64]) -> PhaseData:

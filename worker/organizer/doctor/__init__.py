@@ -22,6 +22,7 @@ from worker.organizer.doctor import (
     phases,
     records,
     tasks,
+    training,
 )
 from worker.organizer.doctor.check import Check, CheckOutcome, Finding, Level, Report, fail, skipped, worst
 from worker.organizer.doctor.examination import Examination
@@ -30,6 +31,7 @@ from worker.organizer.doctor.remote import Wait
 CHECKS: tuple[Check, ...] = (
     *configuration.CHECKS,
     *tasks.CHECKS,
+    *training.CHECKS,
     *evalai.CHECKS,
     *phases.CHECKS,
     *board.CHECKS,

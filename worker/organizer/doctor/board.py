@@ -10,7 +10,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.rendering import BEGIN, END
 from scoring.loopback import is_loopback
-from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.fairness import commitments
 from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
@@ -25,6 +24,7 @@ README, HISTORY = "README.md", "leaderboard/history.jsonl"
 GIT = ("configuration.file", "board.git")
 PUSH = (*GIT, "board.address", "board.push")
 WEBHOOK = ("configuration.file", "alerts.webhook")
+STILL_EXAMPLE = "leaderboard.repository is still an example."
 CHECKS = Checks()
 
 
@@ -46,11 +46,8 @@ def _git(_: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("board.address", "The leaderboard repository's address and credentials can be used")
 def _address(exam: Examination) -> Iterator[Finding]:
-    if exam.configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
-        yield fail(
-            "leaderboard.repository still has the example's value.",
-            "Enter the address of your own repository.",
-        )
+    if exam.has_example_repository:
+        yield skipped(STILL_EXAMPLE)
         return
     yield note(f"Branch {exam.configuration.leaderboard.branch} of {_shown(exam)}.")
     exam.publisher  # noqa: B018 - making it reads the credentials and raises what is wrong with them
@@ -59,6 +56,9 @@ def _address(exam: Examination) -> Iterator[Finding]:
 @CHECKS.add("board.host_keys", "The host keys of an ssh server are pinned")
 def _host_keys(exam: Examination) -> Iterator[Finding]:
     board = exam.configuration.leaderboard
+    if exam.has_example_repository:
+        yield skipped(STILL_EXAMPLE)
+        return
     over_ssh = board.repository.startswith("ssh://") or re.match(r"[\w.-]+@[\w.-]+:", board.repository)
     if over_ssh and board.known_hosts is None:
         yield warn(

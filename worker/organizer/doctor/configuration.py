@@ -15,7 +15,7 @@ from worker.challenge.secrets import read_challenge_secret
 from worker.challenge.web_address import web_address
 from worker.organizer.bundle import LEADERBOARD
 from worker.organizer.bundle_check import pages_to_fill_in
-from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.state import is_host_team
@@ -38,17 +38,22 @@ def _file(exam: Examination) -> Iterator[Finding]:
     yield note(f"“{exam.configuration.challenge.title}” with the phases {phases}.")
 
 
-@CHECKS.add("configuration.placeholders", "The challenge's number and queue are entered")
+@CHECKS.add("configuration.placeholders", "The examples that `init` wrote are replaced")
 def _placeholders(exam: Examination) -> Iterator[Finding]:
-    if not exam.configuration.evalai.challenge:
+    """Name all examples at once. What depends on one of them is not checked until it is replaced."""
+    configuration = exam.configuration
+    values = {
+        "leaderboard.repository": exam.has_example_repository,
+        "evalai.challenge": not configuration.evalai.challenge,
+        "evalai.queue": configuration.evalai.queue == EXAMPLE_QUEUE,
+    }
+    left = [*_example_files(exam), *(key for key, is_example in values.items() if is_example)]
+    if left:
         yield fail(
-            "evalai.challenge is 0, because the challenge does not have a number at EvalAI yet.",
-            "Upload bundle.zip to EvalAI. The number is in the address of the challenge's page.",
-        )
-    if exam.configuration.evalai.queue == EXAMPLE_QUEUE:
-        yield fail(
-            "evalai.queue still has the example's value.",
-            "Copy the queue's name from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
+            f"What `init` wrote as an example is still in place: {', '.join(left)}.",
+            "Replace the files with your own label files and ids, and leaderboard.repository with the address of your own repository."
+            " Upload bundle.zip to EvalAI: evalai.challenge is the number in the address of the challenge's page, and evalai.queue is"
+            " in its Manage tab.",
         )
 
 
@@ -107,6 +112,9 @@ def _baselines(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("configuration.bundle", "The challenge's pages say where the leaderboard is")
 def _bundle(exam: Examination) -> Iterator[Finding]:
+    if exam.has_example_repository:
+        yield skipped("leaderboard.repository is still an example.")
+        return
     archive = exam.base / "bundle.zip"
     if not archive.is_file():
         yield note("There is no bundle.zip next to the configuration.")
@@ -195,6 +203,18 @@ def _tokens(exam: Examination) -> Iterator[Finding]:
             yield fail(
                 f"{path}, which {key} points to, can be read by other users.", f"Run: chmod 600 {path}"
             )
+
+
+def _example_files(exam: Examination) -> list[str]:
+    """Say which files are examples: the id lists by name, the label files by number."""
+    said = []
+    for codename, paths in exam.examples.items():
+        phase = exam.configuration.phases[codename]
+        ids = exam.configuration.path(phase.ids)
+        labels = len([path for path in paths if path != ids])
+        said += [f"{labels} label file{'s' * (labels > 1)} in {phase.tasks}"] * (labels > 0)
+        said += [str(phase.ids)] * (ids in paths)
+    return said
 
 
 def _secret_path(exam: Examination) -> Path:

@@ -51,6 +51,9 @@ def _expiry(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("evalai.server", "EvalAI answers", needs=TOKEN, remote=True)
 def _server(exam: Examination) -> Iterator[Finding]:
+    if exam.has_example_challenge:
+        yield skipped("evalai.challenge or evalai.queue is still an example.")
+        return
     greeting = exam.remote.greeting
     known = isinstance(greeting, TokenRefused | NotPermitted | NotFound) or exam.remote.queue_breaks
     if isinstance(greeting, NeucoError) and not known:

@@ -16,10 +16,12 @@ from leaderboard.git import Publisher
 from scoring.inputs.identifiers import read_ids
 from scoring.tasks import Task
 from worker.challenge.configuration import Configuration, load
-from worker.challenge.files import read_phases
+from worker.challenge.files import read_phase, read_secret
 from worker.challenge.setups import PhaseSetup
+from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.organizer.doctor.labels import LabelFile, read_labels
 from worker.organizer.doctor.remote import Remote, Wait
+from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
 from worker.publishing import publisher_settings
 from worker.state import Store, Transaction
 
@@ -71,11 +73,28 @@ class Examination:
         }
 
     @cached_property
+    def examples(self) -> Mapping[str, list[Path]]:
+        """Files of `init` that are still in place, of each phase that has any; its tasks are not looked at before they are replaced."""
+        return examples_left(self.configuration)
+
+    @property
+    def has_example_repository(self) -> bool:
+        """Whether the leaderboard's repository is the one that `init` writes."""
+        return self.configuration.leaderboard.repository == EXAMPLE_REPOSITORY
+
+    @property
+    def has_example_challenge(self) -> bool:
+        """Whether the challenge's number or queue is the one that `init` writes."""
+        evalai = self.configuration.evalai
+        return not evalai.challenge or evalai.queue == EXAMPLE_QUEUE
+
+    @cached_property
     def labels(self) -> Mapping[str, tuple[LabelFile, ...]]:
-        """Label files per phase, the faulty ones too."""
+        """Label files per phase without examples, the faulty ones too."""
         return {
             codename: read_labels(self.configuration.path(phase.tasks), self.ids[codename])
             for codename, phase in self.configuration.phases.items()
+            if codename not in self.examples
         }
 
     def label_files(self) -> Iterator[LabelFile]:
@@ -88,17 +107,18 @@ class Examination:
                     yield file
 
     def tasks(self, codename: str) -> dict[str, Task]:
-        """Return a phase's tasks that could be read, by name."""
-        return {file.task.name: file.task for file in self.labels[codename] if file.task is not None}
+        """Return a phase's tasks that could be read, by name; none of a phase with examples."""
+        return {file.task.name: file.task for file in self.labels.get(codename, ()) if file.task is not None}
 
     @cached_property
     def setups(self) -> Mapping[str, PhaseSetup]:
-        """The phases as the worker loads them."""
-        return read_phases(self.configuration)
+        """The phases without examples, as the worker loads them."""
+        secret = read_secret(self.configuration)
+        return {codename: read_phase(self.configuration, codename, secret) for codename in self.labels}
 
     @cached_property
     def costs(self) -> Mapping[str, Cost]:
-        """What a submission to each phase costs here; measured when it is first asked for."""
+        """What a submission to each phase without examples costs here; measured when it is first asked for."""
         from worker.organizer.doctor.cost import measure
 
         return {codename: measure(self, codename) for codename in self.setups}

@@ -18,7 +18,7 @@ from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
-from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.labels import LabelFile, LabelRow
 
@@ -70,6 +70,8 @@ def _sorted(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("labels.files", "The tasks folders hold readable label files and nothing else", needs=IDS)
 def _files(exam: Examination) -> Iterator[Finding]:
+    if not exam.labels:
+        yield skipped("Every phase still has example tasks or ids.")
     for file in exam.label_files():
         if file.fault is not None and file.fault.code not in _OWN_CHECK:
             # This sentence may quote the file's first line, which holds a label when the header is missing.
@@ -168,7 +170,8 @@ def _neutral(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("ids.labelled", "Every public id is labelled by some task", needs=LABELS)
 def _labelled(exam: Examination) -> Iterator[Finding]:
-    for codename, ids in exam.ids.items():
+    for codename in exam.labels:
+        ids = exam.ids[codename]
         used = {identifier for task in exam.tasks(codename).values() for identifier in task.ids}
         spare = len(set(ids) - used)
         if spare:
@@ -185,8 +188,8 @@ def _labelled(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("labels.everywhere", "Every task labels every public id", needs=LABELS)
 def _everywhere(exam: Examination) -> Iterator[Finding]:
-    for codename, ids in exam.ids.items():
-        tasks = exam.tasks(codename).values()
+    for codename in exam.labels:
+        ids, tasks = exam.ids[codename], exam.tasks(codename).values()
         if partial := sum(len(task.ids) < len(ids) for task in tasks):
             yield warn(
                 f"{partial} of {len(tasks)} tasks of phase {codename} label only some of its {len(ids):,} public ids. A participant who"

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench soak fuzz package image clean
+.PHONY: help install demo test lint bench soak fuzz systemd package image clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -57,6 +57,9 @@ soak: $(VENV)/.installed-test  ## 2,000 submissions of 40 teams through the sand
 fuzz: $(VENV)/.installed-test  ## Feed hostile bytes to every reader, guided by coverage (FUZZ_SECONDS=90 in all, FUZZ_SEED=N).
 	@$(PIP) install --quiet --constraint constraints.txt atheris
 	@$(BIN)/python -m tests.fuzz
+
+systemd: $(VENV)/.installed-test  ## Run the service under a real systemd, in a container and in User-Mode Linux (as root; long).
+	@$(BIN)/python -m tests.systemd
 
 package: $(VENV)/.installed  ## Build sdist and wheel, check them, and run the demo from the wheel in an environment of its own.
 	@$(PIP) install --quiet --constraint constraints.txt --group release

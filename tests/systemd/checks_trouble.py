@@ -1,0 +1,139 @@
+"""Checks of what goes wrong: processes that are killed or hang, memory that runs out, power that fails."""
+
+from __future__ import annotations
+
+import gzip
+
+from tests.systemd.machine import Impossible
+from tests.systemd.service import LONG, Service, Stage
+from tests.worker.harness.harness import DIM, embeddings
+
+WATCHDOG_S = 5
+ROWS = 3_000_000  # of a file that takes more memory than 0.3 GB to read
+
+
+def kill_daemon(stage: Stage) -> None:
+    """After SIGKILL of the daemon in the middle of an evaluation, systemd starts it again, and the evaluation is repeated."""
+    with stage.service("kill-daemon", LONG) as service:
+        service.start()
+        pk = service.submit("A")
+        child, daemon = service.until_scoring(pk), service.pid()
+        service.machine.run("kill", "-KILL", str(daemon))
+        service.until(
+            lambda: service.show("NRestarts") == "1" and service.pid() not in (0, daemon), "a new daemon"
+        )
+        assert child not in service.children()
+        service.until_answered()
+        service.until_published("A")
+        service.answered_once()
+        assert service.query("SELECT outcome FROM attempts WHERE kind = 'evaluate'") == [["dead"], ["done"]]
+
+
+def kill_child(stage: Stage) -> None:
+    """After SIGKILL of the process that evaluates, the same daemon tries again, and the participant sees nothing of it."""
+    with stage.service("kill-child", LONG) as service:
+        service.start()
+        pk, daemon = service.submit("A"), service.pid()
+        service.machine.run("kill", "-KILL", str(service.until_scoring(pk)))
+        service.until_answered()
+        service.until_published("A")
+        service.answered_once()
+        assert service.query("SELECT outcome FROM attempts WHERE kind = 'evaluate'") == [["signal"], ["done"]]
+        assert service.pid() == daemon
+        assert service.show("Result") == "success"
+
+
+def watchdog(stage: Stage) -> None:
+    """A daemon that hangs (SIGSTOP) is ended by systemd's watchdog, here after 5 seconds instead of 120, and started again."""
+    with stage.service("watchdog") as service:
+        service.add_to_unit(f"[Service]\nWatchdogSec={WATCHDOG_S}\nTimeoutAbortSec=5\nRestartSec=1\n")
+        service.start()
+        service.submit("A")
+        service.until_published("A")
+        service.machine.run("kill", "-STOP", str(service.pid()))
+        service.submit("B")
+        service.until(lambda: service.show("NRestarts") == "1", "a restart by the watchdog")
+        service.until_published("A", "B")
+        service.answered_once()
+        assert "Watchdog timeout" in service.journal()
+
+
+def memory_reading(stage: Stage) -> None:
+    """The kernel ends a child whose file takes too much memory to read; the participant is told so, and the daemon goes on."""
+    needs_memory_limits(stage)
+    with stage.service("memory-reading", {"submission": {"memory_gigabytes": 0.3}}) as service:
+        service.start()
+        pk = service.submit("A", greedy_file())
+        service.until(lambda: bool(service.children()), "the file is being read")
+        daemon = service.pid()
+        service.machine.run("kill", "-STOP", str(daemon))  # so that it cannot measure the memory itself
+        service.until(lambda: killed_by_the_kernel(service) == 1, "the kernel ends the child")
+        service.machine.run("kill", "-CONT", str(daemon))
+        service.until_answered(pk, status="failed")
+        assert "memory" in service.evalai.text(pk, "stderr_file")
+        assert service.pid() == daemon
+        service.submit("B")
+        service.until_answered(service.submitted[-1])
+
+
+def memory_scoring(stage: Stage) -> None:
+    """The kernel ends a child that goes over its limit while it scores (the limit is lowered meanwhile); it is tried again and succeeds."""
+    needs_memory_limits(stage)
+    with stage.service("memory-scoring", LONG) as service:
+        service.start()
+        pk = service.submit("A")
+        service.until_scoring(pk)
+        service.until(lambda: bool(service.events("evaluate.start")), "scoring starts")
+        daemon, control = service.pid(), service.show("ControlGroup")
+        service.machine.shell(f"echo 1M >$(echo /sys/fs/cgroup{control}/child-*/memory.max)", expect=None)
+        service.until(lambda: "evaluate.memory" in service.alerts(), "the alert evaluate.memory")
+        assert killed_by_the_kernel(service) == 1
+        service.until_answered(pk)
+        service.until_published("A")
+        service.answered_once()
+        assert service.query("SELECT outcome FROM attempts WHERE kind = 'evaluate'") == [["memory"], ["done"]]
+        assert service.pid() == daemon
+
+
+def power_off(stage: Stage) -> None:
+    """After a loss of power during an evaluation, the service starts by itself with the machine, and nothing is lost or done twice."""
+    with stage.service("power-off", LONG) as service:
+        service.control("enable")
+        service.start()
+        service.submit("A")
+        service.until_answered()
+        service.until_published("A")
+        service.submit("B")
+        service.submit("C")
+        service.until_scoring(service.submitted[1])
+        stage.machine.power_off()
+        service.submit("D")
+        stage.machine.boot()
+        service.until(lambda: service.show("ActiveState") == "active", "the service starts by itself")
+        service.until_answered()
+        service.until_published("A", "B", "C", "D")
+        service.answered_once()
+        assert service.show("NRestarts") == "0"
+
+
+def needs_memory_limits(stage: Stage) -> None:
+    """Skip a check where the kernel limits no memory.
+
+    Raises:
+        Impossible: If it does not.
+    """
+    if not stage.machine.limits_memory:
+        raise Impossible("cgroups (version 2) limit no memory here")
+
+
+def killed_by_the_kernel(service: Service) -> int:
+    """Count the processes of a service that the kernel has ended because memory ran out."""
+    events = f"/sys/fs/cgroup{service.show('ControlGroup')}/memory.events"
+    lines = service.machine.run("cat", events).splitlines()
+    return int(dict(line.split() for line in lines)["oom_kill"])
+
+
+def greedy_file() -> bytes:
+    """Write a small compressed file that becomes large."""
+    more = "".join(f"extra_{row},{',0' * (DIM - 1)}0\n".replace(",,", ",") for row in range(ROWS // 10))
+    return gzip.compress(embeddings(0) + more.encode() * 10, compresslevel=1, mtime=0)

@@ -1,0 +1,260 @@
+"""A challenge that is adopted as a service of the machine, with the sandbox in place of EvalAI; and what it is asked in the checks."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.systemd.machine import Failed, Machine, until
+from tests.systemd.root import CLONE, LIBRARIES
+from tests.worker.harness.harness import DIM, IDS, ROWS, SECRET, embeddings, latent, merged
+from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
+
+LONG = {"scoring": {"epochs": 20_000}}
+"""Scoring that lasts for some seconds, so that something can be done to it meanwhile."""
+CHILDREN = """for pid in $(pgrep -f worker.evaluation.evaluate_child); do
+  folder=$(readlink /proc/$pid/cwd) || continue
+  case $folder in /var/lib/neuco-worker/%s/*) echo $pid;; esac
+done"""
+"""Prints the processes that evaluate a submission; the one that is kept ready waits in the folder /."""
+
+
+class Stage:
+    """A machine, and what is installed on it.
+
+    Args:
+        machine: The machine, which is on.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.installed = False
+
+    def install(self, clone: str = CLONE) -> str:
+        """Install a checkout, as an organizer does, and return what that prints."""
+        self.installed = True
+        return self.machine.run(f"{clone}/deploy/install.sh", "--source", clone, "--libraries", LIBRARIES)
+
+    @contextmanager
+    def service(
+        self, name: str, changes: Mapping[str, Any] | None = None, **options: Any
+    ) -> Iterator[Service]:
+        """Adopt a challenge under a name; it is stopped at the end."""
+        settings = SandboxSettings(
+            throttle_per_minute=1_000_000, visibility_timeout_s=2, phases=(PhaseSettings(codename="dev"),)
+        )
+        if not self.installed:
+            self.install()
+        with Sandbox(settings) as evalai:
+            for url in (evalai.url, evalai.media_url):
+                self.machine.lead_to(int(url.rpartition(":")[2]))
+            service = Service(self.machine, name, evalai)
+            try:
+                service.adopt(changes or {}, **options)
+                yield service
+            finally:
+                service.remove()
+
+
+class Service:
+    """One challenge, its units, and its submissions.
+
+    Args:
+        machine: Where it is.
+        name: Its name there.
+        evalai: What stands for EvalAI.
+    """
+
+    def __init__(self, machine: Machine, name: str, evalai: Sandbox) -> None:
+        self.machine, self.name, self.evalai = machine, name, evalai
+        self.unit = f"neuco-worker@{name}.service"
+        self.once = f"neuco-worker-once@{name}.service"
+        self.folder = f"/etc/neuco-worker/{name}"
+        self.state = f"/var/lib/neuco-worker/{name}"
+        self.board = f"/srv/{name}.git"
+        self.submitted: list[int] = []
+
+    # --- its making ---
+
+    def adopt(self, changes: Mapping[str, Any], *, board: bool = True, token: bool = True) -> None:
+        """Write a challenge, let ``neuco-challenge adopt`` take it over, and hand in its token."""
+        if board:
+            self.machine.shell(f"git init -q --bare {self.board}; chown -R neuco-worker: {self.board}")
+        with tempfile.TemporaryDirectory() as folder:
+            self._write(Path(folder), changes)
+            self.machine.copy(Path(folder), f"/root/{self.name}")
+        self.challenge("adopt", f"/root/{self.name}")
+        if token:
+            self.credential("evalai.token", self.evalai.token("host"))
+
+    def _write(self, folder: Path, changes: Mapping[str, Any]) -> None:
+        """Write a challenge as ``neuco-worker init`` and an organizer leave it, only smaller."""
+        (folder / "ids").mkdir()
+        (folder / "ids/dev.txt").write_text("\n".join(IDS) + "\n")
+        (folder / "tasks/dev").mkdir(parents=True)
+        for column, task in enumerate(("alpha__regr", "beta__regr")):
+            lines = [f"{IDS[row]},{latent()[row, column]}" for row in range(ROWS)]
+            (folder / f"tasks/dev/{task}.csv").write_text("id,label\n" + "\n".join(lines) + "\n")
+        (folder / "challenge.secret").write_text(SECRET)
+        (folder / "challenge.secret").chmod(0o600)
+        (folder / "challenge.yaml").write_text(yaml.safe_dump(merged(self._settings(), changes)))
+
+    def _settings(self) -> dict[str, Any]:
+        evalai = {"server": self.evalai.url, "challenge": self.evalai.challenge, "queue": self.evalai.queue}
+        quick = {"poll_every": 1, "reconcile_every": 5, "requests_per_minute": 100_000}
+        return {
+            "challenge": {"title": f"Challenge {self.name}"},
+            "evalai": {**evalai, **quick, "media_hosts": [self.evalai.media_host]},
+            "phases": {"dev": {"split": "dev_split", "folds": 4}},
+            "submission": {
+                "embedding_dim": DIM,
+                "answer_grid": 0,
+                "disk_reserve_gigabytes": 0,
+                "memory_gigabytes": 1,
+            },
+            "scoring": {"epochs": 2, "learning_rate": 0.05, "threads": 1},
+            "leaderboard": {"repository": self.board, "publish_every": 0},
+        }
+
+    def remove(self) -> None:
+        """Stop everything that belongs to it."""
+        self.machine.run(
+            "systemctl", "disable", "--now", self.unit, self.once.replace(".service", ".timer"), expect=None
+        )
+        self.machine.run("systemctl", "stop", self.unit, self.once, expect=None)
+
+    # --- what an organizer does ---
+
+    def challenge(self, *arguments: str, stdin: str = "", expect: int | None = 0) -> str:
+        """Run ``neuco-challenge`` with its name."""
+        return self.machine.run("neuco-challenge", self.name, *arguments, stdin=stdin.encode(), expect=expect)
+
+    def credential(self, file: str, content: str) -> None:
+        """Store a credential."""
+        self.challenge("credential", file, stdin=content)
+
+    def configure(self, changes: Mapping[str, Any]) -> None:
+        """Edit the service's configuration."""
+        path = f"{self.folder}/challenge.yaml"
+        text = yaml.safe_dump(merged(yaml.safe_load(self.machine.run("cat", path)), changes))
+        self.machine.shell(f"cat >{path} <<'END'\n{text}END")
+
+    def add_to_unit(self, lines: str, unit: str = "") -> None:
+        """Add lines to a unit of this challenge alone, as ``systemctl edit`` does."""
+        self.machine.write(f"/etc/systemd/system/{unit or self.unit}.d/60-check.conf", lines)
+        self.machine.run("systemctl", "daemon-reload")
+
+    def control(self, verb: str, unit: str = "", *, expect: int | None = 0) -> str:
+        """Run ``systemctl`` on a unit; by default on the daemon's."""
+        return self.machine.run("systemctl", verb, unit or self.unit, expect=expect)
+
+    def start(self) -> None:
+        """Start the daemon; a service of type notify is started when it has said that it is ready."""
+        self.control("start")
+
+    # --- what a participant does ---
+
+    def submit(self, team: str = "A", content: bytes | None = None, **options: Any) -> int:
+        """Submit for a team; without content a good file that nobody has submitted yet."""
+        content = embeddings(len(self.submitted)) if content is None else content
+        self.submitted.append(self.evalai.submit(team, "dev", content, **options))
+        return self.submitted[-1]
+
+    def status(self, pk: int) -> str:
+        """Return EvalAI's word on a submission."""
+        return str(self.evalai.submission(pk)["status"])
+
+    # --- what is asked ---
+
+    def show(self, key: str, unit: str = "") -> str:
+        """Return a property of a unit, as systemd says it."""
+        return self.machine.run("systemctl", "show", "--value", "-p", key, unit or self.unit).strip()
+
+    def pid(self) -> int:
+        """Return the daemon's process id."""
+        return int(self.show("MainPID"))
+
+    def journal(self, unit: str = "") -> str:
+        """Return what a unit wrote."""
+        return self.machine.run("journalctl", "--unit", unit or self.unit, "-o", "cat", "--no-pager")
+
+    def events(self, key: str, unit: str = "") -> list[dict[str, Any]]:
+        """Return the log lines of a kind."""
+        lines = [line for line in self.journal(unit).splitlines() if line.startswith("{")]
+        return [event for event in map(json.loads, lines) if event.get("event_key") == key]
+
+    def alerts(self) -> set[str]:
+        """Return the codes of the active alerts."""
+        told = json.loads(self.challenge("status", "--json"))
+        return {str(alert["code"]) for alert in told["alerts"]}
+
+    def children(self) -> list[int]:
+        """Return the processes that evaluate one of its submissions."""
+        return [int(pid) for pid in self.machine.shell(CHILDREN % self.name).split()]
+
+    def query(self, sql: str) -> list[list[Any]]:
+        """Ask the service's database."""
+        script = (
+            "import json, sqlite3, sys\n"
+            f"database = sqlite3.connect('file:{self.state}/worker.db?mode=ro', uri=True, timeout=60)\n"
+            f"print(json.dumps(database.execute({sql!r}).fetchall()))"
+        )
+        answered: list[list[Any]] = json.loads(self.machine.run("/usr/bin/python3", "-c", script))
+        return answered
+
+    def scored(self) -> list[int]:
+        """Return the submission of every evaluation that ended with scores, repeated if it was done twice."""
+        rows = self.query(
+            "SELECT submission FROM attempts WHERE kind = 'evaluate' AND outcome = 'done' ORDER BY id"
+        )
+        return [pk for (pk,) in rows]
+
+    def teams(self, board: str = "") -> list[str]:
+        """Return the teams on the published board."""
+        script = (
+            f"git --git-dir {shlex.quote(board or self.board)} show main:leaderboard/dev.json 2>/dev/null"
+        )
+        shown = self.machine.shell(f"{script} || true")
+        return sorted(row["team"] for row in json.loads(shown)["entries"]) if shown.startswith("{") else []
+
+    # --- what is waited for ---
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for something; if it does not happen, the log's end is told too."""
+        try:
+            until(condition, what)
+        except Failed as problem:
+            raise Failed(f"{problem}\n{self.journal()[-2500:]}") from problem
+
+    def until_answered(self, *pks: int, status: str = "finished") -> None:
+        """Wait until EvalAI has the answers to submissions."""
+        for pk in pks or self.submitted:
+            self.until(lambda pk=pk: self.status(pk) == status, f"submission {pk} is {status}")  # type: ignore[misc]
+
+    def until_published(self, *teams: str) -> None:
+        """Wait until exactly these teams are on the board."""
+        self.until(lambda: self.teams() == sorted(teams), f"the board shows {sorted(teams)}")
+
+    def until_scoring(self, pk: int) -> int:
+        """Wait until a submission is being scored, and return the process that does it."""
+        self.until(
+            lambda: self.status(pk) == "running" and bool(self.children()), f"submission {pk} is being scored"
+        )
+        return self.children()[0]
+
+    def answered_once(self) -> None:
+        """Hold it against what EvalAI heard and the database knows: each submission answered once and scored once.
+
+        Raises:
+            AssertionError: If one was not, or twice.
+        """
+        posts = {pk: len(self.evalai.journal.posts().get(pk, [])) for pk in self.submitted}
+        assert posts == dict.fromkeys(self.submitted, 1), f"answers per submission: {posts}"
+        assert sorted(self.scored()) == sorted(self.submitted), f"scored: {self.scored()}"

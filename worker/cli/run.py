@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+import typer
+
 from worker.cli.options import ConfigOption
 
 
@@ -27,4 +31,10 @@ def once(*, config: ConfigOption) -> None:
     """
     from worker.daemon import once as drain
 
-    drain(config)
+    drain(config, tell=_tell)
+
+
+def _tell(sentence: str) -> None:
+    """Say why nothing happens for a while, to somebody who waits at a terminal; a mail from cron does not need it."""
+    if sys.stderr.isatty():
+        typer.echo(sentence, err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -23,8 +23,12 @@ ONCE_STUCK_S = WINDOW.total_seconds() + 15
 WAIT_S = 0.25
 
 
-def once(path: Path) -> None:
+def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
     """Drain what waits, push the board, return: for cron.
+
+    Args:
+        path: The configuration file.
+        tell: Called with a sentence when there is nothing to do but to wait for a while.
 
     Raises:
         OrganizerError: If configuration, credentials or tasks are wrong, or EvalAI refuses the token.
@@ -38,7 +42,7 @@ def once(path: Path) -> None:
         with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
             if not lock.take():
                 raise lock.refused()
-            _lead(path, lock, signals)
+            _lead(path, lock, signals, tell)
     except Stopped:
         raise InfrastructureError(
             "The command was stopped before everything was finished.",
@@ -47,20 +51,21 @@ def once(path: Path) -> None:
         ) from None
 
 
-def _lead(path: Path, lock: LeaderLock, signals: Signals) -> None:
+def _lead(path: Path, lock: LeaderLock, signals: Signals, tell: Callable[[str], None]) -> None:
     with started(path, signals=signals) as (configuration, worker):
         worker.intake.to_the_end = True
-        _drain(worker, lock, signals)
+        _drain(worker, lock, signals, tell)
         if configuration.metrics.textfile is not None:
             write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
         if signals.stop.is_set():
             raise Stopped
 
 
-def _drain(worker: Worker, lock: LeaderLock, signals: Signals) -> None:
+def _drain(worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[str], None]) -> None:
     """Step until nothing is left."""
     configuration = worker.context.configuration
     patience = Patience(configuration)
+    told = None
     while not signals.stop.is_set():
         signals.wake.clear()
         now = utc_now()
@@ -85,6 +90,13 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals) -> None:
         nearly = left.active > 0 and worker.drawing.is_near(now)  # nothing is scored before
         if not nearly and patience.ended(worker, left, time.monotonic()):
             raise _undone(worker, now)
+        moment = None if worker.busy else worker.intake.next_answer_at(now)
+        if moment not in (None, told):
+            tell(
+                f"Waiting until {moment:%H:%M:%S} UTC: answers are sent on a {configuration.submission.answer_grid:g}-second grid"
+                " (submission.answer_grid)."
+            )
+            told = moment
         signals.wake.wait(timeout=WAIT_S)
 
 

@@ -104,6 +104,12 @@ class Intake:
         """Whether a call that was given up cannot be recorded as failed."""
         return self._runner.late
 
+    def next_answer_at(self, now: datetime) -> datetime | None:
+        """Return the moment of the answer grid that the next answer waits for; None if none waits, or only after a failure."""
+        with self._context.store.read() as tx:
+            ready = [owed for owed in tx.owed(OutboxKind.POST) if owed.tries == 0 and self._waits(owed, now)]
+        return min((owed.not_before for owed in ready), default=None)
+
     def reload(self) -> None:
         """Apply a changed configuration: its token, and phases that EvalAI may have got meanwhile."""
         self.session.outdated = True

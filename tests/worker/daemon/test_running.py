@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import psutil
@@ -25,11 +27,12 @@ from tests.worker.harness.harness import (
     evaluating,
     git,
 )
+from tests.worker.harness.terminal import shown
 from worker.daemon import Waiting, health
 from worker.daemon.once import reasons
 from worker.runtime import process_group
 from worker.sandbox import Fault, FaultPlan
-from worker.state import OutboxKind
+from worker.state import OutboxKind, State
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
 STOP_S = 60  # for a machine with much else to do; what is under way at the end lasts longer than this
@@ -80,6 +83,42 @@ def test_once_names_what_a_pause_leaves_undone(live: Harness) -> None:
     assert result.returncode == 1
     assert "1 submission waits for `challenge resume`, because scoring is paused." in result.stderr
     assert live.states() == {pk: "fetched"}
+
+
+def test_once_says_at_a_terminal_what_it_waits_for(live: Harness) -> None:
+    """An answer waits for its moment on the grid: somebody who watches is told until when, once; nobody reads it elsewhere."""
+    live.configure({"submission": {"answer_grid": 600}})
+    pk = live.submit("A", embeddings(1))
+    told = shown("once", "--config", str(live.path), until="(submission.answer_grid).")
+    assert live.states()[pk] == "scored"
+    with closing(live.store()) as store, store.read() as tx:
+        (owed,) = tx.owed(OutboxKind.POST)
+    assert told.count("Waiting until") == 1
+    sentence = f"Waiting until {owed.not_before:%H:%M:%S} UTC: answers are sent on a 600-second grid (submission.answer_grid)."
+    assert sentence in told.splitlines()
+    live.configure({"submission": {"answer_grid": 2}})
+    live.submit("B", embeddings(2))
+    assert "Waiting until" not in live.once().stderr
+
+
+def test_the_moment_of_the_next_answer_is_waited_for_and_no_retry(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Before its moment an answer is waited for; not after it, after a failure, or when the moment cannot be right."""
+    harness.configure({"submission": {"answer_grid": 60}})
+    worker.restart()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.SCORED)
+    intake = worker.daemon.intake
+    with worker.store.read() as tx:
+        (owed,) = tx.owed(OutboxKind.POST)
+    before = owed.not_before - timedelta(seconds=1)
+    assert intake.next_answer_at(before) == owed.not_before
+    assert intake.next_answer_at(owed.not_before) is None
+    assert intake.next_answer_at(before - timedelta(days=1)) is None  # the clock was set back
+    with worker.store.write() as tx:
+        tx.postpone(owed.id, not_before=owed.not_before, error="evalai.unreachable")
+    assert intake.next_answer_at(before) is None
 
 
 NOTHING = Waiting(active=0, stuck=0, paused=0, owed=0, board=False)

@@ -10,8 +10,8 @@ import sys
 from tests.worker.harness.harness import ROOT, clean_environment
 
 
-def shown(*words: str, **environment: str) -> str:
-    """Return what a terminal shows of a command."""
+def shown(*words: str, until: str | None = None, **environment: str) -> str:
+    """Return what a terminal shows of a command, which is ended by SIGTERM as soon as it shows certain words."""
     ours, theirs = pty.openpty()
     kept = {key: value for key, value in clean_environment().items() if key not in ("NO_COLOR", "TERM")}
     command = [sys.executable, "-m", "worker.cli", *words]
@@ -32,6 +32,9 @@ def shown(*words: str, **environment: str) -> str:
             if not piece:
                 break
             told += piece
+            if until is not None and until.encode() in told:
+                process.terminate()
+                until = None
         process.wait(timeout=60)
     os.close(ours)
     return told.decode()

@@ -390,6 +390,7 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
     """Make every commit's files again from the public rows alone, and tell which are not the same to the byte.
 
     So pages and figures show nothing but what :func:`_masked_files` compares: no private figure, no digit beyond the rounded ones.
+    The JSON is read by functions of this module, although `verify` has similar ones: it could make the same mistake as what it checks.
     """
     configuration = load(worker.harness.path)
     with worker.store.read() as tx:

@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import Browser, CDPSession, Page
 
-from leaderboard import Board, Entry, PhaseSite, PhaseSnapshot, Rules, Site
-from leaderboard.ranking import next_board
+from leaderboard import Site
 from leaderboard.rendering import render
 from tests.leaderboard.harness.browser import chromium
+from tests.leaderboard.harness.phases import entry
+from tests.leaderboard.harness.played import PlayedPhase
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TASKS = ("one", "two", "three")
@@ -79,45 +80,21 @@ def large_site(teams: int, boards: int) -> Site:
     """
     random = np.random.default_rng(0)
     skill = random.random(teams)
-    entries: list[Entry] = []
-    history: list[Board] = []
-    joined = 0
+    phase = PlayedPhase(TASKS, replicates=2)
+    joined = sent = 0
     for step in range(boards):
         before, late = joined, max(step + 11 - boards, 1)
         joined = max(teams * late // 10 if step + 10 >= boards else teams // 10, 1)
-        senders = [*range(before, joined), int(random.integers(joined))]
         at = START + timedelta(hours=step)
-        entries += [
-            _entry(len(entries) + place, team, skill[team], at, random) for place, team in enumerate(senders)
-        ]
-        snapshot = PhaseSnapshot(
-            codename="eval",
-            title="Evaluation phase",
-            rules=Rules(),
-            row_sets=dict.fromkeys(TASKS, "rows"),
-            entries=tuple(entries),
-        )
-        board = next_board(snapshot, history, at=at + timedelta(minutes=5), replicates=2)
-        if board is not None:
-            history.append(board)
-    phase = PhaseSite(codename="eval", title="Evaluation phase", rules=Rules(), history=tuple(history))
-    return Site(title="A large challenge", phases=(phase,), publish=frozenset({"intervals"}))
-
-
-def _entry(number: int, team: int, skill: float, at: datetime, random: np.random.Generator) -> Entry:
-    scores = {
-        task: tuple((0.4 + 0.3 * skill + 0.02 * random.standard_normal(FOLDS)).tolist()) for task in TASKS
-    }
-    return Entry(
-        submission=number + 1,
-        team_key=team,
-        team=f"Team {team}",
-        method="",
-        submitted_at=at,
-        public=True,
-        baseline=False,
-        scores=scores,
-    )
+        for team in (*range(before, joined), int(random.integers(joined))):
+            sent += 1
+            scores = {
+                task: (0.4 + 0.3 * skill[team] + 0.02 * random.standard_normal(FOLDS)).tolist()
+                for task in TASKS
+            }
+            phase.receive(entry(sent, team, scores, method="", submitted_at=at))
+        phase.make_board(at + timedelta(minutes=5))
+    return phase.site("A large challenge", publish=frozenset({"intervals"}))
 
 
 def measure(browser: Browser, address: str) -> None:

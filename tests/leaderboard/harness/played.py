@@ -1,0 +1,56 @@
+"""A phase that is played through, board by board, as the worker makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from leaderboard.ranking import next_board
+from leaderboard.snapshot import Board, Entry, PhaseSite, PhaseSnapshot, Rules, Site
+
+
+class PlayedPhase:
+    """An evaluation phase to which submissions come.
+
+    Args:
+        tasks: Its tasks, all on the same samples.
+        replicates: Of the bootstrap of each board.
+
+    Attributes:
+        history: Its boards so far.
+    """
+
+    def __init__(self, tasks: Iterable[str], *, replicates: int) -> None:
+        self._replicates = replicates
+        self._snapshot = PhaseSnapshot(
+            codename="eval",
+            title="Evaluation phase",
+            rules=Rules(),
+            row_sets=dict.fromkeys(tasks, "rows"),
+            entries=(),
+        )
+        self.history: list[Board] = []
+
+    def receive(self, *entries: Entry) -> None:
+        """Take submissions in."""
+        self._snapshot = replace(self._snapshot, entries=(*self._snapshot.entries, *entries))
+
+    def make_board(self, at: datetime) -> None:
+        """Make the next board, if anything changed."""
+        board = next_board(self._snapshot, self.history, at=at, replicates=self._replicates)
+        if board is not None:
+            self.history.append(board)
+
+    def site(self, title: str, **facts: object) -> Site:
+        """Return the site of a challenge with this phase alone."""
+        phase = PhaseSite(
+            codename="eval", title="Evaluation phase", rules=Rules(), history=tuple(self.history)
+        )
+        return Site(title=title, phases=(phase,), **facts)  # type: ignore[arg-type]
+
+    def revealed_site(self, title: str, *, frozen_at: datetime | None = None, **facts: object) -> Site:
+        """Return the same site after the reveal."""
+        site = self.site(title, **facts)
+        phase = replace(site.phases[0], snapshot=self._snapshot, revealed=True, frozen_at=frozen_at)
+        return replace(site, phases=(phase,))

@@ -27,7 +27,7 @@ METRICS = {
 WEIGHT_DECAY = 0.01  # AdamW's default, which the protocol keeps
 STATEMENT = (
     "Each Seed is one of the K random train/test splits (folds) of neuco-worker: a probe on frozen embeddings, trained on 90 % of the"
-    " labelled samples and scored on the rest. Folds share samples, so their spread is not that of independent repetitions."
+    " labeled samples and scored on the rest. Folds share samples, so their spread is not that of independent repetitions."
 )
 
 

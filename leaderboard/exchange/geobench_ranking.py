@@ -101,7 +101,7 @@ def without_range(results: Sequence[Result], normalizer: Normalizer) -> tuple[st
     unknown = sorted({result.dataset for result in results} - set(normalizer))
     known = ", ".join(f"`{name}`" for name in sorted(normalizer))
     return tuple(
-        f"The dataset `{name.replace('`', chr(39))}` is not in the normaliser (it has {known})."
+        f"The dataset `{name.replace('`', chr(39))}` is not in the normalizer (it has {known})."
         for name in unknown
     )
 

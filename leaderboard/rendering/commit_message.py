@@ -54,7 +54,9 @@ def _board_lines(site: Site, new_boards: Sequence[Board]) -> tuple[list[str], li
         kinds = [row.move_kind for board in mine for row in board.standings]
         own, passive, new = (kinds.count(kind) for kind in (MoveKind.OWN, MoveKind.PASSIVE, MoveKind.NEW))
         facts = (
-            [f"{_count(len(counted), 'submission')} counted"] if counted else ["a rule or a listing changed"]
+            [f"{_count(len(counted), 'submission')} counted"]
+            if counted
+            else ["the rules or the entries changed"]
         )
         facts += [_count(new, "new entry", "new entries")] * bool(new) + [_count(own, "own move")] * bool(own)
         facts += [_count(passive, "passive move")] * bool(passive)

@@ -56,7 +56,7 @@ def render_block(phases: Sequence[ShownPhase]) -> str:
             parts += ["", f"**How the board of {markdown(phase.site.title)} is made**", "", *_rules(phase)]
     if len(shared) == 1:
         parts += ["", "**How this board is made**", "", *_rules(phases[0])]
-    page = "The same with groups, search, history and the reason of every move: [index.html](index.html)."
+    page = "[index.html](index.html) also has groups, search, the history and the reason for every move."
     parts += ["", page, "", END]
     return "\n".join(parts)
 
@@ -70,7 +70,7 @@ def _phase(phase: ShownPhase) -> list[str]:
     title = markdown(site.title)
     heading = f"## {title}" if site.title == site.codename else f"## {title} (`{stem}`)"
     closed = (
-        f"This phase is closed since {minute(site.frozen_at)}; its board is final." if site.frozen_at else ""
+        f"This phase was closed on {minute(site.frozen_at)}; its board is final." if site.frozen_at else ""
     )
     if phase.waiting:
         return [

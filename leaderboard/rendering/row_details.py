@@ -82,35 +82,31 @@ def _pasts(site: PhaseSite) -> Mapping[RowKey, Sequence[Past]]:
 def _values(row: Row, past: Sequence[Past]) -> str:
     now = f"Mean Q is {_minus(row.q_text)}"
     if len(past) < 2:
-        return f"{now}; one submission has counted so far."
+        return f"{now}. One submission has counted so far."
     best = max(past, key=lambda one: float(one.q_text))
     if float(best.q_text) <= float(row.q_text):
-        return f"{now}, the best of the {len(past)} submissions that have counted so far."
-    return f"{now}; the best of the {len(past)} submissions that have counted so far had {_minus(best.q_text)} ({best.at[:10]})."
+        return f"{now}, the best of {len(past)} submissions that have counted so far."
+    return f"{now}. The best of {len(past)} submissions that have counted so far had {_minus(best.q_text)} ({best.at[:10]})."
 
 
 def _group(row: Row, members: Mapping[int, int]) -> str:
     others = members[row.group] - 1
     if not others:
-        return (
-            f"No other entry is in group {row.group}: the rank differs from its neighbors' with confidence."
-        )
+        return f"No other entry is in group {row.group}."
     shared = "1 other entry is" if others == 1 else f"{others} other entries are"
-    return f"{shared} in group {row.group}, and their order cannot be told with confidence."
+    return f"{shared} in group {row.group}."
 
 
 def _interval(sure: Interval | None, replicates: int) -> str:
     if sure is None or sure.row.rank is None:
         return ""
     low, high = sure.rank
-    ranks = f"rank {low}" if low == high else f"ranks {low} to {high}"
-    values = "" if sure.q is None else f" and mean Q from {_minus(sure.q[0])} to {_minus(sure.q[1])}"
-    swap = (
-        "" if sure.swap_with_next is None else f", and behind the next entry in {_share(sure.swap_with_next)}"
-    )
+    ranks = f"{low}" if low == high else f"{low} to {high}"
+    values = "" if sure.q is None else f", and that of mean Q is {_minus(sure.q[0])} to {_minus(sure.q[1])}"
+    swap = "" if sure.swap_with_next is None else f", and behind the next entry in {_share(sure.swap_with_next)}"
     return (
-        f"The 95 % interval has {ranks}{values}. In {replicates} resamplings of the folds the entry was first "
-        f"in {_share(sure.p_first)}, among the top 3 in {_share(sure.p_top3)}{swap}."
+        f"The 95 % interval of the rank is {ranks}{values}. In {replicates} resamplings of the folds, the entry was first "
+        f"in {_share(sure.p_first)}{', ' if swap else ' and '}among the top 3 in {_share(sure.p_top3)}{swap}."
     )
 
 

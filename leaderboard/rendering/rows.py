@@ -115,9 +115,9 @@ def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
         return ""
     places = f"{abs(move)} place{'s' if abs(move) != 1 else ''} {'up' if move > 0 else 'down'}"
     if kind is MoveKind.OWN:
-        return f"Moved {places} with its own new submission."
+        return f"Moved {places} because of its own new submission."
     if not causes:
-        return f"Moved {places} because a rule or a listing changed; its own scores did not."
+        return f"Moved {places} because the rules or other entries changed; its own scores did not."
     shown = ", ".join(f"“{name}”" for name in causes[:3]) + (
         f" and {len(causes) - 3} more" if len(causes) > 3 else ""
     )
@@ -137,7 +137,7 @@ def stamp(moment: datetime) -> str:
 def waiting_sentence(teams: int) -> str:
     """Say that values are kept back."""
     have = "1 team has" if teams == 1 else f"{teams} teams have"
-    return f"{have} a scored submission, here by name; values and ranks are shown when the organizers close this phase."
+    return f"{have} a scored submission. Values and ranks are shown when the organizers close this phase; until then, teams are listed by name."
 
 
 def movement(row: Row) -> str:

@@ -84,43 +84,36 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
     """Return the five sentences that say how this phase's board is made; plain text, without names."""
     rules = phase.rules
     counted = {
-        Selection.LAST: "A team's last scored public submission counts",
-        Selection.BEST: "A team's scored public submission with the highest mean Q counts",
-        Selection.CHOSEN: "For each team the scored public submission named by the organizers counts",
-        Selection.LADDER: "A team's scored public submission counts only if its mean Q beats the team's standing value by more than "
-        f"{rules.ladder_step or 0:g}, and values are shown as multiples of that (the Ladder)",
+        Selection.LAST: "A team's last scored public submission counts.",
+        Selection.BEST: "A team's scored public submission with the highest mean Q counts.",
+        Selection.CHOSEN: "The organizers choose which of a team's scored public submissions counts.",
+        Selection.LADDER: "A team's first scored public submission counts; a later one counts instead only if its mean Q is more than "
+        f"{rules.ladder_step or 0:g} higher (the Ladder). Values are rounded to multiples of {rules.ladder_step or 0:g}.",
     }[rules.selection]
     visible = {
-        "at_submission": "whether it is public is what its author chose when submitting",
-        "current": "whether it is public is what its author chooses now",
-    }.get(rules.visibility, "the organizers decide which ones are public")
+        "at_submission": "A submission is public if its author chose so when submitting.",
+        "current": "A submission is public if its author currently chooses so.",
+    }.get(rules.visibility, "The organizers decide which submissions are public.")
     elsewhere = rules.eligible_if_scored_in
-    eligible = (
-        f" Teams without a score in the phase {elsewhere} are shown out of competition." if elsewhere else ""
-    )
-    weigh = (
-        "take part in the task ranks and weights"
-        if rules.baselines_weigh
-        else "change neither ranks nor weights"
-    )
+    eligible = f" Teams without a score in the phase {elsewhere} are out of competition." if elsewhere else ""
+    weigh = "affect ranks and weights" if rules.baselines_weigh else "do not affect ranks and weights"
     shown = (
         "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
         if phase.revealed
-        else "Until the organizers reveal the hidden tasks, only what this table shows is published; "
-        "the tasks, their weights and the scores on them follow at the end."
+        else "The hidden tasks, their weights and the scores on them are published at the end, when the organizers reveal them."
     )
     if phase.waiting is not None and not phase.history:
         shown = f"Values and ranks are shown when the organizers close this phase. {shown}"
     return (
-        "The dynamic rank decides, not mean Q; the page shows the standing by mean Q beside it.",
+        "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",
         (
-            "On every hidden task the entries are ranked by their quality score Q; the board orders them by the weighted mean of these "
-            f"ranks, and a task weighs more the more the entries differ on it. Baselines {weigh}."
+            "On every hidden task, the entries are ranked by their quality score Q. The dynamic rank orders them by the weighted average of "
+            f"these ranks. A task weighs more if the entries differ more on it. Baselines {weigh}."
         ),
-        f"{counted}; {visible}.{eligible}",
+        f"{counted} {visible}{eligible}",
         (
-            "An own move follows a team's new submission; a passive move comes from other teams' submissions, which change task ranks and "
-            "weights. Entries of one group cannot be told apart with confidence. A mean Q below zero is unreliable."
+            "A move is “own” if it follows the team's own new submission, and “passive” if others caused it: their submissions change task "
+            "ranks and weights. No entry of a group is behind the group's first entry with 95 % confidence. A mean Q below zero is unreliable."
         ),
         shown,
     )

@@ -128,7 +128,7 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabelledTask, tuple[s
         rows = labelled
     if len(rows) < 2:
         raise OrganizerError(
-            f"{path} has {len(rows)} labelled rows.",
+            f"{path} has {len(rows)} labeled rows.",
             cure="Label more samples.",
             code="standalone.too_few_rows",
         )
@@ -137,7 +137,7 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabelledTask, tuple[s
     repeated = sum(count - 1 for count in Counter(ids).values())
     if repeated:
         warnings.append(
-            f"{name}: {repeated} ids are labelled again; a sample in both parts of a split leaks its label."
+            f"{name}: {repeated} ids are labeled again; a sample in both parts of a split leaks its label."
         )
     if chosen is TaskKind.BINARY and len(values := set(_numbers(texts, path))) > 2:
         if not all(value.is_integer() for value in values):

@@ -69,12 +69,12 @@ def read_embeddings(
         )
     if blanks:
         warnings.append(
-            f"{blanks:,} cells are not numbers and count as 0 (before the embeddings are standardised)."
+            f"{blanks:,} cells are not numbers and count as 0 (before the embeddings are standardized)."
         )
     missing = len(expected) - len(set(kept))
     if missing:
         warnings.append(
-            f"{missing:,} labelled ids have no embedding; their tasks are scored on fewer samples."
+            f"{missing:,} labeled ids have no embedding; their tasks are scored on fewer samples."
         )
     repeated = len(kept) - len(set(kept))
     if repeated:

@@ -256,7 +256,7 @@ def _union_warning(
         return ()
     named = ", ".join(fewer[:3]) + (f" and {len(fewer) - 3} more" if len(fewer) > 3 else "")
     return (
-        f"The embeddings are standardised over all {len(union):,} samples that any label file names,"
+        f"The embeddings are standardized over all {len(union):,} samples that any label file names,"
         f" also for tasks that label fewer: {named}.",
     )
 

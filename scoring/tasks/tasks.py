@@ -132,7 +132,7 @@ def make_task(
     _check_ids(rows, public_ids, source)
     if len(rows) < MINIMUM_ROWS:
         raise OrganizerError(
-            f"{source} has {len(rows)} labelled rows, but at least {MINIMUM_ROWS} are needed.",
+            f"{source} has {len(rows)} labeled rows, but at least {MINIMUM_ROWS} are needed.",
             cure="Label more samples, or remove the task.",
             code="tasks.too_few_rows",
         )

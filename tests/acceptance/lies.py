@@ -365,7 +365,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "names of two teams swapped": (_swap_names, "who sent each submission", None),
     "a public entry as a private one": (
         lambda story: [setattr(one, "whole", False) for one in story.about(story.sent_by("A")[-1])],
-        "entries are private, refused, or trials",
+        "opened only in part, because they are private",
         "was revealed as private",
     ),
     "an entry that was never registered": (

@@ -164,7 +164,7 @@ def test_leniencies_warn(
     warnings = json.loads((folder / "results_summary.json").read_text())["warnings"]
     assert [warning.split(" ", 1)[0] for warning in warnings] == ["1", "1", "The"]
     assert "1 cells are not numbers" in warnings[0]
-    assert "1 labelled ids have no embedding" in warnings[1]
+    assert "1 labeled ids have no embedding" in warnings[1]
     assert "padded with zeros to 8" in warnings[2]
     shown = "".join(capsys.readouterr().err.split("Warning: "))
     assert all(warning in shown for warning in warnings)
@@ -194,7 +194,7 @@ def test_standardisation_runs_over_the_union_of_all_label_files(
     assert alone["task_q_scores"] != joint["task_q_scores"]
     assert alone["warnings"] == []
     assert joint["warnings"] == [
-        "The embeddings are standardised over all 81 samples that any label file names,"
+        "The embeddings are standardized over all 81 samples that any label file names,"
         " also for tasks that label fewer: slope."
     ]
     raw = small_case("raw", task_filter=["slope"], standardize_embeddings=False)

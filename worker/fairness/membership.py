@@ -40,7 +40,7 @@ def is_its_owners(facts: Facts) -> bool:
 
 _TAKES_OFF = {
     "deleted": "it was deleted at EvalAI",
-    "cancelled": "it was cancelled at EvalAI",
+    "cancelled": "it was canceled at EvalAI",
     "flagged": "it was flagged at EvalAI",
 }
 

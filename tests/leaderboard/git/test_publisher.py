@@ -642,7 +642,7 @@ def test_commit_messages_tell_what_happened() -> None:
         "dev: 2 submissions counted, 1 new entry, 1 own move, 1 passive move\n\nSubmission: 1001\nSubmission: 1003\n"
     )
     assert "Submission" not in commit_message(site, [second])
-    assert "a rule or a listing changed" in commit_message(site, [second])
+    assert "the rules or the entries changed" in commit_message(site, [second])
     other = board([standing(1)], phase="eval", triggers=(1001,))
     assert commit_message(site, [other, second, first]) == (
         "Update the leaderboard: dev, eval\n\ndev: 2 submissions counted, 2 new entries, 2 own moves, 2 passive moves\n"

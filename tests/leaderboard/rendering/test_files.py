@@ -270,8 +270,8 @@ def test_empty_frozen_and_odd_phases() -> None:
     assert {"leaderboard/badge-2.json", "leaderboard/x.json", "leaderboard/X-2.json"} <= set(files)
     text = files["README.md"].decode()
     assert text.count("No submission has been scored in this phase yet.") == 2
-    assert "This phase is closed since 2026-03-05 09:00 UTC; its board is final." in text
-    assert "Closed since 2026-03-05 09:00 UTC" in files["index.html"].decode()
+    assert "This phase was closed on 2026-03-05 09:00 UTC; its board is final." in text
+    assert "Closed on 2026-03-05 09:00 UTC" in files["index.html"].decode()
     assert json.loads(files["leaderboard/x.json"])["frozen_at"] == "2026-03-05T09:00:00Z"
     assert json.loads(files["leaderboard/badge.json"])["color"] == "inactive"
 

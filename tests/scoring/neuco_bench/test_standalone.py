@@ -63,7 +63,7 @@ def test_what_is_no_number_counts_as_zero(tmp_path: Path) -> None:
     read = read_embeddings(write_csv(tmp_path / "t.csv", ["id", "0", "1"], rows), "abcd")
     np.testing.assert_array_equal(read.matrix, [[0, 1], [0, 2], [0, 3], [4, 5]])
     assert read.warnings == (
-        "3 cells are not numbers and count as 0 (before the embeddings are standardised).",
+        "3 cells are not numbers and count as 0 (before the embeddings are standardized).",
     )
 
 

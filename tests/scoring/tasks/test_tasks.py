@@ -106,11 +106,11 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "code", "words"),
     [
-        ("t__regr", label_file([]), "tasks.too_few_rows", "0 labelled rows"),
+        ("t__regr", label_file([]), "tasks.too_few_rows", "0 labeled rows"),
         ("t__regr", "", "tasks.missing_columns", "exactly one column id"),
         ("t__regr", label_file(ROWS, "id;label"), "tasks.missing_columns", "'id;label'"),
         ("t__regr", label_file(ROWS, "id,value"), "tasks.missing_columns", "column label"),
-        ("t__regr", label_file(ROWS[:19]), "tasks.too_few_rows", "19 labelled rows, but at least 20"),
+        ("t__regr", label_file(ROWS[:19]), "tasks.too_few_rows", "19 labeled rows, but at least 20"),
         ("t__regr", label_file([*ROWS, *((f"q{n}", "1") for n in range(1, 5))]), "tasks.unknown_ids", STRANGERS_NAMED),
         ("t__regr", label_file([*ROWS, ROWS[1]]), "tasks.duplicate_ids", "1 ids twice: p001 on lines 3 and 32."),
         ("t__regr", label_file([*ROWS, ("p001.zarr", "2")]), "tasks.duplicate_ids", "p001 on lines 3 and 32"),

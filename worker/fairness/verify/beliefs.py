@@ -15,14 +15,14 @@ def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     for team, pseudonym in phase.pseudonyms.items():
         yield phase.believed(
             "names",
-            f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed; its former name, in older"
-            " lines of the history, is taken on trust; its submissions, scores and ranks are checked like all others",
+            f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed. Its former name, in older"
+            " lines of the history, is taken on trust. Its submissions, scores and ranks are checked like all others",
         )
     if phase.is_registered:
         yield phase.believed(
             "evalai",
-            "what only EvalAI knows is taken on trust: who sent each submission, when, and whether it was public, and"
-            " that the register holds every file that was sent; each team can see its own at EvalAI",
+            "what only EvalAI knows is taken on trust: who sent each submission and when, whether it was public, and"
+            " whether one is missing from the register. Each team can see its own submissions at EvalAI",
         )
         if len(phase.boards) > 1:
             yield phase.believed(

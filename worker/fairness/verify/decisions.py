@@ -63,14 +63,17 @@ def _changes(register: Register) -> Iterator[str]:
                 f"the organizers chose which submission of a team counts ({chosen or 'none any more'})"
             )
         if later["frozen_at"] != earlier["frozen_at"]:
-            found.append(_close(later["frozen_at"]))
+            found.append(_close(later["frozen_at"], later["at"]))
         if found:
             reason = f" ({later['reason']})" if later["reason"] else ""
             yield f"{', '.join(found)} on {later['at'][:16]}{reason}"
 
 
-def _close(frozen_at: str | None) -> str:
-    return "the board was reopened" if frozen_at is None else f"the board was closed as of {frozen_at[:16]}"
+def _close(frozen_at: str | None, decided_at: str) -> str:
+    if frozen_at is None:
+        return "the board was reopened"
+    backdated = f" as of {frozen_at[:16]}" if frozen_at[:16] != decided_at[:16] else ""
+    return f"the board was closed{backdated}"
 
 
 def _removals(register: Register) -> Iterator[str]:

@@ -71,7 +71,7 @@ def _undrawn(phase: RevealedPhase) -> Verdict:
     if beacon is None:
         return phase.believed(
             CHECK,
-            "no public random value was mixed into its splits: the organizers could have tried many and chosen some;"
+            "no public random value was mixed into its splits, so the organizers could have tried many and chosen some;"
             f" that they did not is taken on trust{_needed(phase)}",
         )
     return phase.believed(
@@ -91,7 +91,7 @@ def _needed(phase: RevealedPhase) -> str:
         return ""
     figures = board.private.figures
     p_first = min(row.p_first for row in figures.rows if competing.get(row.submission) == 1)
-    return f"; to put another team first, they would have needed {tries(p_first, figures.replicates)}"
+    return f". To put another team first, they would have needed {tries(p_first, figures.replicates)}"
 
 
 def tries(p_first: float, replicates: int) -> str:

@@ -30,15 +30,15 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
         yield believed(
             "history",
             (
-                "This is a plain folder, without history: that its files were not changed later is taken on trust. A clone"
-                " of the repository shows it."
+                "This is a plain folder without history, so it is taken on trust that its files were not changed later. Check"
+                " a clone of the repository instead."
             ),
         )
         return
     yield believed(
         "clocks",
-        "That this history is the one published during the challenge, and that its clocks were right, is taken"
-        " on trust. A receipt or a clone from that time can show it (--receipt, --against).",
+        "It is taken on trust that this history was published during the challenge, and that the organizers' clocks were"
+        " right. A receipt or a clone from that time can contradict it (--receipt, --against).",
     )
     if not seen.whole:
         yield believed("history", "This clone is shallow: commits from before it begins cannot be checked.")
@@ -138,7 +138,7 @@ def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict
         if not intact:
             return contradicted(
                 "receipts",
-                f"The chain of receipts is broken at line {number}: something was changed, dropped or reordered.",
+                f"The public log is broken at line {number}: something was changed, dropped or reordered.",
             )
         if not of_format:
             return contradicted(
@@ -165,7 +165,7 @@ def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict
         for line in lines
         if "restored" in line
     )
-    return consistent("receipts", f"The chain of receipts is unbroken (batches: {len(lines)}).{told}")
+    return consistent("receipts", f"The public log is unbroken (batches: {len(lines)}).{told}")
 
 
 def listed(lines: list[dict[str, Any]]) -> frozenset[str]:
@@ -207,6 +207,6 @@ def scores(phase: RevealedPhase) -> Verdict:
             )
     return phase.consistent(
         "scores",
-        f"the scores of all {len(phase.entries)} entries have a receipt in the public log, and there was a commitment"
-        " to their tasks before they were made",
+        f"the scores of all {len(phase.entries)} entries have a receipt in the public log, and were made after a commitment"
+        " to their tasks",
     )

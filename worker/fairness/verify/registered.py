@@ -88,8 +88,8 @@ def private(phase: RevealedPhase) -> Verdict:
         return phase.consistent("private", "every registered entry was opened")
     return phase.believed(
         "private",
-        f"{number} entries are private, refused, or trials by the organizers, and were opened only in part; whose"
-        " they are and what they scored is taken on trust; with a receipt, participants can check their own",
+        f"{number} entries were opened only in part, because they are private, refused, or trials by the organizers: whose"
+        " they are and what they scored is taken on trust. With a receipt, participants can check their own",
     )
 
 
@@ -127,7 +127,7 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
         )
     return phase.consistent(
         "replay",
-        f"all {last} boards follow from the register, the last one byte for byte, and none is missing at the end",
+        f"all {last} boards follow from the register (the last one byte for byte), and no later board is missing",
     )
 
 

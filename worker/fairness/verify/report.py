@@ -139,7 +139,7 @@ class Report:
             lines.append("This is a plain folder, without branch, commit or history.")
         else:
             lines.append(f"Branch {where['branch']}, commit {commit[:10]} of {where['committed_at']}")
-        log = f"until {where['log_at']}" if where["log_at"] else "empty"
+        log = f"last line of {where['log_at']}" if where["log_at"] else "empty"
         made = (
             f"Format {where['format']}"
             if where["format"] is not None
@@ -150,7 +150,7 @@ class Report:
             if where["format"] == 1
             else ""
         )
-        lines.append(f"Log of receipts: {log}. {made}{unsigned}.")
+        lines.append(f"Public log: {log}. {made}{unsigned}.")
         return lines
 
     def to_json(self) -> dict[str, Any]:

@@ -101,10 +101,10 @@ def _earlier(
         )
     if str(receipt.get("chain")) in {receipts.GENESIS, *(str(line.get("head")) for line in lines)}:
         yield consistent(
-            check, "The log of receipts still contains everything that was in it when you were answered."
+            check, "The public log still contains everything that was in it when you were answered."
         )
     else:
-        yield contradicted(check, "The log of receipts was changed after you were answered.")
+        yield contradicted(check, "The public log was changed after you were answered.")
     if str(receipt.get("commitment")) in listed(lines):
         yield consistent(check, "Your score's receipt is in the log.")
     else:

@@ -41,7 +41,7 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
     content = read(COMMITMENTS)
     if content is None:
         raise _unsaid(
-            f"There is no {COMMITMENTS}.", "Name the repository that the challenge's leaderboard is in."
+            f"There is no {COMMITMENTS}.", "Name the challenge's leaderboard repository."
         )
     try:
         protocols = announced(json.loads(content))
@@ -79,7 +79,7 @@ def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str |
         return Asked(ids=read_ids(ids), embedding_dim=dim)
     lacks = "--dim N" if ids is not None else "--ids FILE"
     raise _unsaid(
-        "The ids and the number of columns come either from --challenge or from --ids and --dim, not from both."
+        "Say where the ids and the number of columns come from: either --challenge, or --ids and --dim."
         if challenge is not None or (ids is None) == (dim is None)
         else f"{lacks} is missing.",
         "Use --challenge URL (with --phase NAME if there are several phases), or --ids FILE and --dim N.",

@@ -370,7 +370,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     ),
     "an entry that was never registered": (
         lambda story: story.drop(story.about(story.sent_by("A")[-1])),
-        "that the register holds every file that was sent",
+        "whether one is missing from the register",
         "The public log was changed after you were answered.",
     ),
     "a score that was never registered": (

@@ -289,11 +289,11 @@ def test_rules_are_printed_with_the_settings() -> None:
     for said in (
         "highest mean Q counts",
         "currently chooses so",
-        "change neither ranks nor weights",
-        "the phase dev are shown out of competition",
+        "do not affect ranks and weights",
+        "the phase dev are out of competition",
     ):
         assert said in readme
-    assert "dynamic rank decides" in readme
+    assert "ordered by the dynamic rank" in readme
 
 
 def test_site_without_phases() -> None:

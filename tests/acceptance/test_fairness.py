@@ -53,7 +53,7 @@ def test_how_many_draws_another_winner_takes_is_told(fair: Fair) -> None:
     first = board.private.figures.rows[0]
     assert first.submission == board.standings[0].submission
     assert told.endswith(
-        f"; to put another team first, they would have needed {tries(first.p_first, board.private.figures.replicates)}."
+        f". To put another team first, they would have needed {tries(first.p_first, board.private.figures.replicates)}."
     )
 
 

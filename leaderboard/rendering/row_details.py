@@ -103,7 +103,9 @@ def _interval(sure: Interval | None, replicates: int) -> str:
     low, high = sure.rank
     ranks = f"{low}" if low == high else f"{low} to {high}"
     values = "" if sure.q is None else f", and that of mean Q is {_minus(sure.q[0])} to {_minus(sure.q[1])}"
-    swap = "" if sure.swap_with_next is None else f", and behind the next entry in {_share(sure.swap_with_next)}"
+    swap = (
+        "" if sure.swap_with_next is None else f", and behind the next entry in {_share(sure.swap_with_next)}"
+    )
     return (
         f"The 95 % interval of the rank is {ranks}{values}. In {replicates} resamplings of the folds, the entry was first "
         f"in {_share(sure.p_first)}{', ' if swap else ' and '}among the top 3 in {_share(sure.p_top3)}{swap}."

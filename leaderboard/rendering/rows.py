@@ -137,7 +137,10 @@ def stamp(moment: datetime) -> str:
 def waiting_sentence(teams: int) -> str:
     """Say that values are kept back."""
     have = "1 team has" if teams == 1 else f"{teams} teams have"
-    return f"{have} a scored submission. Values and ranks are shown when the organizers close this phase; until then, teams are listed by name."
+    return (
+        f"{have} a scored submission. Values and ranks are shown when the organizers close this phase; until then, teams are"
+        " listed by name."
+    )
 
 
 def movement(row: Row) -> str:

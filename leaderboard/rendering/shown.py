@@ -107,13 +107,14 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
     return (
         "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",
         (
-            "On every hidden task, the entries are ranked by their quality score Q. The dynamic rank orders them by the weighted average of "
-            f"these ranks. A task weighs more if the entries differ more on it. Baselines {weigh}."
+            "On every hidden task, the entries are ranked by their quality score Q. The dynamic rank orders them by the weighted average"
+            f" of these ranks. A task weighs more if the entries differ more on it. Baselines {weigh}."
         ),
         f"{counted} {visible}{eligible}",
         (
-            "A move is “own” if it follows the team's own new submission, and “passive” if others caused it: their submissions change task "
-            "ranks and weights. No entry of a group is behind the group's first entry with 95 % confidence. A mean Q below zero is unreliable."
+            "A move is “own” if it follows the team's own new submission, and “passive” if others caused it: their submissions change task"
+            " ranks and weights. No entry of a group is behind the group's first entry with 95 % confidence. A mean Q below zero is"
+            " unreliable."
         ),
         shown,
     )

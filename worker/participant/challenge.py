@@ -40,9 +40,7 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
     """
     content = read(COMMITMENTS)
     if content is None:
-        raise _unsaid(
-            f"There is no {COMMITMENTS}.", "Name the challenge's leaderboard repository."
-        )
+        raise _unsaid(f"There is no {COMMITMENTS}.", "Name the challenge's leaderboard repository.")
     try:
         protocols = announced(json.loads(content))
         name = _chosen(list(protocols), phase)

@@ -152,9 +152,9 @@ def _unknown(values: Mapping[str, Any]) -> list[str]:
     return warnings
 
 
-def _wrong(what: str, value: object, expected: str) -> OrganizerError:
+def _wrong(key: str, value: object, expected: str) -> OrganizerError:
     return OrganizerError(
-        f"{what} is {str(value)[:60]!r}, not {expected}.",
+        f"{key} is {str(value)[:60]!r}, not {expected}.",
         cure="Correct the value in the configuration.",
         code="standalone.bad_value",
     )

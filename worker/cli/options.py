@@ -31,8 +31,8 @@ def default_config() -> Path:
     found = find_config()
     if found is not None:
         return found
-    named = os.environ.get(NAMED_BY)
-    other = f"{NAMED_BY} is not set" if not named else f"{NAMED_BY} names {named}, which is not a file"
+    path = os.environ.get(NAMED_BY)
+    other = f"{NAMED_BY} is not set" if not path else f"{NAMED_BY} names {path}, which is not a file"
     raise OrganizerError(
         f"There is no ./{HERE} here, and {other}.",
         cure="Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`.",

@@ -117,9 +117,9 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
         tx.resolve_alert(ALERT, now=now)
         return
     named = ", ".join(str(row.pk) for row in old[:NAMED])
-    number = "1 large upload is" if len(old) == 1 else f"{len(old)} large uploads are"
+    uploads_are = "1 large upload is" if len(old) == 1 else f"{len(old)} large uploads are"
     text = (
-        f"{number} not finished after a day: {named}. EvalAI still has a placeholder instead of the file. "
+        f"{uploads_are} not finished after a day: {named}. EvalAI still has a placeholder instead of the file. "
         "Ask the team to submit again, and cancel the submission at EvalAI. Other submissions are not delayed."
     )
     tx.raise_alert(ALERT, "upload.unfinished", text, now=now)

@@ -141,9 +141,9 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
         tx.resolve_alert("restored", now=now)
         return
     named = ", ".join(str(pk) for pk in sorted(lost)[:20])
-    number = "1 submission was" if len(lost) == 1 else f"{len(lost)} submissions were"
+    submissions_were = "1 submission was" if len(lost) == 1 else f"{len(lost)} submissions were"
     text = (
-        f"{number} answered at EvalAI after the backup that this worker was restored from: {named}. Their scores are not in the"
+        f"{submissions_were} answered at EvalAI after the backup that this worker was restored from: {named}. Their scores are not in the"
         " state, so the board does not show them. Re-run them at EvalAI as a host. They will get the same result."
     )
     tx.raise_alert("restored", "restore.answered_since", text, now=now)

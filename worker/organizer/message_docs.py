@@ -2,45 +2,41 @@
 
 ``python -m worker.organizer.message_docs`` writes ``docs/messages.md``; ``--check`` fails if the page is not up to date.
 
-There is no registry: a message is written where it is raised. This module finds it there, in the syntax tree. A value that is only
-known when the message is written is shown as its name in capitals, or as dots.
+:mod:`worker.organizer.message_search` finds the messages. A value that is only known when a message is written is shown in italics by what
+it is, or as dots.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
-from scoring.inputs.faults import CATALOGUE
 from worker.organizer.generated_page import write_or_check
+from worker.organizer.message_search import (
+    ALERT,
+    DOCTOR,
+    FILE,
+    LOG,
+    MOST,
+    ORGANIZER,
+    RETRIED,
+    ROOT,
+    Message,
+    messages,
+)
+from worker.organizer.message_values import CLOSE, DOTS, OPEN
 
-ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / "docs" / "messages.md"
-PACKAGES = ("scoring", "leaderboard", "worker")
-FILE, ORGANIZER, RETRIED, ALERT, DOCTOR, LOG = "file", "organizer", "retried", "alert", "doctor", "log"
-FAMILIES = {
-    "ParticipantError": FILE,
-    "OrganizerError": ORGANIZER,
-    "InfrastructureError": RETRIED,
-    "Cancelled": RETRIED,
-}
-FINDINGS = {"fail", "warn", "say"}
-CODE = re.compile(r"[a-z_]+\.[a-z_]+")
-PLACE_HOLDER = re.compile(r"\{0\.(\w+)\}")  # of a text that str.format completes
-DOTS = "…"
-MOST = 3  # texts that one value may have before it is shown by its name
+VALUE = re.compile(f"{OPEN}(.*?){CLOSE}")
 INTRODUCTION = """\
 # Messages
 
 <!-- Written by `python -m worker.organizer.message_docs` from the code; change a message where it is raised. -->
 
-Every message of neuco-worker, listed by its code, which logs, alerts and `--json` show. A word in capitals, such as PATH, and … stand for
-values that are filled in.
+Every message of neuco-worker, listed by its code, which logs, alerts and `--json` show. Words in italics, such as *path*, are replaced by
+actual values; *N* is a number, and … is any other text.
 """
 SECTIONS = {
     FILE: """\
@@ -89,313 +85,71 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, order=True)
-class Message:
-    """One message: the section of the page that it belongs to, its code, its sentence and its cure."""
-
-    section: str
-    code: str
-    sentence: str
-    cure: str = ""
-
-
-def messages() -> list[Message]:
-    """Return all messages of the code, sorted."""
-    modules = [
-        Module(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8")))
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-    ]
-    classes = {
-        node.name: node
-        for module in modules
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ClassDef)
-    }
-    constants = {name: value for module in modules for name, value in module.constants.items()}
-    found = {
-        message for module in modules for message in Finder(module, modules, classes, constants).messages()
-    }
-    found |= {
-        Message(section=FILE, code=code, sentence=_both(kind.one, kind.many) + ".", cure=kind.cure)
-        for code, kind in CATALOGUE.items()
-    }
-    return sorted(found)
-
-
 def document() -> str:
     """Return the whole page."""
     parts, found = [INTRODUCTION], messages()
     for section, introduction in SECTIONS.items():
-        rows = [(one.code, one.sentence, one.cure) for one in found if one.section == section]
         header = HEADERS[section]
-        lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
-        lines += [_row((f"`{code}`", sentence, cure)[: len(header)]) for code, sentence, cure in rows]
-        parts.append("\n".join([introduction, *lines, ""]))
+        rows = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+        rows += [
+            _row(cells[: len(header)]) for cells in _rows(one for one in found if one.section == section)
+        ]
+        parts.append("\n".join([introduction, *rows, ""]))
     return "\n".join(parts)
 
 
-def _both(one: str, many: str) -> str:
-    return one if not many else f"{one}; or: {many.format(count='N')}"
+def _rows(found: Iterable[Message]) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each row: messages with the same code and cure share one, and so do cures of the same message."""
+    for code, group in groupby(found, lambda one: one.code):
+        cures: dict[str, list[str]] = {}
+        for one in group:
+            cures.setdefault(one.sentence, []).append(one.cure)
+        sentences: dict[tuple[str, ...], list[str]] = {}
+        for sentence, remedies in cures.items():
+            sentences.setdefault(tuple(remedies), []).append(sentence)
+        for cure, said in sentences.items():
+            yield f"`{_plain(code)}`", "<br>".join(_merged(said)), "<br>or: ".join(cure)
 
 
-def _row(cells: tuple[str, ...]) -> str:
-    return (
-        "| "
-        + " | ".join(cell.replace("|", "\\|").replace("<", "\\<").replace("\n", " ") for cell in cells)
-        + " |"
-    )
+def _merged(sentences: Sequence[str]) -> list[str]:
+    """Leave out a sentence that another one says in general, and write many that differ in one word as one, with dots in its place."""
+    merged: dict[str, None] = {}
+    for sentence in sentences:
+        words = sentence.split()
+        others = [other.split() for other in sentences]
+        alike = [(place, other[place]) for other in others for place in _differ(words, other)]
+        if any(word.startswith(OPEN) and not words[place].startswith(OPEN) for place, word in alike):
+            continue
+        if len(alike) >= MOST:
+            words[alike[0][0]] = DOTS
+        merged[" ".join(words)] = None
+    return list(merged)
 
 
-class Module:
-    """One file: its tree, and what the names in it mean."""
-
-    def __init__(self, name: str, tree: ast.Module) -> None:
-        self.name = name
-        self.tree = tree
-        self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        self.functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        self.calls: dict[str, list[ast.Call]] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                self.calls.setdefault(_name(node.func), []).append(node)
-        self.constants = {
-            target.id: node.value.value
-            for node in tree.body
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-            for target in node.targets
-            if isinstance(target, ast.Name) and isinstance(node.value.value, str)
-        }
-
-    def around(self, node: ast.AST, kind: type[ast.AST]) -> ast.AST | None:
-        """Return the nearest node of a kind that encloses another."""
-        parent = self.parents.get(node)
-        while parent is not None and not isinstance(parent, kind):
-            parent = self.parents.get(parent)
-        return parent
+def _differ(one: Sequence[str], other: Sequence[str]) -> list[int]:
+    """Return the place of the only word in which two sentences differ; nothing if that is not all."""
+    if len(one) != len(other):
+        return []
+    places = [place for place, pair in enumerate(zip(one, other, strict=True)) if len(set(pair)) > 1]
+    return places if len(places) == 1 else []
 
 
-Bound = Mapping[str, ast.expr]
-UNKNOWN = ast.Tuple(elts=[], ctx=ast.Load())
-"""Stands for a value that is not looked up."""
+def _plain(text: str) -> str:
+    return VALUE.sub(lambda found: found[1].replace(" ", "_").upper(), text)
 
 
-class Finder:
-    """Finds the messages of one module."""
-
-    def __init__(
-        self,
-        module: Module,
-        modules: Sequence[Module],
-        classes: Mapping[str, ast.ClassDef],
-        constants: Mapping[str, str],
-    ) -> None:
-        self.module = module
-        self.modules = modules
-        self.classes = classes
-        self.constants = constants
-
-    def messages(self) -> Iterator[Message]:
-        """Yield every message of the module."""
-        yield from self._tables()
-        for name, call in ((name, call) for name, calls in self.module.calls.items() for call in calls):
-            keywords = {word.arg: word.value for word in call.keywords if word.arg}
-            if "event_key" in keywords and call.args:
-                yield from self._written(LOG, call, keywords["event_key"], call.args[0], None)
-            elif name == "raise_alert" and len(call.args) == 3:
-                yield from self._written(ALERT, call, call.args[1], call.args[2], None)
-            elif name in FINDINGS and len(call.args) == 2:
-                yield from self._found(call)
-            elif name == "Flag" and len(call.args) == 6:
-                yield from self._written(DOCTOR, call, call.args[0], call.args[4], call.args[5])
-            elif (family := self._family(call)) is not None and call.args:
-                code = keywords.get("code") or self._usual_code(name)
-                if code is not None:
-                    yield from self._written(family, call, code, call.args[0], keywords.get("cure"))
-
-    def _tables(self) -> Iterator[Message]:
-        """Yield the rows of tables: a code, its sentence, and perhaps its cure, at the end of a tuple."""
-        for row in ast.walk(self.module.tree):
-            if isinstance(row, ast.Tuple):
-                texts = [self._texts(item, row, {})[0] for item in row.elts]
-                for place, code in enumerate(texts[:-1]):
-                    if CODE.fullmatch(code) and " " in texts[place + 1]:
-                        cure = texts[place + 2] if len(texts) > place + 2 else ""
-                        section = ORGANIZER if cure else ALERT
-                        yield Message(section=section, code=code, sentence=texts[place + 1], cure=cure)
-
-    def _written(
-        self, section: str, call: ast.Call, code: ast.expr, sentence: ast.expr, cure: ast.expr | None
-    ) -> Iterator[Message]:
-        """Yield the messages that a call may write, for each place that calls the function around it with other words."""
-        for bound in self._bindings(call):
-            codes = self._texts(code, call, bound)
-            sentences = self._texts(sentence, call, bound)
-            cures = self._texts(cure, call, bound) if cure is not None else [""]
-            together = [codes, sentences, cures]
-            rows = list(product(codes, sentences, cures))
-            if len(codes) > 1 and all(len(texts) in (1, len(codes)) for texts in together):
-                # One condition decides all of them.
-                rows = [
-                    (texts[0], texts[1], texts[2])
-                    for texts in zip(*(_filled(each, len(codes)) for each in together), strict=True)
-                ]
-            for one, words, remedy in rows:
-                if "." in one and DOTS not in one and words.strip(f"{DOTS}. "):
-                    yield Message(
-                        section=section,
-                        code=one,
-                        sentence=words.replace("….", "…"),
-                        cure=remedy.replace("….", "…") if remedy != DOTS else "",
-                    )
-
-    def _found(self, call: ast.Call) -> Iterator[Message]:
-        """Yield the findings of a doctor's check: the code is that of the check whose function writes them, or calls what does."""
-        around = self.module.around(call, ast.FunctionDef)
-        if not isinstance(around, ast.FunctionDef):
-            return
-        users = (
-            [around]
-            if _check(around) is not None
-            else [
-                function
-                for function in self.module.functions.values()
-                if any(isinstance(node, ast.Name) and node.id == around.name for node in ast.walk(function))
-            ]
-        )
-        for user in users:
-            check = _check(user)
-            if check is not None:
-                yield from self._written(DOCTOR, call, check, call.args[0], call.args[1])
-
-    def _bindings(self, call: ast.Call) -> list[Bound]:
-        """Return what the parameters of the function around a call are, for each place that calls it by its name."""
-        around = self.module.around(call, ast.FunctionDef)
-        if not isinstance(around, ast.FunctionDef):
-            return [{}]
-        names = [argument.arg for argument in around.args.args]
-        defaults = dict(zip(reversed(names), reversed(around.args.defaults), strict=False))
-        defaults |= {
-            argument.arg: value
-            for argument, value in zip(around.args.kwonlyargs, around.args.kw_defaults, strict=True)
-            if value is not None
-        }
-        return [
-            {
-                **defaults,
-                **dict(zip(names, node.args, strict=False)),
-                **{word.arg: word.value for word in node.keywords if word.arg},
-            }
-            for node in self._calls_of(around.name)
-            if isinstance(node.func, ast.Name)
-        ] or [defaults]
-
-    def _calls_of(self, name: str) -> list[ast.Call]:
-        """Return the calls of a function of this module: its own, else those of the others."""
-        own = self.module.calls.get(name, [])
-        if own or name.startswith("_"):
-            return own
-        return [call for module in self.modules for call in module.calls.get(name, ())]
-
-    def _texts(self, node: ast.expr, place: ast.AST, bound: Bound) -> list[str]:
-        """Return the texts that an expression may have, with dots for what is not known here."""
-        match node:
-            case ast.Constant(value=str(text)):
-                return [PLACE_HOLDER.sub(lambda found: found[1].upper(), text)]
-            case ast.JoinedStr(values=values):
-                return self._joined(values, place, bound)
-            case ast.FormattedValue(value=value):
-                known = self._texts(value, place, bound)
-                return (
-                    known
-                    if len(known) <= MOST and not any(DOTS in text for text in known)
-                    else [_placeholder(value)]
-                )
-            case ast.IfExp(body=body, orelse=other):
-                return [*self._texts(body, place, bound), *self._texts(other, place, bound)]
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return self._joined([left, right], place, bound)
-            case ast.Attribute(attr=name) if name.isupper():
-                return [self.constants.get(name, DOTS)]
-            case ast.Name(id=name):
-                return self._named(name, place, bound)
-            case _:
-                return [DOTS]
-
-    def _joined(self, parts: list[ast.expr], place: ast.AST, bound: Bound) -> list[str]:
-        return ["".join(texts) for texts in product(*(self._texts(part, place, bound) for part in parts))]
-
-    def _named(self, name: str, place: ast.AST, bound: Bound) -> list[str]:
-        """Return the texts of a name: of a parameter, of a variable (without looking through others), or of a constant."""
-        if name in bound:
-            return self._texts(bound[name], bound[name], {})
-        around = self.module.around(place, ast.FunctionDef)
-        assigned = [
-            text
-            for node in (ast.walk(around) if around is not None else ())
-            if isinstance(node, ast.Assign | ast.AnnAssign)
-            and node.value is not None
-            and name
-            in {_name(target) for target in (node.targets if isinstance(node, ast.Assign) else [node.target])}
-            for text in self._texts(node.value, self.module.tree, dict.fromkeys((name, *bound), UNKNOWN))
-        ]
-        known = self.module.constants.get(name) or (self.constants.get(name) if name.isupper() else None)
-        return assigned or [known or DOTS]
-
-    def _family(self, call: ast.Call) -> str | None:
-        """Return the section of the error that a call makes, if it makes one."""
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "__init__":
-            around = self.module.around(call, ast.ClassDef)
-            name = around.name if isinstance(around, ast.ClassDef) else ""
-        else:
-            name = _name(call.func)
-        seen = set()
-        while name not in FAMILIES:
-            if name in seen or name not in self.classes or not self.classes[name].bases:
-                return None
-            seen.add(name)
-            name = _name(self.classes[name].bases[0])
-        shown_to_participants = FAMILIES[name] != FILE or not self.module.name.startswith(
-            "scoring/neuco_bench"
-        )
-        return FAMILIES[name] if shown_to_participants else ORGANIZER
-
-    def _usual_code(self, name: str) -> ast.expr | None:
-        body = self.classes[name].body if name in self.classes else []
-        return next(
-            (
-                node.value
-                for node in body
-                if isinstance(node, ast.Assign) and _name(node.targets[0]) == "usual_code"
-            ),
-            None,
-        )
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
 
 
-def _filled(texts: list[str], number: int) -> list[str]:
-    return texts * (number // len(texts))
-
-
-def _check(function: ast.FunctionDef) -> ast.expr | None:
-    """Return the id of the check that a function is, by its decorator."""
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "CHECKS.add":
-            return decorator.args[0]
-    return None
-
-
-def _name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _placeholder(node: ast.expr) -> str:
-    """Return what stands for a value on the page: its name in capitals."""
-    if isinstance(node, ast.Call) and _name(node.func) == "len":
-        return "N"
-    name = _name(node)
-    return name.strip("_").replace("_", " ").upper() or DOTS
+def _escaped(cell: str) -> str:
+    """Write a cell in Markdown: values in italics, but in code, where nothing is in italics, in capitals."""
+    pieces = cell.replace("|", "\\|").replace("\n", " ").split("`")
+    pieces[::2] = [
+        VALUE.sub(r"*\1*", piece).replace("<", "\\<").replace("\\<br>", "<br>") for piece in pieces[::2]
+    ]
+    pieces[1::2] = [_plain(piece) for piece in pieces[1::2]]
+    return "`".join(pieces)
 
 
 def main(arguments: list[str]) -> int:

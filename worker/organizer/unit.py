@@ -241,10 +241,11 @@ def open_places(instance: Instance) -> list[Place]:
 def main(arguments: list[str]) -> int:
     """Run as a program of its own: the configuration file of a service of this machine."""
     try:
-        instance = instance_of(Path(arguments[0]))
+        path = Path(arguments[0])
+        instance = instance_of(path)
         if instance is None:
             raise OrganizerError(
-                f"No service runs {arguments[0]}.",
+                f"No service uses {path}.",
                 cure="Adopt the configuration first: sudo neuco-challenge NAME adopt DIR.",
                 code="adopt.missing",
             )

@@ -216,26 +216,26 @@ def typed(file: Path | None) -> Iterator[None]:
         raise failure(error, file, str(error)) from error
 
 
-def failure(cause: BaseException | None, file: Path | None, what: str) -> InfrastructureError:
+def failure(cause: BaseException | None, file: Path | None, reason: str) -> InfrastructureError:
     """Return what to tell when the database failed.
 
     Args:
         cause: What the driver raised.
         file: Where the database is; None for a server.
-        what: What may be told of the cause.
+        reason: What may be told of the cause.
     """
     if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
         return damaged(file, str(cause))
     name = "The state database" if file is None else f"The state database {file}"
     return InfrastructureError(
-        f"{name} failed: {what}.", cure="Check the disk space and the permissions.", code="state.database"
+        f"{name} failed: {reason}.", cure="Check the disk space and the permissions.", code="state.database"
     )
 
 
-def damaged(file: Path, what: str) -> InfrastructureError:
-    """Return what to tell of a database file that cannot be trusted any more."""
+def damaged(file: Path, reason: str) -> InfrastructureError:
+    """Return what to tell of a database file that cannot be trusted anymore."""
     return InfrastructureError(
-        f"The state database {file} is damaged ({what}).",
+        f"The state database {file} is damaged ({reason}).",
         cure="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`. The worker reads newer"
         f" submissions from EvalAI. Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
         code="state.damaged",

@@ -9,10 +9,12 @@ import pytest
 from scoring.inputs.faults import CATALOGUE
 from worker.organizer import message_docs
 from worker.organizer.doctor import CHECKS
-from worker.organizer.message_docs import DOCTOR, FILE, PACKAGES, PLACE, ROOT, Message, document, messages
+from worker.organizer.message_docs import PLACE, document
+from worker.organizer.message_search import DOCTOR, FILE, PACKAGES, ROOT, Message, messages
+from worker.organizer.message_values import CLOSE, OPEN
 
 WRITTEN = re.compile(r'(?:\bcode|event_key|usual_code)\s*=\s*"([a-z_]+\.[a-z_]+)"')
-BY_NAME = {"NAME.stderr", "evaluate.OUTCOME"}
+BY_NAME = {f"{OPEN}name{CLOSE}.stderr", f"evaluate.{OPEN}outcome{CLOSE}"}
 """Codes of log lines that are made of a child's name or of how an attempt ended."""
 
 
@@ -30,7 +32,7 @@ def source() -> str:
 
 
 def test_the_page_is_up_to_date() -> None:
-    """Whoever changes a message writes the page again: ``python -m worker.organizer.message_docs``."""
+    """After a change of a message, the page is written again: ``python -m worker.organizer.message_docs``."""
     assert PLACE.read_text(encoding="utf-8") == document()
     assert message_docs.main(["--check"]) == 0
 
@@ -54,5 +56,22 @@ def test_every_problem_with_a_file_has_a_cure(found: list[Message]) -> None:
 
 
 def test_findings_are_of_checks(found: list[Message]) -> None:
-    """A finding stands under the id of the check that makes it."""
+    """A finding is listed under the id of the check that makes it."""
     assert {message.code for message in found if message.section == DOCTOR} <= {check.id for check in CHECKS}
+
+
+def test_values_are_shown_by_what_they_are() -> None:
+    """In italics in prose and in capitals in code; no private character and no variable's raw name is left."""
+    page = document()
+    assert not {OPEN, CLOSE} & set(page)
+    assert "| `task.exists` | *folder* exists already. | Choose another folder. |" in page
+    assert "`NAME.stderr`" in page
+    assert re.findall(r"strerror|STRERROR|\*\w+_\w+\*|\*__", page) == []
+
+
+def test_a_general_sentence_stands_for_its_cases() -> None:
+    """A page needs no row for each key of which the same is said."""
+    general, special = f"{OPEN}key{CLOSE} is empty.", "challenge.secret is empty."
+    assert message_docs._merged([special, general]) == [general]
+    assert message_docs._merged([f"{key} is wrong." for key in "abcd"]) == ["… is wrong."]
+    assert message_docs._merged(["a is wrong.", "b is wrong."]) == ["a is wrong.", "b is wrong."]

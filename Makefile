@@ -1,4 +1,4 @@
-# Everything sets itself up: `make demo` and `make test` need Python 3.11 or newer, git and make, nothing else.
+# Everything sets itself up: `make demo` and `make test` need only Python 3.11 or newer, git and make.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # PyTorch from TORCH_INDEX, by a given pip.
 install_torch = if [ -n "$(TORCH_INDEX)" ]; then \
 	$(1) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
-	|| echo "$(TORCH_INDEX) gives no torch; taking it from the usual index."; fi
+	|| echo "$(TORCH_INDEX) does not provide torch; using the default index."; fi
 # Compiled kernels of the tests, shared by all their processes and kept between runs.
 TEST_CACHE := $(CURDIR)/.cache/numba
 PACKAGES := worker scoring leaderboard
@@ -94,7 +94,7 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@$(PIP) install --quiet --constraint constraints.txt --group test
 	@touch $@
 
-# Debian and Ubuntu leave ensurepip out of Python; with the right to install packages that is mended here.
+# Debian and Ubuntu ship Python without ensurepip. With permission to install packages, its package is installed here.
 $(VENV)/bin/python:
 	@if [ -z "$(PYTHON)" ]; then echo "No Python 3.11 or newer was found. Install one, or name it: make PYTHON=/path/to/python" >&2; exit 2; fi
 	@if ! "$(PYTHON)" -c 'import ensurepip' 2>/dev/null; then \

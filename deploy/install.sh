@@ -11,7 +11,7 @@ Usage: sudo deploy/install.sh [OPTIONS]
   --dry-run          print what would be done, and do nothing
   --uninstall        remove what was installed; challenges, state and the user stay
   --source PATH      what to install: a clone of the repository (default: the one that contains this script) or a wheel
-  --python PROGRAM   the Python to use, 3.11 or newer (default: the newest of python3.11, 3.12, 3.13 that is installed or can be installed)
+  --python PROGRAM   the Python to use, 3.11 or newer (default: python3.12 on Ubuntu 24.04, otherwise python3.11 or, if it is missing, what is installed)
   --libraries DIR    take Python libraries from this site-packages folder instead of downloading them
   --root DIR         install below DIR instead of /: no packages, no user, no systemd (for images and tests)
   --help             show this
@@ -62,7 +62,7 @@ if [ -n "$uninstall" ]; then
         running=$(systemctl list-units --all --plain --no-legend 'neuco-worker@*' 'neuco-worker-once@*' | cut -d ' ' -f 1)
         for unit in $running; do run systemctl stop "$unit"; done
     fi
-    # Links of what is enabled, running or not, and what was added to single instances.
+    # Links of enabled instances, running or not, and drop-ins of single instances.
     for left in "$units"/*.wants/neuco-worker{,-once}@*.{service,timer} "$units"/neuco-worker{,-once}@*.{service,timer}.d; do
         if [ -e "$left" ] || [ -L "$left" ]; then run rm -rf "$left"; fi
     done
@@ -70,12 +70,12 @@ if [ -n "$uninstall" ]; then
     run rm -f "$command" "$rotation" "$journal"
     run rm -rf "$prefix" "$root/var/cache/neuco-worker"
     if live; then run systemctl daemon-reload; fi
-    say "Done. Left in place: $challenges (configurations, hidden tasks, secrets), $root/var/lib/neuco-worker (state), the user $user."
+    say "Done. Not removed: $challenges (configurations, hidden tasks, secrets), $root/var/lib/neuco-worker (state), the user $user."
     exit 0
 fi
 
 # --- packages ---
-newest_python() {
+first_python() {
     local candidate
     for candidate in python3.11 python3.12 python3.13 python3; do
         if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
@@ -94,7 +94,7 @@ if [ -z "$root" ]; then
         debian-12) version=3.11 ;;
         *)
             version=""
-            echo "    ${PRETTY_NAME:-This system} was not tested; continuing with the Python that is installed."
+            echo "    ${PRETTY_NAME:-This system} is not a tested system; the installed Python is used."
             ;;
     esac
     packages=(git openssh-client ca-certificates util-linux)
@@ -107,12 +107,12 @@ if [ -z "$root" ]; then
         run apt-get update --quiet=2
         run env DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends "${missing[@]}"
     else
-        echo "    all there: ${packages[*]}"
+        echo "    already installed: ${packages[*]}"
     fi
-    # By its full path: another one may come first on root's PATH, in a folder that the service's user may not enter.
+    # With its full path: root's PATH may name another Python first, in a folder that the service's user cannot enter.
     if [ -n "$version" ] && [ -z "$python" ]; then python=/usr/bin/python$version; fi
 fi
-python=${python:-$(newest_python)}
+python=${python:-$(first_python)}
 if [ -z "$python" ]; then
     echo "install.sh: no Python 3.11 or newer was found; name one with --python" >&2
     exit 2
@@ -122,7 +122,7 @@ fi
 if [ -z "$root" ]; then
     say "User"
     if id "$user" >/dev/null 2>&1; then
-        echo "    $user is there"
+        echo "    $user already exists"
     else
         run useradd --system --user-group --home-dir /var/lib/neuco-worker --shell /usr/sbin/nologin "$user"
     fi
@@ -151,10 +151,10 @@ if [ -n "$libraries" ]; then
             exit 1
         fi
     fi
-    # What builds a clone comes from the libraries too: nothing is downloaded.
+    # The build tools come from the libraries too, so nothing is downloaded.
     run "${pip[@]}" install --no-index --no-build-isolation --no-deps --force-reinstall "$source"
 else
-    # PyTorch's CPU build, by its own index: the usual one would bring several gigabytes of CUDA packages.
+    # PyTorch's CPU build, from its own index: the default build needs several gigabytes of CUDA packages.
     torch=$(sed -n 's/^torch==/torch==/p' "$here/../constraints.txt")
     run "${pip[@]}" install --no-deps --index-url https://download.pytorch.org/whl/cpu "$torch"
     run "${pip[@]}" install --constraint "$here/../constraints.txt" "$source"
@@ -173,11 +173,11 @@ if live; then run systemctl daemon-reload; fi
 say "Limits of the logs"
 run install -D -m 0644 "$here/logrotate" "$rotation"
 if grep -qs '^SystemMaxUse=' "$root/etc/systemd/journald.conf" "${journal%/*}"/*.conf && [ ! -e "$journal" ]; then
-    echo "    the journal already has a limit, which stays"
+    echo "    the journal already has a limit, which is kept"
 elif ! cmp -s "$here/journald.conf" "$journal"; then
     run install -D -m 0644 "$here/journald.conf" "$journal"
     if live; then run systemctl restart systemd-journald; fi
 fi
 
-say "Done. Next: sudo neuco-challenge NAME adopt DIR, where DIR is what \`neuco-worker init\` or a restored backup left."
+say "Done. Next: sudo neuco-challenge NAME adopt DIR, where DIR is a folder that \`neuco-worker init\` or \`challenge restore\` wrote."
 if [ -z "$root" ]; then echo "    neuco-worker is $prefix/bin/neuco-worker"; fi

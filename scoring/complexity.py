@@ -25,7 +25,7 @@ class Complexity:
         activation_sparsity: Share of the embeddings' values that are exactly zero, padding included.
         multiply_accumulates: Multiply-accumulate operations of one prediction, dense.
         effective_multiply_accumulates: Those whose factor is not zero: dense ones times (1 - sparsity), rounded; exact on average for a
-            linear probe on embeddings that are not standardised, None for others.
+            linear probe on embeddings that are not standardized, None for others.
         latency_ms: Wall time per fold of training and scoring, in milliseconds; folds trained at the same time share it.
     """
 
@@ -53,7 +53,7 @@ def complexity(
     """Measure one task of a standalone run.
 
     Args:
-        matrix: Embeddings as they were handed in, before standardisation.
+        matrix: Embeddings as they were handed in, before standardization.
         probe: What was trained.
         data: The task.
         seconds: Wall time of all folds.

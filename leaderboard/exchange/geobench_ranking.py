@@ -1,6 +1,6 @@
-"""GEO-Bench's aggregation: results normalised by a frozen file, interquartile means with bootstrap intervals, ranks, and a board.
+"""GEO-Bench's aggregation: results normalized by a frozen file, interquartile means with bootstrap intervals, ranks, and a board.
 
-Two orders are shown: GEO-Bench's, by the interquartile mean over all normalised results, and ours, by ranks per dataset weighted with each
+Two orders are shown: GEO-Bench's, by the interquartile mean over all normalized results, and ours, by ranks per dataset weighted with each
 dataset's spread. The board is rendered by the code that renders challenges, with datasets as tasks and seeds as folds.
 """
 
@@ -36,7 +36,7 @@ class Standing:
     Attributes:
         backbone: Its key.
         name: Display name.
-        datasets: Interquartile mean of the normalised results by dataset.
+        datasets: Interquartile mean of the normalized results by dataset.
         iqm: Interquartile mean over all of them; None unless the backbone has every dataset.
         interval: Ends of the 95 % bootstrap interval of ``iqm``, datasets kept apart.
         rank: By ``iqm``, ties share the better one.
@@ -53,7 +53,7 @@ class Standing:
 
 
 def read_normalizer(path: Path) -> Normalizer:
-    """Read a frozen normaliser: a JSON object from dataset to its lowest and highest result.
+    """Read a frozen normalizer: a JSON object from dataset to its lowest and highest result.
 
     Raises:
         OrganizerError: If it is none.
@@ -97,7 +97,7 @@ def make_normalizer(results: Sequence[Result]) -> Normalizer:
 
 
 def without_range(results: Sequence[Result], normalizer: Normalizer) -> tuple[str, ...]:
-    """Return a fault for each dataset that the normaliser does not know."""
+    """Return a fault for each dataset that the normalizer does not know."""
     unknown = sorted({result.dataset for result in results} - set(normalizer))
     known = ", ".join(f"`{name}`" for name in sorted(normalizer))
     return tuple(

@@ -145,7 +145,7 @@ class Publisher:
                 renewed = True
                 self._clone.discard()
         raise InfrastructureError(
-            "Somebody else pushed to the leaderboard's branch during every attempt to push.",
+            "Someone else pushed to the leaderboard's branch during every attempt to push.",
             cure="The worker tries again.",
             code="leaderboard.busy",
         )
@@ -178,7 +178,7 @@ class Publisher:
             raise _clone_unusable() from error
         except TipMoved as error:
             raise InfrastructureError(
-                "Somebody else pushed to the leaderboard's branch while it was read.",
+                "Someone else pushed to the leaderboard's branch while it was read.",
                 cure="Try again.",
                 code="leaderboard.busy",
             ) from error

@@ -1,8 +1,8 @@
 """The two figures below every board: how the ranks came about, and when submissions arrived.
 
 They are written as SVG by a template instead of through Vega: they are redrawn with every publication, where starting a chart engine
-would cost a second each time; the same shapes serve README.md (two files with fixed colours) and the page (one figure that follows the
-reader's colour scheme and can be reached by keyboard); and their bytes depend on nothing but the boards.
+would cost a second each time; the same shapes serve README.md (two files with fixed colors) and the page (one figure that follows the
+reader's color scheme and can be reached by keyboard); and their bytes depend on nothing but the boards.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from leaderboard.snapshot import Board, MoveKind, RowKey
 
 LANES = 20  # entries drawn; more lines cannot be told apart
 COLUMNS = 90  # states drawn; a longer history is thinned, and its moves kept
-# Entries from the top that have a colour of their own; the others are grey, and every line is labelled.
-COLOURS = 7
+# Entries from the top that have a color of their own; the others are grey, and every line is labeled.
+COLORS = 7
 LABEL = 23  # half-width characters of a name next to its line
 
 # Whole numbers: short paths, figures that compress well.
@@ -34,7 +34,7 @@ class Lane:
 
     Attributes:
         number: The entry's place on the newest board, from 0; links the line to its table row.
-        colour: Index of its colour, or -1 for grey.
+        color: Index of its color, or -1 for grey.
         run: Stretches without a move.
         own: Moves with a new submission of its own.
         passive: Moves that others caused.
@@ -42,7 +42,7 @@ class Lane:
     """
 
     number: int
-    colour: int
+    color: int
     team: str
     label: str
     rank: int | None
@@ -101,7 +101,7 @@ class Submissions:
 
 
 def evolution_figures(title: str, chart: Evolution) -> tuple[bytes, bytes]:
-    """Return a phase's bump chart for README.md in light and in dark colours."""
+    """Return a phase's bump chart for README.md in light and in dark colors."""
     template = templates().get_template("evolution.svg.j2")
     light, dark = (template.render(chart=chart, dark=dark, title=title).encode() for dark in (False, True))
     return light, dark
@@ -117,7 +117,7 @@ def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
     xs = [_LEFT + round(width * place / max(len(columns) - 1, 1)) for place in range(len(columns))]
     deepest = max(column.places.get(row.key, 1) for column in columns for row in rows[:LANES])
     lowest = min(deepest, LANES + 1)  # who came from further down rises from the last lane
-    competing = [number for number, row in enumerate(rows[:LANES]) if not row.baseline][:COLOURS]
+    competing = [number for number, row in enumerate(rows[:LANES]) if not row.baseline][:COLORS]
     lanes = tuple(
         _lane(
             number,
@@ -125,7 +125,7 @@ def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
             columns,
             xs,
             lowest=lowest,
-            colour=competing.index(number) if number in competing else -1,
+            color=competing.index(number) if number in competing else -1,
         )
         for number, row in enumerate(rows[:LANES])
     )
@@ -176,7 +176,7 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
 
 
 def _lane(
-    number: int, row: Row, columns: Sequence[_Column], xs: list[int], *, lowest: int, colour: int
+    number: int, row: Row, columns: Sequence[_Column], xs: list[int], *, lowest: int, color: int
 ) -> Lane:
     """Draw one row's way; places below the lowest lane are drawn on it."""
     track = [min(column.places[row.key], lowest) if row.key in column.places else None for column in columns]
@@ -206,7 +206,7 @@ def _lane(
         run.append(f"M{xs[start]} {_y(last)}H{_WIDTH - _RIGHT + 8}")
     return Lane(
         number=number,
-        colour=colour,
+        color=color,
         team=row.team,
         label=_label(row.team),
         rank=row.rank,

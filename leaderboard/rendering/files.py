@@ -132,17 +132,17 @@ def _csv(rows: tuple[Row, ...]) -> bytes:
 
 def _badge(phases: Sequence[ShownPhase]) -> bytes:
     """Return what shields.io's endpoint badge reads: who leads the last phase that has begun."""
-    message, colour = "no entries yet", "lightgrey"
+    message, color = "no entries yet", "lightgrey"
     for phase in phases:
         title = display_name(phase.site.title)
         if phase.waiting:
-            message, colour = f"{title}: {len(phase.waiting)} teams, ranks at the end", "blue"
+            message, color = f"{title}: {len(phase.waiting)} teams, ranks at the end", "blue"
         if phase.board is None:
             continue
         competing = [row for row in phase.rows if row.rank is not None]
-        colour = "inactive" if phase.site.frozen_at else "blue"
+        color = "inactive" if phase.site.frozen_at else "blue"
         message = f"{title}: {len(phase.rows)} entries, {minute(phase.board.made_at)[:10]}"
         if competing:
             message = f"{title}: {competing[0].team[:32]} {competing[0].q_text}"
-    badge = {"schemaVersion": 1, "label": "leaderboard", "message": message, "color": colour}
+    badge = {"schemaVersion": 1, "label": "leaderboard", "message": message, "color": color}
     return (json.dumps(badge, ensure_ascii=False, indent=1) + "\n").encode()

@@ -64,7 +64,7 @@ class Section:
     rules: tuple[str, ...]
     unlocked: Unlocked
     whiskers: tuple[Whisker, ...]
-    heat: tuple[tuple[int, ...], ...]  # per row and task: the step of the colour scale, -1 for a negative Q
+    heat: tuple[tuple[int, ...], ...]  # per row and task: the step of the color scale, -1 for a negative Q
     widest: float
 
 
@@ -95,7 +95,7 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
 
 
 def _summary(phases: Sequence[ShownPhase]) -> str:
-    """Say in a sentence what stands on the page, for whoever is sent its link; who leads is a matter for the page."""
+    """Say in a sentence what stands on the page, for anyone who is sent its link; who leads is shown on the page."""
     told = []
     for phase in phases:
         title = display_name(phase.site.title)
@@ -174,7 +174,7 @@ def _whiskers(intervals: tuple[Interval, ...]) -> tuple[Whisker, ...]:
 
 
 def _heat(shown: Unlocked) -> tuple[tuple[int, ...], ...]:
-    """Return the colour step of every row and task, on one scale from zero to the highest Q of all tasks (paper, Fig. 3)."""
+    """Return the color step of every row and task, on one scale from zero to the highest Q of all tasks (paper, Fig. 3)."""
     top = max((max(task.quality, default=0.0) for task in shown.tasks), default=0.0)
     return tuple(
         tuple(

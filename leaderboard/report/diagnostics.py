@@ -1,6 +1,6 @@
 """What an organizer should look at: tasks that do not do their work, and teams whose submissions need a question.
 
-Signs, not verdicts: each finding says what was seen and leaves the judgement to people.
+Signs, not verdicts: each finding says what was seen and leaves the judgment to people.
 """
 
 from __future__ import annotations

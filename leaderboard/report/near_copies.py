@@ -32,7 +32,7 @@ class NearCopy:
 def similarities_of_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return how alike the rows of some embeddings are to each other: what is left of them whatever the axes mean.
 
-    Columns are standardised first, as before scoring; constant ones say nothing. Of more than ``SAMPLE`` rows evenly spaced ones are
+    Columns are standardized first, as before scoring; constant ones say nothing. Of more than ``SAMPLE`` rows evenly spaced ones are
     taken, the same of every submission.
 
     Args:

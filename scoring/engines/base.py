@@ -22,7 +22,7 @@ class Unit:
     """A range of folds of all tasks on one row set.
 
     Attributes:
-        rows: Standardised embeddings, float32, C-contiguous, n x N, in sorted id order.
+        rows: Standardized embeddings, float32, C-contiguous, n x N, in sorted id order.
         targets: Labels as trained on (min-max scaled for regression), float32, T x n.
         classification: T booleans; True scores F1 with BCE-with-logits, False scores R2 with MSE.
         split_seeds: uint32, one per fold.

@@ -1,4 +1,4 @@
-"""From a CSV file to ids and values as they are there, if nothing in it needs a judgement.
+"""From a CSV file to ids and values as they are there, if nothing in it needs a judgment.
 
 Who forgives what a challenge refuses reads other files with a slower library; a faultless one is read by the code that reads submissions,
 in less time and memory.

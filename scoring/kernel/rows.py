@@ -1,4 +1,4 @@
-"""Rows of embeddings as engines like them: standardised, gathered per row set, aligned to cache lines."""
+"""Rows of embeddings as engines like them: standardized, gathered per row set, aligned to cache lines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
 
 
 def reference_moments(matrix: NDArray[np.float32]) -> Moments:
-    """Take moments as NeuCo-Bench standardises: embeddings that are all equal are moved to zero and not divided by nothing."""
+    """Take moments as NeuCo-Bench standardizes: embeddings that are all equal are moved to zero and not divided by nothing."""
     scale = moments(matrix)
     return scale if scale.std != 0 else Moments(mean=scale.mean, std=1.0)
 
@@ -52,7 +52,7 @@ def reference_moments(matrix: NDArray[np.float32]) -> Moments:
 def gather(
     matrix: NDArray[np.float32], index: NDArray[np.intp], scale: Moments = NEUTRAL
 ) -> NDArray[np.float32]:
-    """Copy rows into a new aligned matrix, standardised with ``scale``; computed in float64, kept in float32."""
+    """Copy rows into a new aligned matrix, standardized with ``scale``; computed in float64, kept in float32."""
     rows = aligned((len(index), matrix.shape[1]))
     for start in range(0, len(index), _CHUNK):
         part = index[start : start + _CHUNK]
@@ -64,7 +64,7 @@ def gather(
 
 
 def aligned(shape: tuple[int, int]) -> NDArray[np.float32]:
-    """Return an uninitialised float32 matrix whose first byte starts a cache line.
+    """Return an uninitialized float32 matrix whose first byte starts a cache line.
 
     A large one lies on large pages where the system has them: the kernel jumps from row to row, and on small pages it takes a tenth longer.
     It is mapped for itself, because the heap hands out again what has small pages already.

@@ -10,29 +10,29 @@ from statistics import fmean
 import numpy as np
 
 from scoring.errors import OrganizerError
-from scoring.neuco_bench.labels import LabelledTask, read_labels
+from scoring.neuco_bench.labels import LabeledTask, read_labels
 from scoring.probes.measures import score
 from scoring.probes.probe import TaskKind
 from scoring.tasks import TaskPackage, TaskPlace, find_packages, label_rows
 
 
-def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabelledTask]) -> tuple[TaskPlace, ...]:
+def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabeledTask]) -> tuple[TaskPlace, ...]:
     """Return the places of packages in the tree of groups, with their ceilings, estimated ones included.
 
     Raises:
         OrganizerError: If a ceiling cannot be estimated.
     """
-    labelled = {task.name: task for task in tasks}
+    labeled = {task.name: task for task in tasks}
     return tuple(
         TaskPlace(
             identifier=package.identifier,
             parent=package.parent,
             ceiling=package.ceiling
             if not isinstance(package.ceiling, str)
-            else estimate_ceiling(package, labelled[package.identifier]),
+            else estimate_ceiling(package, labeled[package.identifier]),
         )
         for package in packages
-        if package.identifier in labelled
+        if package.identifier in labeled
     )
 
 
@@ -47,7 +47,7 @@ def places_of(folder: Path) -> tuple[TaskPlace, ...]:
     return task_places(packages, tasks)
 
 
-def estimate_ceiling(package: TaskPackage, task: LabelledTask) -> float:
+def estimate_ceiling(package: TaskPackage, task: LabeledTask) -> float:
     """Estimate the score of a perfect model from repeated measurements of the labels.
 
     Regression: R2 cannot exceed one minus the share of the labels' variance that is noise. The noise of one measurement is the variance

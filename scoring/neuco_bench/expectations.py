@@ -13,7 +13,7 @@ from scoring.errors import NeucoError
 from scoring.metrics import R2_TOLERANCE
 from scoring.neuco_bench.ceilings import estimate_ceiling
 from scoring.neuco_bench.configuration import StandaloneSettings
-from scoring.neuco_bench.labels import KINDS, LabelledTask, read_labels
+from scoring.neuco_bench.labels import KINDS, LabeledTask, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.run import SEED, Material, score_run
 from scoring.probes.probe import TaskKind, parted, shuffle_splits
@@ -71,7 +71,7 @@ def check_package(
 
     Args:
         package: The package.
-        public_ids: Ids that may be labelled, where they are known.
+        public_ids: Ids that may be labeled, where they are known.
         folds: Number of random splits that it must bear.
     """
     findings: list[Expectation] = []
@@ -120,7 +120,7 @@ def check_file(path: Path, public_ids: Sequence[str] | None = None, *, folds: in
     return PackageCheck(identifier=checked.identifier, findings=kept, fingerprint=checked.fingerprint)
 
 
-def fingerprint(task: LabelledTask) -> str:
+def fingerprint(task: LabeledTask) -> str:
     """Return 16 hexadecimal digits that name the labels, whatever their order or spelling."""
     digest = hashlib.sha256(f"neuco-worker labels 1\0{task.kind.value}\0{';'.join(task.classes)}\0".encode())
     for identifier, label in sorted(
@@ -130,7 +130,7 @@ def fingerprint(task: LabelledTask) -> str:
     return digest.hexdigest()[:FINGERPRINT]
 
 
-def check_splits(task: LabelledTask, folds: int) -> Expectation:
+def check_splits(task: LabeledTask, folds: int) -> Expectation:
     """Return whether random splits of the labels can be scored: labels that vary, positives in every test part."""
     if len(task.ids) < MINIMUM_ROWS:
         sentence = f"{len(task.ids)} labels are too few for splits, at least {MINIMUM_ROWS} are needed."
@@ -160,7 +160,7 @@ def check_splits(task: LabelledTask, folds: int) -> Expectation:
     return Expectation(check="splits", passed=True, sentence=f"{folds} random splits can be scored.")
 
 
-def check_ceiling(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Expectation]:
+def check_ceiling(package: TaskPackage, task: LabeledTask) -> tuple[float | None, Expectation]:
     """Return the ceiling, given or estimated, and what is to be said of it."""
     if package.ceiling is None:
         return None, Expectation(check="ceiling", passed=True, sentence="No ceiling is given.")
@@ -180,7 +180,7 @@ def check_ceiling(package: TaskPackage, task: LabelledTask) -> tuple[float | Non
     )
 
 
-def check_baseline(package: TaskPackage, task: LabelledTask) -> tuple[float | None, Expectation]:
+def check_baseline(package: TaskPackage, task: LabeledTask) -> tuple[float | None, Expectation]:
     """Score the shipped baseline and compare: the same embeddings give the same score, or something has changed."""
     baseline = package.baseline
     if baseline is None:
@@ -213,7 +213,7 @@ def check_baseline(package: TaskPackage, task: LabelledTask) -> tuple[float | No
     return measured, Expectation(check="baseline", passed=right, sentence=sentence)
 
 
-def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabelledTask:
+def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabeledTask:
     """Read labels, by the challenge's rules where its tasks could hold them."""
     task, _ = read_labels(package.labels, package.identifier, package.type)
     if package.type in {member.value for member in TaskType}:

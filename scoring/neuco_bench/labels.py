@@ -29,13 +29,13 @@ SEPARATOR = ";"  # between the labels of one sample
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelledTask:
+class LabeledTask:
     """One label file, in the order of its rows.
 
     Attributes:
         name: The part of the file's name before ``__``.
         kind: What is predicted.
-        ids: One per labelled row.
+        ids: One per labeled row.
         labels: float64 numbers for a regression and for two classes; class numbers (int64) for several; n x C zeros and ones for labels.
         classes: Names of the C classes or labels, sorted.
     """
@@ -47,7 +47,7 @@ class LabelledTask:
     classes: tuple[str, ...] = ()
 
 
-def read_annotations(folder: Path) -> tuple[tuple[LabelledTask, ...], tuple[str, ...]]:
+def read_annotations(folder: Path) -> tuple[tuple[LabeledTask, ...], tuple[str, ...]]:
     """Read all label files ``<task>__<type>.csv`` and task packages of a folder.
 
     Returns:
@@ -62,7 +62,7 @@ def read_annotations(folder: Path) -> tuple[tuple[LabelledTask, ...], tuple[str,
             cure="Set --annotation_path to the folder with the label files (<task>__regr.csv, <task>__cls.csv).",
             code="standalone.no_labels",
         )
-    tasks: dict[str, LabelledTask] = {}
+    tasks: dict[str, LabeledTask] = {}
     warnings: list[str] = []
     for name, kind, path in _sources(folder):
         task, remarks = read_labels(path, name, kind)
@@ -103,7 +103,7 @@ def _sources(folder: Path) -> list[tuple[str, str, Path]]:
     return sources
 
 
-def read_labels(path: Path, name: str, kind: str) -> tuple[LabelledTask, tuple[str, ...]]:
+def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[str, ...]]:
     """Read one label file.
 
     A row without a label is left out, as NeuCo-Bench does. A classification with more than two whole-numbered labels counts as one of
@@ -122,10 +122,10 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabelledTask, tuple[s
     chosen = KINDS[kind]
     warnings = []
     if chosen is not TaskKind.MULTILABEL:
-        labelled = [(identifier, text) for identifier, text in rows if text and text.lower() != "nan"]
-        if len(labelled) < len(rows):
-            warnings.append(f"{name}: {len(rows) - len(labelled)} rows without a label were left out.")
-        rows = labelled
+        labeled = [(identifier, text) for identifier, text in rows if text and text.lower() != "nan"]
+        if len(labeled) < len(rows):
+            warnings.append(f"{name}: {len(rows) - len(labeled)} rows without a label were left out.")
+        rows = labeled
     if len(rows) < 2:
         raise OrganizerError(
             f"{path} has {len(rows)} labeled rows.",
@@ -149,7 +149,7 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabelledTask, tuple[s
         warnings.append(f"{name}: {len(values)} classes, scored by macro F1; NeuCo-Bench knows two.")
         chosen, texts = TaskKind.MULTICLASS, [str(int(value)) for value in _numbers(texts, path)]
     labels, classes = _encoded(texts, chosen, path)
-    return LabelledTask(name=name, kind=chosen, ids=ids, labels=labels, classes=classes), tuple(warnings)
+    return LabeledTask(name=name, kind=chosen, ids=ids, labels=labels, classes=classes), tuple(warnings)
 
 
 def _encoded(texts: list[str], kind: TaskKind, path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:

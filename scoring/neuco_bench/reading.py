@@ -28,7 +28,7 @@ class LenientEmbeddings:
 
     Attributes:
         ids: One per row, in the order of the file; an id may occur again.
-        matrix: float32, n x N, finite, not standardised.
+        matrix: float32, n x N, finite, not standardized.
         warnings: What was forgiven.
     """
 

@@ -18,7 +18,7 @@ from scoring.evaluate import training_labels
 from scoring.kernel import NEUTRAL, Moments, gather, reference_moments
 from scoring.neuco_bench.ceilings import task_places
 from scoring.neuco_bench.configuration import StandaloneSettings
-from scoring.neuco_bench.labels import LabelledTask, read_annotations
+from scoring.neuco_bench.labels import LabeledTask, read_annotations
 from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings, read_excluded
 from scoring.probes.measures import confusion, measures
 from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, Training
@@ -48,7 +48,7 @@ class Inputs:
 class Material:
     """What was read: tasks, the embeddings of all ids that any of them names, and the places of those that are packages."""
 
-    tasks: tuple[LabelledTask, ...]
+    tasks: tuple[LabeledTask, ...]
     embeddings: LenientEmbeddings
     warnings: tuple[str, ...]
     places: tuple[TaskPlace, ...] = ()
@@ -89,7 +89,7 @@ class RunReport:
         embedding_dim: Dimension N as trained on.
         warnings: What was forgiven, and what went wrong.
         places: Of task packages in the tree of groups, with their ceilings.
-        scale: Of the standardisation.
+        scale: Of the standardization.
     """
 
     tasks: tuple[TaskReport, ...]
@@ -160,7 +160,7 @@ def score_run(
 ) -> RunReport:
     """Score all tasks that the configuration asks for, in order of their names.
 
-    Embeddings are standardised over the union of the ids of all label files, those of other tasks too, as NeuCo-Bench does.
+    Embeddings are standardized over the union of the ids of all label files, those of other tasks too, as NeuCo-Bench does.
 
     Raises:
         OrganizerError: If the probe or its parameters are wrong.
@@ -241,9 +241,9 @@ def narrowed(material: Material, dim: int) -> Material:
 
 
 def _union_warning(
-    tasks: Sequence[LabelledTask], embeddings: LenientEmbeddings, settings: StandaloneSettings
+    tasks: Sequence[LabeledTask], embeddings: LenientEmbeddings, settings: StandaloneSettings
 ) -> tuple[str, ...]:
-    """Tell that tasks are standardised together with samples that are not theirs."""
+    """Tell that tasks are standardized together with samples that are not theirs."""
     if not settings.standardize_embeddings:
         return ()
     union = set(embeddings.ids)
@@ -272,12 +272,12 @@ def _rows_by_id(ids: Sequence[str]) -> dict[str, list[int]]:
 class _Join:
     """A task's labels with the rows of their embeddings, in the order of the label file."""
 
-    task: LabelledTask
+    task: LabeledTask
     index: NDArray[np.intp]
     targets: NDArray[Any]
 
 
-def _join(task: LabelledTask, rows: Mapping[str, list[int]], *, normalize: bool) -> _Join:
+def _join(task: LabeledTask, rows: Mapping[str, list[int]], *, normalize: bool) -> _Join:
     """Join labels and embeddings; an id without an embedding drops out, one with two stays twice."""
     pairs = [(label, row) for label, identifier in enumerate(task.ids) for row in rows.get(identifier, ())]
     if len(pairs) < MINIMUM_ROWS:
@@ -294,7 +294,7 @@ def _join(task: LabelledTask, rows: Mapping[str, list[int]], *, normalize: bool)
     )
 
 
-def _targets(task: LabelledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
+def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
     """Scale labels to [0, 1], those of two classes too, so that -1 and 1 become 0 and 1."""
     if task.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}:
         return labels

@@ -24,7 +24,7 @@ STORABLE = ("linear", "mlp", "ridge")
 def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) -> None:
     """Write ``<task>/probe/probe.npz`` (``weight_0``, ``bias_0`` and so on, one pair per layer) and ``metadata.json``.
 
-    A probe predicts ``standardised embedding @ weight_0.T + bias_0``, with ReLU between layers if there are more. Of a support vector
+    A probe predicts ``standardized embedding @ weight_0.T + bias_0``, with ReLU between layers if there are more. Of a support vector
     machine nothing is stored: its library keeps it as a pickle, which runs code when it is read.
     """
     if settings.probe_type not in STORABLE:

@@ -34,7 +34,7 @@ class ProbeInput:
     Attributes:
         name: Task identifier.
         kind: What is predicted.
-        rows: float32, n x N, standardised.
+        rows: float32, n x N, standardized.
         targets: float32 n for regression (as trained on) and binary classification (0 and 1), int64 n (class numbers) for several classes,
             float32 n x C (0 and 1) for several labels.
         classes: Names of the C classes or labels; empty for a regression.

@@ -110,7 +110,7 @@ def read_package(folder: Path) -> TaskPackage:
         raise _wrong(folder, "identifier", identifier, "letters, digits, '_', '-' and '.'")
     parent = _text(document, "parent", folder, "")
     if parent and not GROUP.match(parent):
-        raise _wrong(folder, "parent", parent, "a group, or groups with slashes between them")
+        raise _wrong(folder, "parent", parent, "the name of a group, such as land/forest")
     return TaskPackage(
         identifier=identifier,
         version=_whole(document, "version", folder),
@@ -136,7 +136,7 @@ def load_package(folder: Path, public_ids: frozenset[str]) -> Task:
     """
     package = read_package(folder)
     if package.type not in {member.value for member in TaskType}:
-        raise _wrong(folder, "type", package.type, "regr or cls, which are what challenges score")
+        raise _wrong(folder, "type", package.type, "regr or cls; challenges score no other types")
     task = make_task(
         package.identifier,
         TaskType(package.type),
@@ -202,7 +202,7 @@ def _text(document: Mapping[str, Any], key: str, folder: Path, default: str | No
     if (value is None or value == "") and default is not None:
         return default
     if not isinstance(value, str) or not value.strip():
-        raise _wrong(folder, key, value, "a text")
+        raise _wrong(folder, key, value, "text")
     return value.strip()
 
 

@@ -41,7 +41,7 @@ class Task:
     Attributes:
         name: Identifier, the part of the file's name before ``__``.
         type: Regression or binary classification.
-        ids: Labelled ids, sorted by their UTF-8 bytes.
+        ids: Labeled ids, sorted by their UTF-8 bytes.
         labels: float64, one per id; 0 and 1 for classification.
         version: SHA-256 (hex) of type and parsed (id, label) rows: another spelling of the same file is the same version.
         row_set: :func:`scoring.protocol.ids_hash` of the ids; tasks with equal row sets share splits.

@@ -64,7 +64,7 @@ def client_methods() -> set[str]:
 
 
 def acts(kind: type[Act[Any, Any]] = Act) -> set[str]:
-    """Return the names of the acts of a kind, whoever starts them; one that records nothing leaves nothing half done."""
+    """Return the names of the acts of a kind, no matter who starts them; one that records nothing leaves nothing half done."""
     kinds, found = set(kind.__subclasses__()), set()
     while kinds:
         act = kinds.pop()
@@ -361,7 +361,7 @@ def hidden(plot: Plot, point: str) -> None:
 
 
 def rerun_of_failed(plot: Plot, point: str) -> None:
-    """What failed is run again and succeeds, because the organizer mended the configuration meanwhile."""
+    """What failed is run again and succeeds, because the organizer has corrected the configuration meanwhile."""
     plot.harness.configure({"submission": {"max_megabytes": 0.0001}})
     pk = plot.submit(team="X")
     plot.live(at="after rejected>failed")

@@ -33,7 +33,7 @@ BEGINNINGS = (
 ONCE_ONLY = {"once.stopped", "once.undone", "phase.unknown", "submission.unknown"}
 """No alerts: how a drain ends is its exit status, and an unknown name is told to the person who typed it."""
 NO_ERROR = {"tasks.none", "scores.not_finite", "values.constant"}
-"""Raised by the scoring core to whoever calls it; the child that evaluates gives them as a participant's or another error."""
+"""Raised by the scoring core to its caller; the child that evaluates gives them as a participant's or another error."""
 
 
 @cache

@@ -174,7 +174,7 @@ def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
     assert not_backed_up.stderr == b"why\n"
     failed = subprocess.run(["sh", "-c", drain], env=environment, check=True, stdout=subprocess.PIPE)
     log = tmp_path / "neuco-worker-earth.log"
-    assert failed.stdout.decode() == f"The drain of earth failed; the end of {log} says why.\n"
+    assert failed.stdout.decode() == f"A run of neuco-worker for earth failed; the end of {log} says why.\n"
     assert log.read_text() == "why\n"
     assert re.fullmatch(
         r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.tar\.gz --force", told[0]

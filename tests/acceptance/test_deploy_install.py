@@ -263,7 +263,7 @@ def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> Non
 
 
 def test_wrong_options_are_refused(tmp_path: Path) -> None:
-    """A misspelt option changes nothing and says so."""
+    """A misspelled option changes nothing and says so."""
     told = subprocess.run([*SCRIPT, "--rot", str(tmp_path)], capture_output=True, text=True)
     assert (told.returncode, names(tmp_path)) == (2, set())
     assert "unknown option --rot" in told.stderr

@@ -75,7 +75,7 @@ def test_systemd_accepts_every_unit(system: Path) -> None:
 
 @needs_systemd
 def test_the_verifier_would_tell(system: Path) -> None:
-    """Guard for the test above: a misspelt key and a missing program are found."""
+    """Guard for the test above: a misspelled key and a missing program are found."""
     unit = system / "etc/systemd/system" / SERVICES[0]
     unit.write_text(unit.read_text().replace("NoNewPrivileges", "NoNewPrivilege"))
     (system / "opt/neuco-worker/bin/neuco-worker").unlink()

@@ -153,10 +153,10 @@ def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
 
 @pytest.fixture(scope="module")
 def renewed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """An honest challenge in which much changed, each time committed to anew, and both phases were revealed.
+    """An honest challenge in which much changed, each time with a new commitment, and both phases were revealed.
 
-    A beacon was mixed into the splits before anything was scored. Phase eval was added after the start, its labels were mended before
-    anything was scored in it; a task of dev was mended after scores stood on it. After the reveal of dev a task of eval was mended, and the
+    A beacon was mixed into the splits before anything was scored. Phase eval was added after the start, its labels were corrected before
+    anything was scored in it; a task of dev was corrected after it had scores. After the reveal of dev one of eval was corrected, and the
     challenge committed to once more. Of eval only hashes were released.
     """
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
@@ -173,15 +173,15 @@ def renewed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
         assert (late.returncode, "already scored" in late.stderr) == (2, True)
         harness.configure({})
         assert harness.once().returncode == 0
-        mend(folder / "tasks" / "eval" / "alpha__regr.csv")
+        correct(folder / "tasks" / "eval" / "alpha__regr.csv")
         harness.submit("A", embeddings(1), phase="eval")
         assert harness.once().returncode == 0
-        mend(folder / "tasks" / "dev" / "gamma__regr.csv")
+        correct(folder / "tasks" / "dev" / "gamma__regr.csv")
         done = harness.command("challenge", "rescore", "--yes")
         assert done.returncode == 0, done.stderr
         harness.submit("B", embeddings(2))
         assert harness.once().returncode == 0
-        mend(folder / "tasks" / "eval" / "alpha__regr.csv", "0.375")
+        correct(folder / "tasks" / "eval" / "alpha__regr.csv", "0.375")
         for command in (
             ("board", "freeze", "--phase", "dev"),
             ("challenge", "reveal", "--yes"),
@@ -196,7 +196,7 @@ def renewed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
         yield Fair(harness, public_copy(harness.board, folder / "public"))
 
 
-def mend(path: Path, value: str = "0.125") -> None:
+def correct(path: Path, value: str = "0.125") -> None:
     """Change one label of a task."""
     lines = path.read_text().splitlines()
     lines[5] = lines[5].rsplit(",", 1)[0] + f",{value}"
@@ -204,7 +204,7 @@ def mend(path: Path, value: str = "0.125") -> None:
 
 
 def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
-    """A beacon, a phase that came later, tasks mended before and after scores: nothing is called a lie, and every change has its reason."""
+    """A beacon, a later phase, tasks corrected before and after scores: nothing is called a lie, every change has its reason."""
     with opened(str(renewed.harness.board)) as repository:
         found = list(verdicts(repository))
     assert others(found) == [("eval: labels", Worth.BELIEVED)]

@@ -160,7 +160,7 @@ def relisted(public: PublicRepository, change: Callable[[dict[str, Any]], None])
 
 
 def test_a_swapped_content_is_contradicted(repository: PublicRepository) -> None:
-    """Another file in its place, with its list mended, or named as the submission's own: each is found."""
+    """Another file in its place, with its list adapted, or named as the submission's own: each is found."""
     ours, other = (repository.contents.part(file["parts"][0]["name"]) for file in listed(repository)["files"])
     assert ours is not None
     assert other is not None
@@ -168,10 +168,10 @@ def test_a_swapped_content_is_contradicted(repository: PublicRepository) -> None
     assert [one.worth for one in found] == [Worth.CONTRADICTED, Worth.RECOMPUTED]
     assert "has another hash" in found[0].sentence
 
-    def mended(document: dict[str, Any]) -> None:
+    def adapted(document: dict[str, Any]) -> None:
         document["files"][0]["parts"][0]["sha256"] = hashlib.sha256(other).hexdigest()
 
-    found = list(published_verdicts(relisted(swapped(repository, other), mended)))
+    found = list(published_verdicts(relisted(swapped(repository, other), adapted)))
     assert found[0].worth is Worth.CONTRADICTED
     assert "not the one in the register" in found[0].sentence
 
@@ -270,7 +270,7 @@ def test_a_worker_that_leads_pushes_them(tmp_path: Path, fork_server: ForkServer
 def test_what_does_not_fit_into_the_repository_lies_elsewhere(
     tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The organizers name an address, and are told what to bring there; whoever brings it along computes it again."""
+    """The organizers name an address, and are told what to bring there; anyone who has it computes it again."""
     with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
         submit_baseline(harness)
         assert harness.once().returncode == 0

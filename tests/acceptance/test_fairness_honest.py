@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.test_fairness import mend
+from tests.acceptance.test_fairness import correct
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
 from tests.worker.publishing.test_commits_of_others import spoil
@@ -180,11 +180,11 @@ def changes_its_mind(challenge: Challenge) -> None:
 
 
 def gets_another_phase(challenge: Challenge) -> None:
-    """It needs a score in the first one, a private one too; one of its tasks is mended before anything is scored on it."""
+    """It needs a score in the first one, a private one too; one of its tasks is corrected before anything is scored on it."""
     harness = challenge.harness
     harness.configure({"phases": {"eval": {"eligible_if_scored_in": "dev"}}})
     challenge.work()
-    mend(harness.folder / "tasks" / "eval" / "alpha__regr.csv")
+    correct(harness.folder / "tasks" / "eval" / "alpha__regr.csv")
     challenge.command("challenge", "commit", "--reason", "a label was wrong")
     for name, team in (("eval A", "A"), ("eval D", "D"), ("eval E", "E")):
         challenge.submit(name, team, embeddings(len(team) % 2), phase="eval")
@@ -192,10 +192,10 @@ def gets_another_phase(challenge: Challenge) -> None:
 
 
 def rescores(challenge: Challenge) -> None:
-    """A task is mended, and put back as it was."""
+    """A task is changed, and restored as it was."""
     path = challenge.harness.folder / "tasks" / "dev" / "gamma__regr.csv"
     before = path.read_text()
-    mend(path)
+    correct(path)
     challenge.command("challenge", "rescore", "--yes", "--phase", "dev", "--reason", "a wrong label")
     challenge.work()
     path.write_text(before)
@@ -303,14 +303,14 @@ def ends(challenge: Challenge) -> None:
 
 
 def corrects_itself(challenge: Challenge) -> None:
-    """The revealed phase is opened once more for a decision, and closed; a task of the other one is mended."""
+    """The revealed phase is opened once more for a decision, and closed; a task of the other one is corrected."""
     challenge.command("board", "freeze", "--phase", "dev", "--undo")
     challenge.command("challenge", "disqualify", str(challenge.pks["G1"]), "--reason", "withdrawn")
     challenge.removed.add(challenge.pks["G1"])
     challenge.work()
     challenge.command("board", "freeze", "--phase", "dev")
     challenge.submit("too late", "A", embeddings(2))
-    mend(challenge.harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
+    correct(challenge.harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
     challenge.command("challenge", "rescore", "--yes", "--phase", "eval")
     challenge.work()
 

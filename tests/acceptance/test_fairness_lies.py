@@ -254,7 +254,7 @@ def test_every_planted_lie_is_found(fair: Fair, lie: str) -> None:
 
 @pytest.mark.parametrize("lie", MADE_TO_FIT)
 def test_lies_that_were_made_to_fit_are_found(fair: Fair, lie: str) -> None:
-    """With receipt and chain made anew, what was scored must still fit commitments and boards."""
+    """With a new receipt and chain, what was scored must still fit commitments and boards."""
     change, check = MADE_TO_FIT[lie]
     found = lies(forged(fair, read_folder(fair.public), events.SCORE, change))
     assert check in found
@@ -447,7 +447,7 @@ def test_a_public_entry_cannot_be_revealed_as_a_private_one(fair: Fair) -> None:
 
 
 def test_a_receipt_that_is_not_in_its_batch_is_overdue_after_three_cadences(fair: Fair) -> None:
-    """It comes with the next batch; once that should have come, its absence contradicts, whoever stopped the log."""
+    """It comes with the next batch; once that should have come, its absence contradicts, no matter who stopped the log."""
     repository = read_folder(fair.public)
     line = json.loads(repository.files[receipts.PATH].splitlines()[-1])
     body = {

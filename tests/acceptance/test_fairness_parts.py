@@ -31,7 +31,7 @@ def told(repository: PublicRepository) -> list[tuple[str, str, str]]:
 
 
 def test_a_reveal_names_its_parts_and_the_seal_covers_them(fair: Fair) -> None:
-    """Events and boards are JSON lines beside a small document; nothing of them is unknown to whoever checks."""
+    """Events and boards are JSON lines beside a small document; nothing of them is unknown to the check."""
     repository = read_folder(fair.public)
     document = repository.json(REVEAL)
     assert not document.keys() & set(parts.LISTS)

@@ -152,7 +152,7 @@ def test_vandalism_that_was_put_right_is_no_lie(clone: Clone) -> None:
 
 
 def test_an_older_state_that_is_pushed_again_is_not_the_challenges(clone: Clone) -> None:
-    """Whoever can read can push what was sealed before; the newest seal counts."""
+    """Anyone who can read can push what was sealed before; the newest seal counts."""
     tip, earlier = clone.git("rev-parse", "HEAD"), clone.git("rev-parse", "HEAD~2")
     clone.git("checkout", "-q", earlier, "--", ".")
     clone.git("commit", "-qam", "as it was")

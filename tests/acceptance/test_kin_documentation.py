@@ -106,7 +106,7 @@ def test_workflows_give_a_strangers_files_no_right(name: str) -> None:
 
 
 class PullRequest:
-    """A repository with the example's normaliser, and a clone as GitHub checks a pull request out."""
+    """A repository with the example's normalizer, and a clone as GitHub checks a pull request out."""
 
     def __init__(self, folder: Path) -> None:
         self.clone = folder / "clone"
@@ -142,7 +142,7 @@ class PullRequest:
 
 
 def test_the_workflow_checks_a_pull_request(tmp_path: Path) -> None:
-    """Its scripts pass a valid submission and fail one with a fault, the verdict is written, and the normaliser is the main branch's."""
+    """Its scripts pass a valid submission and fail one with a fault, the verdict is written, and the normalizer is the main branch's."""
     request = PullRequest(tmp_path)
     (request.clone / "normalizer.json").write_text("{}")  # a submission's own does not count
     assert request.check() == 0

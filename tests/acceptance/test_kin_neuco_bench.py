@@ -180,7 +180,7 @@ def test_excluded_ids_and_filtered_tasks_stay_out(small_case: Callable[..., Path
     assert list(json.loads((folder / "results_summary.json").read_text())["task_q_scores"]) == ["slope"]
 
 
-def test_standardisation_runs_over_the_union_of_all_label_files(
+def test_standardization_runs_over_the_union_of_all_label_files(
     small_case: Callable[..., Path], tmp_path: Path
 ) -> None:
     """Ids of a task that is filtered out still count for the mean and spread of the embeddings, as in NeuCo-Bench, with a warning."""

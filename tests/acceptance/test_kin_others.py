@@ -124,7 +124,7 @@ def test_ceiled_scores_and_groups_are_in_the_results(tmp_path: Path) -> None:
 # GEO-Bench: results by pull request
 
 
-def test_a_submission_is_normalised_aggregated_and_ranked(
+def test_a_submission_is_normalized_aggregated_and_ranked(
     submission: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Interquartile means of results scaled by the frozen ranges, bootstrap intervals around them, and ranks."""
@@ -194,7 +194,7 @@ def change(number: int, column: str, value: str) -> Callable[[list[dict[str, str
         (change(2, "dataset", ""), ["`dataset` is empty: line 4"]),
         (
             lambda rows: [{**row, "dataset": row["dataset"].replace("trees", "tres")} for row in rows],
-            ["`tres` is not in the normaliser"],
+            ["`tres` is not in the normalizer"],
         ),
         (change(0, "Metric", "Multiclass_Jaccard_Index"), ["use one metric per dataset"]),
     ],
@@ -234,7 +234,7 @@ def test_all_faults_come_at_once(submission: Path, capsys: pytest.CaptureFixture
     assert (status, len(document["faults"])) == (1, 2)
 
 
-def test_a_normaliser_is_frozen_once(
+def test_a_normalizer_is_frozen_once(
     submission: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """--freeze writes the lowest and highest result of each dataset and never replaces a file."""

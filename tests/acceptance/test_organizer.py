@@ -248,7 +248,7 @@ def _open_evalai(organizer: Organizer) -> subprocess.Popen[bytes]:
 
 
 def _check(organizer: Organizer) -> None:
-    """`doctor` finds nothing that must be mended, and `rehearse` comes out as it should."""
+    """`doctor` finds nothing that must be fixed, and `rehearse` comes out as it should."""
     document = json.loads(organizer.type("doctor", "--json"))
     assert document["counts"]["fail"] == 0
     warned = {check["id"] for check in document["checks"] if check["result"] == "warn"}

@@ -1,4 +1,4 @@
-"""The rehearsal, run as an organizer runs it, without a network; and the judgement of what comes out."""
+"""The rehearsal, run as an organizer runs it, without a network; and the judgment of what comes out."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_what_decides_the_splits_is_told() -> None:
     )
     assert base.faults == ()
     (remark,) = base.remarks
-    assert "could have tried many and kept the one" in remark
+    assert "could have tried many and kept one" in remark
     undrawn = replace(base, drawn_by="drand")
     assert (undrawn.faults, undrawn.remarks) == (("dev: no public value was mixed into its splits.",), ())
 

@@ -96,7 +96,7 @@ def test_readme_gives_the_cpu_build_first() -> None:
 
 
 def test_readmes_way_without_a_clone_needs_no_file_of_one() -> None:
-    """Whoever has no clone can type its lines: no word of them is a file of this repository."""
+    """A person without a clone can type its lines: no word of them is a file of this repository."""
     words = [word for line in WITHOUT_A_CLONE for word in shlex.split(line)]
     assert [word for word in words if (ROOT / word).exists()] == []
 

@@ -1,4 +1,4 @@
-"""What users read is spelt correctly and is free of the words in ``tests/words.txt``."""
+"""What users read is spelled correctly and is free of the words in ``tests/words.txt``."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from worker.state import ACTIVE
 GRID_S = 30
 FOLD_COST_S = 0.25  # how long a fold of a task takes on the worlds' clock: scoring tells the number of tasks by its time
 FOLDS = 4
-AHEAD_S = 3.5  # before an answer leaves its submission is read anew
+AHEAD_S = 3.5  # before an answer leaves its submission is read again
 
 ALLOWED = ("q_mean", "rank", "rank_by_mean", "group", "move", "move_kind", "position", "reliable")
 """What may differ between worlds on the board: mean Q and what is computed from it. Besides: hashes, nonces and times of day."""
@@ -144,7 +144,7 @@ class WorldPlay(StepWorker):
                 self.clock.advance(self._until_due())
 
     def _until_due(self) -> float:
-        """Return seconds to the next answer or try, with a stop shortly before, when facts are read anew; at least half a second."""
+        """Return seconds to the next answer or try, with a stop shortly before, when facts are read again; at least half a second."""
         now = self.clock.now()
         with self.store.read() as tx:
             moments = [owed.not_before for owed in tx.owed()]

@@ -1,7 +1,7 @@
 """Fuzz every target in turn: ``make fuzz``, or ``FUZZ_SECONDS=600 python -m tests.fuzz [TARGET ...]``.
 
 Prints executions, seed and commit. What breaks a law is written to ``.cache/fuzz/crashes``; a small form of it belongs into
-``tests/fuzz/corpus/TARGET`` once it is mended.
+``tests/fuzz/corpus/TARGET`` once it is fixed.
 """
 
 # ruff: noqa: T201 - this is a program

@@ -114,7 +114,7 @@ def test_tasks_on_the_same_ids_share_their_splits_and_other_secrets_do_not() -> 
 
 
 def test_scale_and_shift_of_embeddings_and_labels_do_not_matter() -> None:
-    """Both are normalised, unless the protocol says otherwise."""
+    """Both are normalized, unless the protocol says otherwise."""
     plain = folds(score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL))
     moved = folds(score_embeddings(embeddings(1000, -500), TASKS, protocol(), KEY, engine=LOCAL))
     for name, scores in plain.items():
@@ -126,7 +126,7 @@ def test_scale_and_shift_of_embeddings_and_labels_do_not_matter() -> None:
 
 
 def test_constant_embeddings_are_the_participants_fault() -> None:
-    """There is nothing to standardise."""
+    """There is nothing to standardize."""
     constant = Embeddings.from_rows(IDS, np.full((len(IDS), 7), 2.5, dtype=np.float32))
     with pytest.raises(ParticipantError) as fault:
         score_embeddings(constant, TASKS, protocol(), KEY, engine=LOCAL)
@@ -134,7 +134,7 @@ def test_constant_embeddings_are_the_participants_fault() -> None:
 
 
 def test_too_many_failed_folds_are_the_participants_fault_and_name_no_task() -> None:
-    """Embeddings that overflow without standardisation; the message speaks of their scale only."""
+    """Embeddings that overflow without standardization; the message speaks of their scale only."""
     raw = protocol(standardize_embeddings=False)
     with pytest.raises(ParticipantError) as fault:
         score_embeddings(embeddings(1e37), TASKS, raw, KEY, engine=LOCAL)

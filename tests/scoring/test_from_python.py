@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_example_prints_what_its_page_says(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever copies it gets it to run, and sees what comes out."""
+    """A reader who copies it gets it to run, and sees what comes out."""
     monkeypatch.chdir(folder)
     exec(compile(EXAMPLE, "README.md", "exec"), {})  # the page is ours
     assert capsys.readouterr().out == PRINTED

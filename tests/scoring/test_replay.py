@@ -28,7 +28,7 @@ def test_replay_gives_the_golden_scores(case: str) -> None:
 
 
 def test_threads_do_not_change_a_replay() -> None:
-    """The stream is moved past folds in order, whoever trains them."""
+    """The stream is moved past folds in order, no matter who trains them."""
     material, settings = load(GOLDEN / "digits_pca16_padded", k_folds=4, epochs=2)
     one, five = (scores(material, settings, threads=threads) for threads in (1, 5))
     assert one == five

@@ -35,7 +35,7 @@ def test_a_room_offers_what_it_names(room: str) -> None:
 
 
 def test_nobody_reaches_past_a_rooms_door() -> None:
-    """Whoever is outside a room imports what it names."""
+    """Code outside a package imports only what it names."""
     past = []
     for package in ("scoring", "leaderboard", "worker"):
         for path in sorted((ROOM.parent / package).rglob("*.py")):

@@ -217,7 +217,7 @@ def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Serve
     with postgres.connect(load(harness.path).database_url.rpartition("/")[2]) as connection:
         connection.execute(END_OF_LEADERS)
     assert leader.wait(timeout=LIMIT_S) == 1
-    assert "leader's lock was lost" in harness.log
+    assert "makes this worker the leader was lost" in harness.log
     psutil.wait_procs(children, timeout=LIMIT_S)
     again = harness.run()
     harness.until(lambda: "standby.begin" in harness.log)

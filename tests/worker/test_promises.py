@@ -69,7 +69,7 @@ def test_clocks_that_disagree_make_nobody_a_liar(harness: Harness, worker: StepW
 
 
 def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: StepWorker) -> None:
-    """Whoever commits with a clock that is behind does not seem to have done it earlier."""
+    """An organizer whose clock is behind does not seem to have done it earlier."""
     worker.drive()
     assert harness.command("challenge", "commit", "--reason", "once more").returncode == 0
     configuration = load(harness.path)

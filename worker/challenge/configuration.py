@@ -166,9 +166,9 @@ def load(path: Path) -> Configuration:
         document = read_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         raise OrganizerError(
-            f"{path} is not valid YAML:{place or ' somewhere'}.",
+            f"{path} is not valid YAML{place}.",
             cure="Check indentation, colons and quotes there.",
             code="config.yaml",
         ) from None

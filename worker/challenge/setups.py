@@ -144,9 +144,9 @@ def alert_key(codename: str) -> str:
 def not_recorded(codename: str) -> OrganizerError:
     """Make the error for a phase that an earlier version began, and that no start has found as its scores were made."""
     return OrganizerError(
-        f"Phase {codename} has scores, but is not recorded. Since the upgrade, the worker has not found the files and settings"
-        " that the scores were computed from.",
-        cure="Restore these files and settings and restart or reload the worker. Or score the phase again, with the present ones:"
+        f"Phase {codename} has scores from before an upgrade, but its files or settings are no longer those that the scores were"
+        " computed from.",
+        cure="Restore the old files and settings, and reload the worker. Or score the phase again with the new ones:"
         " `neuco-worker challenge rescore`.",
         code="phase.not_recorded",
     )

@@ -1,4 +1,4 @@
-"""How the command line reads: help in groups and without Python's types, colour at a terminal, and the nearest name for a mistyped one."""
+"""How the command line reads: help in groups and without Python's types, color at a terminal, and the nearest name for a mistyped one."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Command(TyperCommand):
     """One command."""
 
     def get_help(self, ctx: Any) -> str:
-        """Return the help page, in colour where a terminal shows it."""
-        return coloured(super().get_help(ctx))
+        """Return the help page, in color where a terminal shows it."""
+        return colored(super().get_help(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, with plain words for their values."""
@@ -47,8 +47,8 @@ class Group(TyperGroup):
     sections: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def get_help(self, ctx: Any) -> str:
-        """Return the help page, in colour where a terminal shows it."""
-        return coloured(super().get_help(ctx))
+        """Return the help page, in color where a terminal shows it."""
+        return colored(super().get_help(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write options, with plain words for their values, and the commands."""
@@ -132,8 +132,8 @@ def _plain(name: str, kind: str) -> str:
     return _TYPE.sub(lambda found: PLACEHOLDERS.get(found["type"], found["type"].upper()), name)
 
 
-def coloured(page: str) -> str:
-    """Colour a page of help if it goes to a terminal that wants colours."""
+def colored(page: str) -> str:
+    """Color a page of help if it goes to a terminal that wants colors."""
     if not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
         return page
     lines, listed = [], False

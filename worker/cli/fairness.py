@@ -68,7 +68,7 @@ def commit(
     if new_key and not reason:
         raise OrganizerError(
             "A new key needs a reason, which is published.",
-            cure='Add --reason "TEXT"; `verify` shows it to everybody.',
+            cure='Add --reason "TEXT"; `verify` shows it to everyone.',
             code="commit.reason",
         )
     with open_session(config) as session:

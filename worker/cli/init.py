@@ -150,7 +150,7 @@ def _number(text: str, what: str) -> int:
     if text.strip().isdecimal() and int(text) > 0:
         return int(text)
     raise OrganizerError(
-        f"{what} is a whole number of at least 1, not {text!r}.",
+        f"{what} must be a whole number of at least 1, not {text!r}.",
         cure=f"Write the number in digits, such as {DEFAULT_DIM if 'fold' not in what else DEFAULT_FOLDS[0]}.",
         code="init.number",
     )

@@ -201,7 +201,7 @@ def _needs(
     needs += [f"{found.sentence} {found.cure}" for found in differing]
     if state.token_expires is not None and state.token_expires - now < SOON:
         needs.append(
-            f"The EvalAI token expires on {state.token_expires:%Y-%m-%d}: renew it on your EvalAI profile page."
+            f"The EvalAI token expires on {state.token_expires:%Y-%m-%d}. Renew it on your EvalAI profile page."
         )
     return needs
 
@@ -235,9 +235,9 @@ def _page(title: str, view: View) -> Group:
         left = f"in {_span(draw.at - now)}" if draw.at > now else "any moment now"
         table.add_row(
             f"Phase {draw.phase} waits",
-            f"for the public value of {draw.source}{number}, {left}; until then, files are fetched but not scored",
+            f"for the public value of {draw.source}{number}, {left}; until then, submissions are downloaded but not scored",
         )
-    table.add_row("Held", ", ".join(str(pk) for pk in state.held) or "none")
+    table.add_row("On hold", ", ".join(str(pk) for pk in state.held) or "none")
     table.add_row("To send to EvalAI", f"{state.owed} call{'' if state.owed == 1 else 's'}")
     table.add_row("Last poll of the queue", _ago(state.last_poll, now))
     table.add_row("Last comparison with EvalAI", _ago(state.last_reconcile, now))

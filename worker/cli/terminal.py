@@ -12,7 +12,7 @@ from scoring.printable import printable_lines
 
 
 class Console(rich.console.Console):
-    """A console on which no text can move the cursor, change colours or turn letters round; only what this program styles does."""
+    """A console on which no text can move the cursor, change colors or turn letters round; only what this program styles does."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render with every text made printable."""

@@ -32,7 +32,7 @@ class Signals:
         """Listen to SIGTERM and SIGINT (stop) and SIGHUP (reload).
 
         A handler interrupts the thread that waits for our events, perhaps while it holds a lock of theirs: there, setting one would wait
-        for ever. So a handler only queues what it hears, the one thing that may be done at any moment, and a thread of its own sets them.
+        indefinitely. So a handler only queues what it hears, which is allowed at any moment, and a separate thread sets the events.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._hear)

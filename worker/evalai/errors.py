@@ -32,15 +32,15 @@ TEXT_LIMIT = 300  # characters of an answer that are kept
 
 _REFUSED = "evalai.token_refused"
 _TOKEN_CURES: Mapping[str, tuple[str, str, str]] = {
-    "expired": (_REFUSED, "EvalAI's token has expired.", "Copy a new one from the EvalAI profile page."),
+    "expired": (_REFUSED, "The EvalAI token has expired.", "Copy a new one from the EvalAI profile page."),
     "blacklisted": (
         _REFUSED,
-        "EvalAI's token was replaced by a newer one.",
-        "Somebody pressed “refresh token” in the EvalAI profile. Copy the new one from there.",
+        "The EvalAI token was replaced by a newer one.",
+        "Someone pressed “Refresh token” on the EvalAI profile page. Copy the new token from there.",
     ),
     "wrong_type": (
         _REFUSED,
-        "EvalAI's token is an access token, which is the wrong kind.",
+        "The EvalAI token is an access token, which is the wrong kind.",
         "Copy the token that the EvalAI profile page shows.",
     ),
     "invalid": (

@@ -243,7 +243,7 @@ def read_message(document: Any) -> Message | None:
     """Read an answer of the queue; None when it holds no message."""
     if isinstance(document, dict) and document.get("body") is None:
         return None
-    return read(Message, document, "queue answer")
+    return read(Message, document, "message of the queue")
 
 
 @cache

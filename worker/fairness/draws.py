@@ -20,8 +20,8 @@ AWAITED = "beacon.awaited"
 NOTICE = timedelta(minutes=10)
 """So long before its moment a value is named, so that the name is published before the value exists."""
 WITHOUT = (
-    "fairness.beacon is none: the maker of the secret could have tried many and kept the one whose splits suit someone, and"
-    " `verify` will say so."
+    "fairness.beacon is none, so the person who made the secret could have tried many and kept one that favors a team. `verify` will"
+    " say so."
 )
 CHOOSE_ONE = "Set fairness.beacon: drand, or SOURCE@TIME on a machine without a network, before the first phase begins."
 

@@ -82,5 +82,5 @@ def _lost(row: SubmissionRow | None, wanted: WantedFile) -> str | None:
     if row is None or row.deleted:
         return "EvalAI has deleted the submission"
     if row.state not in COUNTED | {State.SCORED} or row.file_hash != wanted.file_hash:
-        return "the submission does not count any more"
+        return "the submission does not count anymore"
     return None

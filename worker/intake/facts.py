@@ -319,13 +319,13 @@ def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> tu
         return (
             "facts.phase_differs",
             f"Submission {row.pk} was sent to phase {row.phase_pk}, but its message says phase {row.message_phase} and EvalAI now"
-            f" says phase {facts.phase_pk}. Somebody may have edited the submission.",
+            f" says phase {facts.phase_pk}. Someone may have edited the submission.",
         )
     place = _FILE_PLACE.search(facts.input_file or "")
     if place is None or int(place.group(1)) != challenge or int(place.group(2)) != row.phase_pk:
         return (
             "facts.file_elsewhere",
-            f"The input file of submission {row.pk} is not in the folder of phase {row.phase_pk}. Somebody may have edited the submission.",
+            f"The input file of submission {row.pk} is not in the folder of phase {row.phase_pk}. Someone may have edited the submission.",
         )
     if _without_query(facts.input_file) != _without_query(row.input_file):
         return (

@@ -63,7 +63,7 @@ def write_backup(
     if archive.exists() and not replace:
         raise OrganizerError(
             f"{archive} exists already.",
-            cure="Choose another file name, or a folder (the archive is then named by its time). Or add --force to replace it.",
+            cure="Choose another file name, or a folder, where each archive gets its own name. Or add --force to replace this one.",
             code="backup.exists",
         )
     configuration = session.configuration

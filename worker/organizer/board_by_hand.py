@@ -158,8 +158,8 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         kept_back = withholds(tx, phase) or (setup is not None and setup.rules.shown == "at_end")
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
-                f"Nothing was scored in phase {phase}. If you closed it now, its values would no longer be withheld.",
-                cure="Close the phase after it has ended. Until it begins, EvalAI accepts no submissions to it.",
+                f"Nothing was scored in phase {phase} yet. Closing it now would show its values while teams can still submit.",
+                cure="Close the phase after it has ended.",
                 code="freeze.empty",
             )
         show_values(tx, phase)

@@ -112,10 +112,10 @@ def _mix_in(session: OrganizerSession, value: str, awaited: Collection[Draw]) ->
     named = [draw for draw in awaited if draw.chain is None]
     if not named:
         raise OrganizerError(
-            "The worker draws the public value itself: "
+            "The worker reads the public value itself: "
             + "; ".join(f"{draw.source}, round {draw.round}, for phase {draw.phase}" for draw in awaited)
             + ".",
-            cure="Do nothing. `neuco-worker status` shows when the worker does it.",
+            cure="Do nothing. `neuco-worker status` shows when the value is due.",
             code="commit.drawn",
         )
     latest = max(draw.at for draw in named)

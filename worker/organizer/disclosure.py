@@ -154,7 +154,7 @@ def _by_address(listed: Collection[_Listed]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _push(session: OrganizerSession, tell: Callable[[str], object], listed: Collection[_Listed]) -> None:
-    """Have what waits pushed; leave out what whoever leads does not bring to the repository."""
+    """Have what waits pushed; leave out what the leader does not bring to the repository."""
     reason = "the running worker does not find it, because it is on another machine"
     left = waiting(session.configuration)
     before = len(left) + 1

@@ -204,9 +204,9 @@ def carry_out(
 
 
 def _unscorable(row: IncompleteRow, error: ParticipantError) -> OrganizerError:
-    listed = ", ".join(str(submission.pk) for submission in row.submissions[:5])
+    pk = ", ".join(str(submission.pk) for submission in row.submissions[:5])
     return OrganizerError(
-        f"Submission {listed} cannot be scored on the new tasks: {error.sentence}",
+        f"Submission {pk} cannot be scored on the new tasks: {error.sentence}",
         cure="Check the new tasks, or disqualify the submission. Nothing was changed.",
         code="rescore.unscorable",
     )

@@ -51,7 +51,7 @@ def record_commit(
         tx.raise_alert(
             OVERWRITTEN,
             OVERWRITTEN,
-            f"Somebody else had changed files of the challenge in the leaderboard's repository ({told}). The worker has restored"
+            f"Someone else changed the worker's files in the leaderboard's repository ({told}). The worker has restored"
             " them. Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
         )

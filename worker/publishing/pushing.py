@@ -71,7 +71,7 @@ class PushBoard(PublishAct[Pushed]):
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=commit)
         if result.published.rewritten:
             self._context.log.warning(
-                "Branch history was rewritten by somebody else; the leaderboard was pushed again.",
+                "Branch history was rewritten by someone else; the leaderboard was pushed again.",
                 event_key=REWRITTEN,
             )
 

@@ -26,8 +26,8 @@ def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int
     least = (BARE_BYTES + reading_memory(rows, columns)) / GIGABYTE
     if memory_gigabytes < least:
         raise OrganizerError(
-            f"submission.memory_gigabytes is {memory_gigabytes:g}; to read a good file of phase {phase} ({rows:,} rows,"
-            f" {columns:,} columns) may take {least:.2f} GB.",
+            f"submission.memory_gigabytes is {memory_gigabytes:g}, but reading a valid file of phase {phase} ({rows:,} rows,"
+            f" {columns:,} columns) may need {least:.2f} GB.",
             cure=f"Set it to {math.ceil(2 * least)} or more, because scoring needs memory too.",
             code="config.memory",
         )

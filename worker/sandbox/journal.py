@@ -15,7 +15,7 @@ Kind = Literal["request", "effect", "fault"]
 class JournalEntry:
     """One line of the journal.
 
-    ``request``: an HTTP call that was answered, with its method, path, user (None when nobody was recognised), status and a summary of
+    ``request``: an HTTP call that was answered, with its method, path, user (None when nobody was recognized), status and a summary of
     its body. ``effect``: a change of state; ``name`` is one of submitted, running, queued, posted, uploaded, edited, cancelled, deleted,
     rerun, resumed, message_sent, message_received, message_deleted, delete_ignored, phase_split_changed, broke_down.
     ``fault``: an answer that was spoilt on purpose; ``name`` is the kind of fault.

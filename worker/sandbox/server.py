@@ -208,7 +208,7 @@ class Listener:
             listening = socket.create_server((host, port), backlog=128)
         except OSError as problem:
             raise InfrastructureError(
-                f"Port {port} of {host} cannot be listened on: {problem.strerror}.",
+                f"The sandbox cannot listen on port {port} of {host}: {problem.strerror}.",
                 cure="Choose another port with --port, or 0 for any free port.",
                 code="sandbox.port_taken",
             ) from problem

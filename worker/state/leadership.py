@@ -68,6 +68,6 @@ class Leadership(Notices):
         if last is None or last.epoch != epoch:
             raise Deposed(
                 "Another worker leads this challenge now, so this worker has stopped.",
-                cure="Do nothing. When it is restarted, it waits as standby or names the leader.",
+                cure="Do nothing. After a restart, it waits as the standby, or names the leader and ends.",
                 code="leader.deposed",
             )

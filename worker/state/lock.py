@@ -65,7 +65,7 @@ class LeaderLock(ABC):
         """
         if not self.held():
             raise Deposed(
-                "The database connection with the leader's lock was lost, so another worker may lead now.",
+                "The database connection that makes this worker the leader was lost, so another worker may lead now.",
                 cure="Check that the database is running. When this worker is restarted, it leads or waits as standby.",
                 code="leader.lock_lost",
             )

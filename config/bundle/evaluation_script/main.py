@@ -5,5 +5,5 @@ The challenge is marked ``remote_evaluation``: neuco-worker fetches submissions,
 
 
 def evaluate(*_arguments, **_keywords):
-    """Refuse: whoever calls this has switched remote evaluation off."""
+    """Refuse to run: this is called only if remote evaluation is switched off."""
     raise RuntimeError("This challenge is evaluated remotely. Set remote_evaluation to True.")

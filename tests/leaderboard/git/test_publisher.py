@@ -205,7 +205,7 @@ def test_a_rewritten_branch_is_followed(tmp_path: Path) -> None:
     remote = bare(tmp_path / "remote.git")
     publisher(remote, tmp_path).publish(of(simple_site()), "One\n")
     git("update-ref", "-d", "refs/heads/main", at=remote)
-    add_file(remote, "x", b"anew")
+    add_file(remote, "x", b"again")
     publisher(remote, tmp_path).publish(of(simple_site()), "Two\n")
     assert commits(remote) == ["Two", "By somebody else"]
 

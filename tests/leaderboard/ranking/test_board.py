@@ -103,7 +103,7 @@ def test_a_change_below_the_printed_digits_is_none() -> None:
     ],
 )
 def test_a_new_name_or_flag_makes_a_board_without_triggers(change: dict[str, object]) -> None:
-    """What a reader can see of a row is content, whoever changed it; no submission became counted."""
+    """What a reader can see of a row is content, no matter who changed it; no submission became counted."""
     entries = steady(1, 1, 10, 20), steady(2, 2, 30, 5)
     first = made(phase(*entries))
     second = made(phase(entries[0], replace(entries[1], **change)), first)  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ def test_boards_that_kept_less_come_back_as_they_were(private: str) -> None:
 
 
 def test_half_of_the_figures_is_refused() -> None:
-    """Whoever checks a reveal is not shown weights without the rows that they must follow from."""
+    """A check of a reveal is not shown weights without the rows that they must follow from."""
     text = to_json(replace(made(phase(steady(1, 1, 10))), private=Private()))
     with pytest.raises(KeyError):
         from_json(text.replace("{}", '{"weights":{"a":1.0}}'))
@@ -249,7 +249,7 @@ def test_private_figures_are_those_of_the_table() -> None:
 
 
 def test_rows_of_different_fold_numbers_are_not_compared() -> None:
-    """A phase whose rows were scored over different numbers of folds is the organizer's to mend."""
+    """A phase whose rows were scored over different numbers of folds is the organizer's to correct."""
     with pytest.raises(OrganizerError, match="folds") as caught:
         made(phase(entry(1, 1, {"a": (0.5, 0.5)}), entry(2, 2, {"a": (0.5, 0.5, 0.5)})))
     assert caught.value.code == "board.folds_differ"

@@ -121,7 +121,7 @@ def test_sort_filter_and_toggle(page: Page, server: str) -> None:
     assert teams(page) == by_rank
 
 
-def test_the_head_stays_and_colours_are_the_readers_choice(page: Page, server: str) -> None:
+def test_the_head_stays_and_colors_are_the_readers_choice(page: Page, server: str) -> None:
     """Names of columns are there wherever the reader is in a board; light or dark is remembered."""
     page.set_viewport_size({"width": 1180, "height": 320})
     page.goto(f"{server}/embed2scale/index.html#dev")
@@ -257,7 +257,7 @@ def test_how_to_check_leaves_the_chosen_phase(page: Page, pages: Path) -> None:
 def test_looks_and_accessibility(
     page: Page, pages: Path, tmp_path: Path, name: str, width: int, scheme: str
 ) -> None:
-    """At phone and desktop width, in both colour schemes: no sideways scrolling, no serious finding of axe-core, a screenshot."""
+    """At phone and desktop width, in both color schemes: no sideways scrolling, no serious finding of axe-core, a screenshot."""
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.goto((pages / name / "index.html").as_uri())
@@ -387,7 +387,7 @@ def test_what_scrolls_says_so(page: Page, wide: Path) -> None:
 
 
 def printed_fills(page: Page) -> set[tuple[int, ...]]:
-    """Print to PDF without background graphics, as browsers do unless told otherwise, and return the colours that areas are filled with."""
+    """Print to PDF without background graphics, as browsers do unless told otherwise, and return the colors that areas are filled with."""
     document = page.pdf(format="A4", print_background=False)
     fills: set[tuple[int, ...]] = set()
     for stream in re.findall(rb"stream\r?\n(.*?)endstream", document, re.DOTALL):
@@ -395,13 +395,13 @@ def printed_fills(page: Page) -> set[tuple[int, ...]]:
             drawn = zlib.decompress(stream)
         except zlib.error:
             continue
-        for colour in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg\b", drawn):
-            fills.add(tuple(round(255 * float(part)) for part in colour))
+        for color in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg\b", drawn):
+            fills.add(tuple(round(255 * float(part)) for part in color))
     return fills
 
 
 def on_paper(page: Page) -> tuple[str, int, bool]:
-    """Return, from a dark screen to A4 within usual margins, the ink's colour, the widest table, and whether any is cut."""
+    """Return, from a dark screen to A4 within usual margins, the ink's color, the widest table, and whether any is cut."""
     page.set_viewport_size({"width": 718, "height": 1000})
     page.emulate_media(media="print", color_scheme="dark")
     ink, widest, cut = page.evaluate(
@@ -414,7 +414,7 @@ def on_paper(page: Page) -> tuple[str, int, bool]:
     return ink, widest, cut
 
 
-def test_paper_keeps_the_colours(page: Page, wide: Path) -> None:
+def test_paper_keeps_the_colors(page: Page, wide: Path) -> None:
     """In print, from a dark screen too, the heat map has its scale, intervals and Q have their bars, and no table is cut."""
     page.emulate_media(color_scheme="dark")
     page.goto((wide / "few.html").as_uri())
@@ -447,7 +447,7 @@ def test_private_report_at_every_width(page: Page, wide: Path, name: str) -> Non
 
 
 def test_private_report_on_paper(page: Page, wide: Path) -> None:
-    """Printed from a dark screen, the report's tables are whole and its heat map and box plots keep their colours."""
+    """Printed from a dark screen, the report's tables are whole and its heat map and box plots keep their colors."""
     page.emulate_media(color_scheme="dark")
     page.goto((wide / "few-report.html").as_uri())
     shades = {fill for fill in printed_fills(page) if fill[2] - fill[0] > 40}

@@ -107,7 +107,7 @@ def test_many_entries() -> None:
 
 
 def test_figures_are_well_formed() -> None:
-    """Hostile names leave a well-formed SVG without any outside reference; light and dark differ in colours only."""
+    """Hostile names leave a well-formed SVG without any outside reference; light and dark differ in colors only."""
     for phase in (*embed2scale_site().phases, simple_site(HOSTILE).phases[0]):
         light, dark = evolution_figures(phase.title, drawn(phase))
         assert re.sub(rb"#[0-9a-f]{6}", b"", light) == re.sub(rb"#[0-9a-f]{6}", b"", dark)

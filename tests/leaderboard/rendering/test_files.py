@@ -227,8 +227,8 @@ def test_history_is_only_appended_to() -> None:
         later = render(grown, readme=None, history=kept)["leaderboard/history.jsonl"]
         assert later.startswith(kept)
         assert len(later.splitlines()) == len(kept.splitlines()) + 1
-    anew = replace(site, phases=(replace(site.phases[0], history=(board([standing(1)]),)),))
-    assert len(render(anew, readme=None, history=first)["leaderboard/history.jsonl"].splitlines()) == 7
+    again = replace(site, phases=(replace(site.phases[0], history=(board([standing(1)]),)),))
+    assert len(render(again, readme=None, history=first)["leaderboard/history.jsonl"].splitlines()) == 7
 
 
 def test_history_replays_every_board() -> None:
@@ -302,7 +302,7 @@ def test_site_without_phases() -> None:
     assert files["README.md"].startswith(b"# T\n")
 
 
-# What must not be learnt.
+# What must not be learned.
 
 
 def world(tasks: int, *, revealed: bool = False, publish: frozenset[str] = frozenset()) -> Site:

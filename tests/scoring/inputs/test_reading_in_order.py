@@ -110,7 +110,7 @@ QUESTIONABLE = {
 
 # By name: a gzip header holds the time, and every process that collects tests must name them alike.
 @pytest.mark.parametrize("fault", QUESTIONABLE)
-def test_what_needs_a_judgement_is_left_to_others(fault: str) -> None:
+def test_what_needs_a_judgment_is_left_to_others(fault: str) -> None:
     """Nothing is given back rather than rows of which one is at fault."""
     assert read(text_of(ROWS)) is not None
     assert read(QUESTIONABLE[fault]) is None

@@ -53,7 +53,7 @@ def test_a_good_file_ends_with_0(folder: Path) -> None:
 
 
 def test_notes_are_told(folder: Path) -> None:
-    """What would be ignored or mended is said before the upload."""
+    """What would be ignored or corrected is said before the upload."""
     data = as_csv([f"{name}.zarr" for name in IDS], table()) + b"more,1,2,3,4\n"
     (folder / "good.csv").write_bytes(data)
     arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")

@@ -1,4 +1,4 @@
-"""Standardisation and gathering of rows."""
+"""Standardization and gathering of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_small_deviation_survives_a_large_mean() -> None:
     assert moments(matrix) == Moments(mean=1e6 + 0.5, std=0.5)
 
 
-def test_gathered_rows_are_standardised_aligned_and_in_order() -> None:
+def test_gathered_rows_are_standardized_aligned_and_in_order() -> None:
     """Row i of the result is row index[i] of the matrix; more rows than one chunk."""
     matrix = np.random.RandomState(0).standard_normal((700, 3)).astype(np.float32)
     index = np.random.RandomState(1).permutation(700)[:600]

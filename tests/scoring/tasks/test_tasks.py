@@ -210,7 +210,7 @@ def test_id_lists_in_any_plain_form(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_id_lists_that_would_mislead_are_refused(data: bytes, code: str, words: str, tmp_path: Path) -> None:
-    """The organizer reads which lines to mend."""
+    """The organizer reads which lines to correct."""
     (tmp_path / "ids").write_bytes(data)
     with pytest.raises(OrganizerError) as caught:
         read_ids(tmp_path / "ids")

@@ -243,7 +243,7 @@ def test_a_frozen_phase_keeps_its_rules(harness: Harness, worker: StepWorker) ->
 
 
 def test_an_answer_with_fewer_decimals_stays_true(harness: Harness) -> None:
-    """Whoever was told a whole number before the rules asked for more is told by no check that it was a lie."""
+    """A whole number that was shown before the rules asked for more is not called a lie by any check."""
     harness.configure({"leaderboard": {"decimals": 0}})
     with harness.worker() as worker:
         pk = harness.submit("A", embeddings(1))

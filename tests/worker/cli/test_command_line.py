@@ -134,8 +134,8 @@ def test_earlier_names(
             assert f"neuco-worker {' '.join(old)}" not in (ROOT / page).read_text(encoding="utf-8"), page
 
 
-def test_colour_is_for_terminals_that_want_it() -> None:
-    """Headings and names have colour at a terminal; with NO_COLOR, at a dumb one and in a pipe there is none."""
+def test_color_is_for_terminals_that_want_it() -> None:
+    """Headings and names have color at a terminal; with NO_COLOR, at a dumb one and in a pipe there is none."""
     assert "\x1b[36mstatus\x1b[0m" in shown("--help")
     assert "\x1b" not in shown("--help", NO_COLOR="1")
     assert "\x1b" not in shown("--help", TERM="dumb")

@@ -62,7 +62,7 @@ def test_a_files_lock_is_released_with_its_process_however_it_ends(tmp_path: Pat
 
 
 def test_a_deposed_leader_writes_nothing(url: str, store: Store) -> None:
-    """Whoever takes the lead raises the epoch; its predecessor's next write is refused, a command's is not."""
+    """A worker that takes the lead raises the epoch; its predecessor's next write is refused, a command's is not."""
     with closing(Store(url)) as successor, closing(Store(url)) as command:
         with store.lead(NOW) as tx:
             tx.set_fact("a", "1")
@@ -111,7 +111,7 @@ def test_a_take_over_that_fails_leaves_the_leader_in_its_place(url: str, store: 
 
 
 def test_a_cycle_brings_what_was_requested_before_it_began(store: Store) -> None:
-    """What is requested while one runs is left for the next; whoever waits hears why one failed, and only of their own."""
+    """What is requested while one runs is left for the next; each that waits is told why its own failed, and only that."""
     with store.write() as tx:
         assert tx.completed_publish() == Completed()
         running = tx.request_publish()
@@ -160,7 +160,7 @@ def test_a_command_has_the_leader_push(live: Harness) -> None:
 
 
 def test_a_command_hears_why_the_leader_could_not_push(live: Harness) -> None:
-    """In the leader's words, with their cure; the board follows when the cause is mended."""
+    """In the leader's words, with their cure; the board follows when the cause is fixed."""
     live.configure({"leaderboard": {"publish_every": 3600}})
     live.run()
     live.until(lambda: "event_key=board.pushed" in live.log)

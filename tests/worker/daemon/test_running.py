@@ -439,7 +439,7 @@ BAD_INPUTS = {
 
 @pytest.mark.parametrize("name", BAD_INPUTS)
 def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Harness, name: str) -> None:
-    """The exit code of the contract, what is wrong, how to mend it, and no traceback."""
+    """The exit code of the contract, what is wrong, how to fix it, and no traceback."""
     spoil, code, word = BAD_INPUTS[name]
     spoil(live)
     result = live.once()

@@ -268,7 +268,7 @@ def test_nothing_at_evalai_protects_a_cancelled_one(sandbox: Sandbox, client: Cl
 def test_results_that_evalai_chokes_on_never_leave(
     sandbox: Sandbox, client: Client, result: dict[str, Any]
 ) -> None:
-    """Booleans, empty, non-finite, non-numeric and wrongly labelled results are refused here, before any call."""
+    """Booleans, empty, non-finite, non-numeric and wrongly labeled results are refused here, before any call."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     client.learn_labels()
     calls = len(sandbox.journal.requests())

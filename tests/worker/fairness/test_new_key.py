@@ -233,7 +233,7 @@ FORGERIES: dict[str, Callable[[Theft], Mapping[str, bytes]]] = {
 def test_the_old_key_signs_nothing_any_more(
     harness: Harness, worker: StepWorker, tmp_path: Path, what: str
 ) -> None:
-    """Whoever has it and may push is a vandal like any other: named, published over, and nobody is called a liar."""
+    """A person who has it and may push is a vandal like any other: named, published over, and nobody is called a liar."""
     old = replace_key(harness, worker)
     own = git("rev-parse", "main", at=harness.board)
     clone = tmp_path / "clone"

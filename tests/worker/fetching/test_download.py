@@ -259,7 +259,7 @@ def test_any_bytes_within_the_cap_arrive(
 
 
 def test_the_sandbox_store_is_another_origin(fetch: Callable[..., DownloadResult], tmp_path: Path) -> None:
-    """A submission's file comes from the media host without a token; an expired link works again after reading anew."""
+    """A submission's file comes from the media host without a token; an expired link works again after it is read again."""
     with Sandbox() as server:
         pk = server.submit("A", "dev", BODY, file_name="x.tar.gz")
         old = server.submission(pk)["input_file"]

@@ -1,4 +1,4 @@
-"""Downloads: tried again for ever, never anybody's fault but for size, and never with our token; and large uploads."""
+"""Downloads: tried again indefinitely, never anybody's fault except for size, and never with our token; and large uploads."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def dripping(start: bytes) -> Iterator[tuple[str, threading.Event]]:
     asked, ended = threading.Event(), threading.Event()
 
     def serve() -> None:
-        with suppress(OSError):  # whoever asked is gone
+        with suppress(OSError):  # the client is gone
             connection, _ = listener.accept()
             with connection:
                 connection.sendall(start)

@@ -1,4 +1,4 @@
-"""A gate at one of the worker's checkpoints, and a file that hangs whoever opens it: for tests of what happens meanwhile."""
+"""A gate at one of the worker's checkpoints, and a file that hangs the process that opens it: for tests of what happens meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Gate:
             self._open.wait(LIMIT_S)
 
     def close(self) -> None:
-        """Hold whoever comes next."""
+        """Hold the next one that comes."""
         self._closed.set()
 
     def reached(self) -> bool:
@@ -61,7 +61,7 @@ def push_under_way(harness: Harness) -> Iterator[tuple[StepWorker, Gate, int]]:
 
 @contextmanager
 def hanging(path: Path) -> Iterator[None]:
-    """Let a file hang whoever reads it."""
+    """Let a file hang every process that reads it."""
     aside = path.with_name(f"{path.name}.aside")
     path.rename(aside)
     os.mkfifo(path)

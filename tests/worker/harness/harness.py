@@ -392,7 +392,7 @@ class StepWorker:
         self.store.close()
 
     def restart(self) -> None:
-        """End in good order and begin anew."""
+        """Stop in good order and start again."""
         self.stop()
         self.start()
 

@@ -72,7 +72,7 @@ def test_a_post_that_never_arrived_is_repeated(waiting: Harness) -> None:
 
 
 def test_a_refused_post_is_kept_told_and_tried_again(harness: Harness) -> None:
-    """A 400 on PUT is the organizer's fault: an alert, nothing lost, and the answer leaves once it is mended."""
+    """A 400 on PUT is the organizer's fault: an alert, nothing lost, and the answer leaves once it is fixed."""
     with harness.worker() as worker:
         worker.drive()
         harness.evalai.rename_metric("dev", "mean_q")
@@ -310,7 +310,7 @@ def test_answers_leave_on_the_grid_cache_hits_too(harness: Harness, grid: int) -
 
 
 def test_unknown_handles_are_given_up(harness: Harness, worker: StepWorker) -> None:
-    """A handle that EvalAI answers with 500 for ever is dropped; the message would come under a newer one."""
+    """A handle that EvalAI always answers with 500 is dropped; the message would come under a newer one."""
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     with worker.store.write() as tx:

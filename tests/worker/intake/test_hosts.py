@@ -51,7 +51,7 @@ def revealed(harness: Harness, worker: StepWorker) -> None:
 
 
 def test_only_hosts_have_baselines(harness: Harness, worker: StepWorker) -> None:
-    """Names make nobody a host: not that of a method, not that of a team; whoever sent it does."""
+    """Names make nobody a host: not that of a method, not that of a team; only the sender does."""
     harness.evalai.rename_team("host", "Organizers")
     harness.submit("A", embeddings(0), method_name=BASELINE)
     harness.submit(BASELINE, embeddings(1))
@@ -104,7 +104,7 @@ def test_new_authors_are_looked_up_together_and_once(harness: Harness, worker: S
 
 
 def test_nobody_is_looked_up_when_all_hosts_are_known(harness: Harness, worker: StepWorker) -> None:
-    """The token's owner is the only host: whoever else submits is a participant."""
+    """The token's owner is the only host: everyone else who submits is a participant."""
     harness.evalai.change_hosts("host")
     harness.submit("A", embeddings(0))
     harness.submit("host", embeddings(1), method_name="a trial")

@@ -79,7 +79,7 @@ def test_every_submission_is_running_before_it_is_scored(harness: Harness, worke
 
 
 def test_equal_content_has_an_equal_score_from_the_stored_cells(harness: Harness, worker: StepWorker) -> None:
-    """Shuffled rows and gzip change nothing: no cell is made anew, the value is the same."""
+    """Shuffled rows and gzip change nothing: no cell is computed again, the value is the same."""
     first = harness.submit("A", embeddings(1))
     worker.drive()
     with worker.store.read() as tx:

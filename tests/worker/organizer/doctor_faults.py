@@ -248,15 +248,13 @@ def changing(changes: Mapping[str, Any]) -> Plant:
     return lambda challenge: challenge.change(changes)
 
 
-def relabelled(
-    change: Callable[[Rows], Iterable[tuple[str, object]]], name: str = "alpha__regr.csv"
-) -> Plant:
+def relabeled(change: Callable[[Rows], Iterable[tuple[str, object]]], name: str = "alpha__regr.csv") -> Plant:
     """Return what rewrites one of dev's label files."""
     return lambda challenge: challenge.labels("dev", name, change(label_rows("dev")[name]))
 
 
 def failing(plant: Plant) -> Fault:
-    """Return a fault that must be mended."""
+    """Return a fault that must be fixed."""
     return Fault(Level.FAIL, plant)
 
 
@@ -339,7 +337,7 @@ def _terms(challenge: FaultyChallenge, *, packed: str, configured: str) -> None:
     """Pack terms for one rule, and configure another one."""
     challenge.change({"fairness": {"publish_files": configured}})
     words = html.escape(published(packed)).replace(" of ", "\n  of ")
-    _bundle(challenge, f"<li>The embeddings of {words}, are published.</li>", TERMS)
+    _bundle(challenge, f"<li>The embeddings of {words} are published.</li>", TERMS)
 
 
 def _same_in_both_phases(challenge: FaultyChallenge) -> None:
@@ -466,17 +464,17 @@ FAULTS: dict[str, Fault] = {
     "ids.sorted": failing(overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
     "ids.neutral": failing(_name_the_task),
     "ids.labelled": warning(overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
-    "labels.everywhere": warning(relabelled(lambda rows: rows[:60], "gamma__regr.csv")),
+    "labels.everywhere": warning(relabeled(lambda rows: rows[:60], "gamma__regr.csv")),
     "labels.files": failing(overwriting("tasks/dev/notes.txt", "remember")),
-    "labels.numbers": failing(relabelled(lambda rows: [(rows[0][0], "nan"), *rows[1:]])),
-    "labels.public": failing(relabelled(lambda rows: [*rows, ("img_nowhere", "1")])),
-    "labels.once": failing(relabelled(lambda rows: [*rows, rows[0]])),
-    "labels.varied": failing(relabelled(lambda rows: [(name, "7.25") for name, _ in rows])),
-    "labels.binary": failing(relabelled(lambda rows: [(rows[0][0], "2"), *rows[1:]], "beta__cls.csv")),
-    "labels.classes": failing(relabelled(lambda rows: [(name, "1") for name, _ in rows], "beta__cls.csv")),
-    "labels.enough": failing(relabelled(lambda rows: rows[:10], "gamma__regr.csv")),
+    "labels.numbers": failing(relabeled(lambda rows: [(rows[0][0], "nan"), *rows[1:]])),
+    "labels.public": failing(relabeled(lambda rows: [*rows, ("img_nowhere", "1")])),
+    "labels.once": failing(relabeled(lambda rows: [*rows, rows[0]])),
+    "labels.varied": failing(relabeled(lambda rows: [(name, "7.25") for name, _ in rows])),
+    "labels.binary": failing(relabeled(lambda rows: [(rows[0][0], "2"), *rows[1:]], "beta__cls.csv")),
+    "labels.classes": failing(relabeled(lambda rows: [(name, "1") for name, _ in rows], "beta__cls.csv")),
+    "labels.enough": failing(relabeled(lambda rows: rows[:10], "gamma__regr.csv")),
     "labels.positives": warning(
-        relabelled(lambda rows: [(name, int(row < 2)) for row, (name, _) in enumerate(rows)], "beta__cls.csv")
+        relabeled(lambda rows: [(name, int(row < 2)) for row, (name, _) in enumerate(rows)], "beta__cls.csv")
     ),
     "labels.distinct": failing(
         lambda challenge: challenge.labels(
@@ -484,9 +482,9 @@ FAULTS: dict[str, Fault] = {
         )
     ),
     "labels.fresh": warning(_same_in_both_phases),
-    "labels.order": failing(relabelled(lambda rows: [(name, row**2) for row, (name, _) in enumerate(rows)])),
-    "labels.row_number": failing(relabelled(_numbered)),
-    "labels.spread": warning(relabelled(lambda rows: [(rows[0][0], "-99999"), *rows[1:]])),
+    "labels.order": failing(relabeled(lambda rows: [(name, row**2) for row, (name, _) in enumerate(rows)])),
+    "labels.row_number": failing(relabeled(_numbered)),
+    "labels.spread": warning(relabeled(lambda rows: [(rows[0][0], "-99999"), *rows[1:]])),
     "labels.several": warning(_one_task),
     "labels.steps": warning(changing({"scoring": {"epochs": 2}})),
     "evalai.token": failing(changing({"evalai": {"token": "file:nowhere"}})),
@@ -573,14 +571,14 @@ SHADES: list[tuple[str, Fault]] = [
     ("secret.file", failing(overwriting("challenge.secret", "too short"))),
     ("labels.files", failing(lambda challenge: shutil.rmtree(challenge.folder / "tasks" / "dev"))),
     ("labels.files", failing(overwriting("tasks/dev/alpha__regr.csv", f"img_1,{SECRET_LABEL}\n"))),
-    ("labels.numbers", failing(relabelled(lambda rows: [(rows[0][0], f"{SECRET_LABEL}!"), *rows[1:]]))),
-    ("labels.varied", failing(relabelled(lambda rows: [(name, SECRET_LABEL) for name, _ in rows]))),
+    ("labels.numbers", failing(relabeled(lambda rows: [(rows[0][0], f"{SECRET_LABEL}!"), *rows[1:]]))),
+    ("labels.varied", failing(relabeled(lambda rows: [(name, SECRET_LABEL) for name, _ in rows]))),
     (
         "labels.binary",
-        failing(relabelled(lambda rows: [(rows[0][0], SECRET_LABEL), *rows[1:]], "beta__cls.csv")),
+        failing(relabeled(lambda rows: [(rows[0][0], SECRET_LABEL), *rows[1:]], "beta__cls.csv")),
     ),
-    ("labels.enough", warning(relabelled(lambda rows: rows[:30], "gamma__regr.csv"))),
-    ("labels.order", warning(relabelled(_leaning))),
+    ("labels.enough", warning(relabeled(lambda rows: rows[:30], "gamma__regr.csv"))),
+    ("labels.order", warning(relabeled(_leaning))),
     ("ids.neutral", warning(_two_kinds_of_names)),
     (
         "evalai.expiry",

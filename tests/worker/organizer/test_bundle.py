@@ -24,7 +24,7 @@ NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
 @pytest.fixture
 def challenge(tmp_path: Path) -> Path:
-    """A freshly initialised challenge with a title that is hard on YAML and HTML."""
+    """A freshly initialized challenge with a title that is hard on YAML and HTML."""
     folder = tmp_path / "challenge"
     plan = scaffold.NewChallenge(title='Émbed: "2" <b>&amp; #1', phases={"dev": 4, "eval": 5}, dim=64)
     scaffold.create(folder, plan, now=NOW)

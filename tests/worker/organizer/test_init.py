@@ -117,7 +117,7 @@ def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
 
 
 def test_secret_is_never_replaced(tmp_path: Path) -> None:
-    """Even whoever calls it directly cannot lose a secret."""
+    """Even a direct call cannot lose a secret."""
     scaffold.write_secret(tmp_path / "s", b"\1" * 32)
     with pytest.raises(OrganizerError, match="invalidate all scores"):
         scaffold.write_secret(tmp_path / "s")

@@ -20,7 +20,7 @@ from worker.state import State, leader_lock
 
 
 def huge() -> bytes:
-    """Return embeddings that cannot be trained on as they are, only standardised."""
+    """Return embeddings that cannot be trained on as they are, only standardized."""
     head, *rows = embeddings(NEW).decode().splitlines()
     cells = [row.split(",") for row in rows]
     scaled = [
@@ -359,7 +359,7 @@ def test_a_rescore_commits_to_its_phase_alone(harness: Harness, worker: StepWork
 
 
 def test_a_running_worker_takes_up_what_nothing_was_scored_on(tmp_path: Path) -> None:
-    """Tasks that are mended before the first score are committed to by hand, and scored on at once."""
+    """Tasks that are corrected before the first score are committed to by hand, and scored on at once."""
     with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
         worker.drive()
         harness.add_task("late__regr", seed=1)

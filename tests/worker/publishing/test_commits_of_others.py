@@ -131,7 +131,7 @@ def test_a_commit_that_touches_nothing_of_the_challenges_is_no_trouble(
 
 @pytest.mark.parametrize("how", ["back", "another branch", "gone"])
 def test_a_forced_push_is_told_and_registered(harness: Harness, worker: StepWorker, how: str) -> None:
-    """An alert, a note in the register, everything pushed anew, and all of it once."""
+    """An alert, a note in the register, everything pushed again, and all of it once."""
     harness.submit("A", embeddings(1))
     worker.drive()
     last = git("rev-parse", "main", at=harness.board)
@@ -157,7 +157,7 @@ def test_a_forced_push_is_told_and_registered(harness: Harness, worker: StepWork
 
 
 def test_another_repository_is_no_forced_push(harness: Harness) -> None:
-    """Whoever moves the leaderboard to another repository has rewritten nothing."""
+    """To move the leaderboard to another repository is not to rewrite it."""
     harness.submit("A", embeddings(1))
     assert harness.once().returncode == 0
     bare(harness.folder / "new.git")

@@ -168,7 +168,7 @@ def test_once_waits_for_the_round_and_verify_checks_it(tmp_path: Path, fork_serv
 
 
 def test_the_worker_mixes_nothing_in_under_another_secret(tmp_path: Path) -> None:
-    """Whoever knows the value could try secrets: the one that was committed to before stays, or nothing is drawn."""
+    """A person who knows the value could try secrets: the one that was committed to before stays, or nothing is drawn."""
     clock = ManualClock(NOON)
     rule = f"Lotto@{(NOON + timedelta(seconds=30)).isoformat()}"
     harness = Harness(tmp_path, clock=clock, changes={"fairness": {"beacon": rule}})

@@ -203,7 +203,7 @@ def test_a_defect_in_an_outcome_is_recorded_as_a_failure(
 
 
 def test_a_defect_at_a_childs_start_is_recorded_as_a_failure(store: Store, tmp_path: Path) -> None:
-    """Its act does not stay under way for ever without a child."""
+    """Its act does not stay under way indefinitely without a child."""
     children = ChildRunner(store, wake=lambda: None)
     act = Unspeakable(tmp_path / "child")
     assert children.start(act, START)
@@ -228,7 +228,7 @@ def test_nothing_is_left_where_no_process_can_be_started(
 
 
 def test_what_cannot_even_be_given_up_is_late(store: Store) -> None:
-    """As long as its failure cannot be recorded nothing else begins, and whoever feeds the watchdog can see it."""
+    """As long as its failure cannot be recorded nothing else begins, and what feeds the watchdog can see it."""
     acts = runner(store)
     act = Sayings("word")
     act.refuse = InfrastructureError("The state database failed: locked.", code="state.database")

@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_every_state_has_its_row_and_can_be_reached() -> None:
-    """The table names every state; each is reached from ``received``; only ``superseded`` is an end for ever."""
+    """The table names every state; each is reached from ``received``; only ``superseded`` is an end from which nothing leads."""
     assert set(TRANSITIONS) == set(State)
     reached, new = {State.RECEIVED}, {State.RECEIVED}
     while new:
@@ -254,7 +254,7 @@ def test_damage_that_only_a_full_look_finds_is_found_by_doctor(harness: Harness)
 
 @pytest.mark.timeout(12)
 def test_no_write_waits_for_a_lock_when_the_process_is_to_end(tmp_path: Path) -> None:
-    """Whoever holds it, a daemon ends in the time that is promised; one that goes on waits longer, and gets it."""
+    """No matter who holds it, a daemon ends in the time that is promised; one that goes on waits longer, and gets it."""
     address, stopping = tmp_path / "worker.db", threading.Event()
     store = Store(f"sqlite:///{address}", stopping=stopping)
     waiting, refused = threading.Event(), []

@@ -205,7 +205,7 @@ def test_writers_wait_for_one_another(url: str) -> None:
         store.close()
 
 
-def test_whoever_waited_for_the_lock_sees_what_came_before(postgres: Server) -> None:
+def test_one_that_waited_for_the_lock_sees_what_came_before(postgres: Server) -> None:
     """Also on a server whose transactions see one moment by default: a writer's begins once it has the lock."""
     url = postgres.url(postgres.fresh())
     name = sa.make_url(url).database
@@ -251,7 +251,7 @@ def test_a_reader_sees_one_moment(url: str) -> None:
 
 
 def test_several_starts_at_once_make_the_tables_once(url: str) -> None:
-    """Whoever comes second finds them."""
+    """The second one finds them."""
     stores: list[Store] = []
     failures: list[BaseException] = []
 

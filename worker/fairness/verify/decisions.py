@@ -60,7 +60,7 @@ def _changes(register: Register) -> Iterator[str]:
                 str(one) for team, one in later["chosen"].items() if earlier["chosen"].get(team) != one
             )
             found.append(
-                f"the organizers chose which submission of a team counts ({chosen or 'none any more'})"
+                f"the organizers chose which submission of a team counts ({chosen or 'none anymore'})"
             )
         if later["frozen_at"] != earlier["frozen_at"]:
             found.append(_close(later["frozen_at"], later["at"]))

@@ -218,7 +218,7 @@ def _standing(number: int, entry: Mapping[str, Any]) -> Standing:
     return Standing(
         rank=entry["rank"] or 0,
         rank_by_mean=entry["rank_by_mean"] or 0,
-        team_key=number,  # names are all different already, whoever the teams are
+        team_key=number,  # names are all different already
         team=entry["team"],
         submission=entry["submission"],
         q_mean=entry["q_mean"],

@@ -123,6 +123,6 @@ def _ink(images: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _height(images: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Row of the centre of mass, 0 at the top."""
+    """Row of the center of mass, 0 at the top."""
     rows = np.arange(images.shape[1], dtype=np.float64)
     return np.asarray(images.sum(axis=2) @ rows / images.sum(axis=(1, 2)))

@@ -15,7 +15,7 @@ from rich.table import Table
 
 OPEN = "submitted"
 RUNNING = "running"
-COLOURS = {OPEN: "dim", RUNNING: "yellow", "finished": "green", "failed": "red"}
+COLORS = {OPEN: "dim", RUNNING: "yellow", "finished": "green", "failed": "red"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +85,6 @@ class Screen:
         for heading in ("Phase", "Team", "Method", "", "Status"):
             table.add_column(heading)
         for line in lines:
-            outcome = f"[{COLOURS.get(line.status, 'default')}]{escape(line.outcome)}[/]"
+            outcome = f"[{COLORS.get(line.status, 'default')}]{escape(line.outcome)}[/]"
             table.add_row(line.phase, escape(line.team), escape(line.method), line.kind, outcome)
         return table

@@ -23,7 +23,7 @@ def _chosen(exam: Examination) -> Iterator[Finding]:
     elif fairness.beacon == DRAND:
         wait = in_words(fairness.beacon_notice)
         yield note(
-            f"In a new phase, the first score comes at least {wait} after the commitment to the phase. Files are downloaded meanwhile.",
+            f"In a new phase, scoring begins {wait} or more after the worker has started. Submissions are downloaded meanwhile.",
             always=True,
         )
     else:
@@ -38,7 +38,7 @@ def _source(exam: Examination) -> Iterator[Finding]:
         days, hours = left.days, round(left.seconds / 3600)
         yield note(
             f"Nothing is scored until {source} has published its value, on {moment} (in {days} days and {hours} hours), and you have run"
-            " `neuco-worker challenge commit --beacon VALUE`. Files are downloaded meanwhile.",
+            " `neuco-worker challenge commit --beacon VALUE`. Submissions are downloaded meanwhile.",
             always=True,
         )
         return

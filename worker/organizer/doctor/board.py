@@ -126,7 +126,7 @@ def _commitments(exam: Examination) -> Iterator[Finding]:
     yield from ()
 
 
-@CHECKS.add("alerts.webhook", "Somebody hears when a person is needed")
+@CHECKS.add("alerts.webhook", "Alerts are sent to a person")
 def _webhook(exam: Examination) -> Iterator[Finding]:
     if exam.configuration.alerts.webhook is None:
         yield warn(

@@ -78,14 +78,13 @@ def _folds(exam: Examination) -> Iterator[Finding]:
     for codename, phase in exam.configuration.phases.items():
         if phase.folds < FEW_FOLDS:
             yield warn(
-                f"Phase {codename} has {phase.folds} folds. With so few, the standard deviation that lowers Q is mostly luck.",
+                f"Phase {codename} has only {phase.folds} folds. With so few, the standard deviation in Q is mostly chance.",
                 f"Set phases.{codename}.folds to 40 or more, as in 2025.",
             )
         elif phase.selection == "ladder" and phase.folds < LADDER_FOLDS:
             yield warn(
-                f"Phase {codename} has {phase.folds} folds and a ladder. With so few folds, small changes of a file change mean Q"
-                " by more than"
-                f" {phase.ladder_step:g}, and the Ladder shows much of what it should hide.",
+                f"Phase {codename} has selection: ladder, but only {phase.folds} folds. With so few, small changes of a file change"
+                f" mean Q by more than ladder_step ({phase.ladder_step:g}), so a team can still learn much from many submissions.",
                 f"Set phases.{codename}.folds to {LADDER_FOLDS} or more.",
             )
 

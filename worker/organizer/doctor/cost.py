@@ -63,20 +63,20 @@ def _seconds(exam: Examination) -> Iterator[Finding]:
             yield note(f"{sentence}.")
 
 
-@CHECKS.add("cost.answer_grid", "The time of an answer does not tell how much was scored", needs=MEASURED)
+@CHECKS.add("cost.answer_grid", "The time of an answer does not show how much was scored", needs=MEASURED)
 def _answer_grid(exam: Examination) -> Iterator[Finding]:
     grid = exam.configuration.submission.answer_grid
     for codename, cost in exam.costs.items():
         if grid == 0:
             yield warn(
                 f"Phase {codename}: results are sent as soon as they are ready, and EvalAI shows execution times to the second."
-                f" About {cost.seconds:.0f} s would show how many tasks and folds there are.",
+                f" From a time of about {cost.seconds:.0f} s, participants could estimate how many tasks and folds there are.",
                 f"Set submission.answer_grid to {_next_grid(cost.seconds)}.",
             )
         elif cost.seconds > grid:
             yield warn(
                 f"Phase {codename}: scoring takes about {cost.seconds:.0f} s, longer than submission.answer_grid ({grid:g} s)."
-                " The number of grid steps until the result then hints at how much was scored.",
+                " Participants could then estimate the scoring time, and from it the number of tasks and folds.",
                 f"Set submission.answer_grid to {_next_grid(cost.seconds)}.",
             )
 

@@ -150,10 +150,10 @@ def _latest(exam: Examination) -> Iterator[Finding]:
         shown, button = ("best", "Sort by latest") if wanted else ("latest", "Sort by best")
         address = f"{exam.configuration.evalai.server.rstrip('/')}/api/challenges/challenge/create/challenge_phase_split/{split.pk}/"
         change = json.dumps({"show_leaderboard_by_latest_submission": wanted})
-        dropped = "EvalAI drops this setting of a bundle when it imports it. " if wanted else ""
+        dropped = "EvalAI ignores this setting of a bundle. " if wanted else ""
         yield warn(
-            f"EvalAI's leaderboard of phase {codename} shows each team's {shown} submission, but the board its {phase.selection} one."
-            " Participants would see two different rankings.",
+            f"EvalAI's leaderboard of phase {codename} shows the {shown} submission of each team, but on the board the {phase.selection}"
+            " one counts. Participants would see two different rankings.",
             f"{dropped}As a host, press “{button}” on EvalAI's leaderboard of the phase, or send: PATCH {address} {change}",
         )
 

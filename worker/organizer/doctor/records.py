@@ -50,9 +50,9 @@ def _terms(exam: Examination) -> Iterator[Finding]:
         rule = disclosure.rule_of(entries, codename)
         if rule is not None and rule != configured:
             yield warn(
-                f"Phase {codename} keeps fairness.publish_files: {rule}, which its commitment states,"
-                f" but the configuration says {configured}.",
-                f"Set fairness.publish_files: {rule} again, because participants of {codename} were told so.",
+                f"The commitment to phase {codename} promised fairness.publish_files: {rule},"
+                f" but the configuration says {configured}, which has no effect on this phase.",
+                f"Set fairness.publish_files: {rule} again.",
             )
         rules[codename] = rule or configured
     archive = exam.base / "bundle.zip"
@@ -61,8 +61,8 @@ def _terms(exam: Examination) -> Iterator[Finding]:
         if stated is not None and stated != rule:
             told = ", ".join(codename for codename in rules if rules[codename] == rule)
             yield fail(
-                f"bundle.zip: the terms do not say what fairness.publish_files: {rule} publishes of phase {told}:"
-                f" they say {f'what {stated} does' if stated else 'nothing about it that `doctor` recognizes'}.",
-                f"Write into bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”; then pack the bundle again:"
+                f"bundle.zip: the terms do not say whose embeddings the reveal of phase {told} publishes. fairness.publish_files is {rule},"
+                f" but the terms {f'describe {stated}' if stated else 'contain no sentence about it that `doctor` recognizes'}.",
+                f"Write in bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”. Then pack the bundle again:"
                 f" neuco-worker bundle {exam.base}. If the terms are on EvalAI already, edit them there.",
             )

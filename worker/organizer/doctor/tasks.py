@@ -93,7 +93,7 @@ def _numbers(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("labels.public", "Every labelled id is in the public list", needs=FILES)
+@CHECKS.add("labels.public", "Every labeled id is in the public list", needs=FILES)
 def _public(exam: Examination) -> Iterator[Finding]:
     for file in _faulty(exam, "tasks.unknown_ids"):
         yield _told(file)
@@ -168,8 +168,8 @@ def _neutral(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add("ids.labelled", "Every public id is labelled by some task", needs=LABELS)
-def _labelled(exam: Examination) -> Iterator[Finding]:
+@CHECKS.add("ids.labelled", "Every public id is labeled by some task", needs=LABELS)
+def _labeled(exam: Examination) -> Iterator[Finding]:
     for codename in exam.labels:
         ids = exam.ids[codename]
         used = {identifier for task in exam.tasks(codename).values() for identifier in task.ids}
@@ -182,7 +182,7 @@ def _labelled(exam: Examination) -> Iterator[Finding]:
             )
         else:
             yield note(
-                f"Phase {codename}: the list contains exactly the labelled ids. It shows which samples are used, but not for which task."
+                f"Phase {codename}: the list contains exactly the labeled ids. It shows which samples are used, but not for which task."
             )
 
 
@@ -193,7 +193,7 @@ def _everywhere(exam: Examination) -> Iterator[Finding]:
         if partial := sum(len(task.ids) < len(ids) for task in tasks):
             yield warn(
                 f"{partial} of {len(tasks)} tasks of phase {codename} label only some of its {len(ids):,} public ids. A participant who"
-                " swaps rows between ids and submits again sees whether mean Q changed. That shows which ids are labelled together, but not"
+                " swaps rows between ids and submits again sees whether mean Q changed. That shows which ids are labeled together, but not"
                 " their labels.",
                 "Label the missing samples, or remove ids from the list that only some tasks label. If you can do neither, let"
                 " EvalAI accept"

@@ -96,7 +96,7 @@ class DrawWatch:
             left = max(0.0, (draw.at - now).total_seconds())
             self._tell(
                 f"{phase}: scoring starts when {what} of {draw.source} is known, in {left:.0f} s; until then, files are"
-                " only fetched."
+                " only downloaded."
             )
 
     def _take(self, entry: dict[str, Any]) -> None:
@@ -116,7 +116,7 @@ class DrawWatch:
         """Bring the value, as the organizer does."""
         sources = ", ".join(dict.fromkeys(draw.source for draw in self._waiting.values()))
         self._tell(
-            f"The time of {sources} has come. In the real challenge, you now run `neuco-worker challenge commit --beacon"
+            f"The value of {sources} is due. In the real challenge, you now run `neuco-worker challenge commit --beacon"
             f" VALUE` with the published value; here, “{PRACTICE_VALUE}” is used."
         )
         with open_session(self._challenge.configuration) as session:
@@ -127,7 +127,7 @@ class DrawWatch:
 def real_wait(fairness: Fairness) -> str:
     """Say what the first score waits for in the real challenge."""
     if fairness.beacon == DRAND:
-        return f"the first score waits at least {draws.in_words(fairness.beacon_notice)} for it"
+        return f"scoring begins {draws.in_words(fairness.beacon_notice)} or more after the start"
     source, moment = read_source(fairness.beacon)
     return (
         f"scoring starts when {source} has published its value ({moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC) and"

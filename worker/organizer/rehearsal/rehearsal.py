@@ -121,7 +121,7 @@ def _submit(
         covers = covering(features, ids)
         if covers is None:
             tell(
-                f"{codename}: there is no pooled-mean baseline, because no public data was given for all ids (--data FILE)."
+                f"{codename}: no pooled-mean baseline is submitted, because there is no public data for all ids (--data FILE)."
             )
         for entry in make_entries(ids, configuration.submission.embedding_dim, covers):
             pk = evalai.submit(
@@ -170,7 +170,7 @@ def _end(
     try:
         close(challenge, phases)
         if kept := [name for name, phase in phases.items() if phase.shown == "at_end"]:
-            tell(f"{', '.join(kept)}: closed; the values that were kept back are now shown.")
+            tell(f"{', '.join(kept)}: closed; the withheld values are now shown.")
             with worker(challenge, "once") as process:
                 process.wait(timeout=PATIENCE_S)
         tell("Closing and revealing the phases, and checking the repository with `verify` …")

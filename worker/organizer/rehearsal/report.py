@@ -83,7 +83,7 @@ class RehearsedDraw:
             else f"round {self.round} of {self.source}"
         )
         return (
-            f"The splits of phase {self.phase} were drawn with {what}, {self.waited_s:.0f} s after the commitment; in the real challenge"
+            f"The splits of phase {self.phase} were drawn with {what}, {self.waited_s:.0f} s after the commitment; in the real challenge,"
             f" {self.real_wait}."
         )
 
@@ -146,7 +146,7 @@ class PhaseReport:
             )
         for one in self.submissions:
             if one.good and one.q_mean is not None and one.q_mean < 0 and one.method == "pooled mean":
-                yield f"{self.codename}: the pooled mean has a negative mean Q; such a score is unreliable."
+                yield f"{self.codename}: the pooled mean has a negative mean Q, which is unreliable."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,17 @@
 # syntax=docker/dockerfile:1
-# The worker in a container: CPU only, not root, fit for a read-only root file system.
+# The worker in a container: without a GPU, not as root, and with a read-only root file system if you like.
 #
 #   docker build -t neuco-worker .
 #   docker run --read-only --tmpfs /tmp --cap-drop ALL -v "$PWD/my-challenge:/challenge" -e EVALAI_TOKEN neuco-worker
 #
-# /challenge holds challenge.yaml, tasks, ids and the secret, and takes the state; user 10001 must be able to write there.
+# /challenge contains challenge.yaml, tasks, ids, the secret and the state; user 10001 must be able to write to it.
 
 FROM python:3.11-slim-bookworm AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY constraints.txt .
 RUN python -m venv /opt/neuco && /opt/neuco/bin/pip install --upgrade --constraint constraints.txt pip hatchling hatch-fancy-pypi-readme
-# PyTorch's CPU build, by its own index: the usual one would bring several gigabytes of CUDA packages.
+# PyTorch's CPU build, from its own index: the default build needs several gigabytes of CUDA packages.
 RUN /opt/neuco/bin/pip install --no-deps --index-url https://download.pytorch.org/whl/cpu --constraint constraints.txt torch
 COPY pyproject.toml README.md LICENSE ./
 COPY config config
@@ -31,11 +31,11 @@ COPY --from=build /opt/neuco /opt/neuco
 ENV PATH=/opt/neuco/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/var/cache/neuco
 RUN install -d -o neuco -g neuco /var/cache/neuco /challenge
 USER 10001
-# Kernels compiled here are there at the first start; on another type of processor they are compiled again, so their place is a volume.
+# The kernels are compiled here, for the first start. Another type of processor compiles them again, so the folder is a volume.
 RUN neuco-worker compile
 WORKDIR /challenge
 VOLUME ["/challenge", "/var/cache/neuco"]
-# `status` needs no metrics.listen, and ends with 0 whatever it shows. Below the reserve nothing is fetched, but all else goes on.
+# `status` works without metrics.listen, and exits with 0 whatever it shows. Below the disk reserve, only downloads stop.
 HEALTHCHECK --interval=60s --timeout=20s --start-period=60s --retries=3 \
     CMD ["sh", "-c", "neuco-worker status --config /challenge/challenge.yaml --json | python -c \"import json, sys; problem = json.load(sys.stdin)['problem']; sys.exit(problem is not None and problem['code'] != 'disk.reserve')\""]
 STOPSIGNAL SIGTERM

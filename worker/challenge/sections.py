@@ -186,7 +186,7 @@ class Submission(Section):
 
 
 class Scoring(Section):
-    """How the probes are trained. The defaults are the protocol of 2025; other values give scores that cannot be compared."""
+    """How the probes are trained. The defaults are the protocol of 2025; only with these can scores be compared with 2025."""
 
     engine: Literal["local", "ray", "torch"] = Field(
         "local",
@@ -308,7 +308,7 @@ def read_source(rule: str) -> tuple[str, datetime]:
 
 
 class Fairness(Section):
-    """What is published so that anyone can check the challenge."""
+    """How anyone can check the challenge afterwards."""
 
     publish_files: str = Field(
         "baselines",
@@ -365,4 +365,4 @@ class Metrics(Section):
         pattern=r"^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$",
         description="Address for Prometheus, `host:port` on loopback, such as `127.0.0.1:9464`.",
     )
-    textfile: Path | None = Field(None, description="File in Prometheus' text format that `once` writes.")
+    textfile: Path | None = Field(None, description="File that `once` writes, in Prometheus' text format.")

@@ -57,14 +57,14 @@ in the table; `status` and `doctor` show what differs from the record.
 | `fairness.publish_files` | nothing, once the phase has a commitment: participants were told whose files will be published |
 | everything else | a reload |
 
-The worker refuses to start if `challenge.secret` is not the secret that a scored phase was recorded with. A board that you
-closed with `neuco-worker board freeze` does not change, even if you change the rules later.
+If you change `challenge.secret` after a phase was scored, the worker refuses to start until you restore the old secret or run
+`neuco-worker challenge rescore`. A board that you closed with `neuco-worker board freeze` does not change, even if you change the rules later.
 
 ## Baselines and trials
 
 A submission is the hosts' own if a member of the challenge's host team at EvalAI sent it. It is a *baseline* if EvalAI
-marks it as one, or if `leaderboard.baselines` lists its method name. Baselines are shown on the board in the order of their
-scores, but without a rank. Every other submission of the hosts is a *trial*: it is answered but never shown. A participant's
+marks it as one, or if `leaderboard.baselines` lists its method name. Baselines are shown on the board in their place among
+the teams, but without a rank. Every other submission of the hosts is a *trial*: it is answered but never shown. A participant's
 submission is never a baseline, whatever its team or method is called.
 """
 SCORED = ("phases.<codename>.ids", "phases.<codename>.folds", "submission.embedding_dim", "challenge.secret")

@@ -58,7 +58,8 @@ in the table; `status` and `doctor` show what differs from the record.
 | everything else | a reload |
 
 If you change `challenge.secret` after a phase was scored, the worker refuses to start until you restore the old secret or run
-`neuco-worker challenge rescore`. A board that you closed with `neuco-worker board freeze` does not change, even if you change the rules later.
+`neuco-worker challenge rescore`. A board that you closed with `neuco-worker board freeze` does not change, even if you change the
+rules later.
 
 ## Baselines and trials
 

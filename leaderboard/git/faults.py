@@ -21,7 +21,7 @@ _REFUSALS = (
     (
         _HOST_KEY,
         "leaderboard.host_key",
-        "The leaderboard's server has another host key than the pinned one.",
+        "The host key of the leaderboard's server is not the pinned one.",
         "Compare the server's published key with the file in leaderboard.known_hosts.",
     ),
     (

@@ -55,7 +55,7 @@ class Remote:
                 host = parts.netloc.rpartition("@")[2]
                 object.__setattr__(self, "origin", f"{protocol}://{host}")
         elif "::" in url.split("/", 1)[0]:
-            raise _bad_url("names a remote helper")
+            raise _bad_url("names a git remote helper, which is not allowed")
         elif re.match(r"^[^/]+:", url):
             protocol = "ssh"
         if protocol not in ("file", "http", "https", "ssh"):

@@ -133,7 +133,7 @@ def fingerprint(task: LabeledTask) -> str:
 def check_splits(task: LabeledTask, folds: int) -> Expectation:
     """Return whether random splits of the labels can be scored: labels that vary, positives in every test part."""
     if len(task.ids) < MINIMUM_ROWS:
-        sentence = f"{len(task.ids)} labels are too few for splits, at least {MINIMUM_ROWS} are needed."
+        sentence = f"{len(task.ids)} labels are too few for splits; at least {MINIMUM_ROWS} are needed."
         return Expectation(check="splits", passed=False, sentence=sentence)
     if task.kind is TaskKind.REGRESSION:
         spread = float(np.ptp(task.labels)) or 1.0

@@ -282,7 +282,7 @@ def _join(task: LabeledTask, rows: Mapping[str, list[int]], *, normalize: bool) 
     pairs = [(label, row) for label, identifier in enumerate(task.ids) for row in rows.get(identifier, ())]
     if len(pairs) < MINIMUM_ROWS:
         raise OrganizerError(
-            f"The task {task.name} has {len(pairs)} samples with an embedding, at least {MINIMUM_ROWS} are needed.",
+            f"The task {task.name} has {len(pairs)} samples with an embedding, but at least {MINIMUM_ROWS} are needed.",
             cure="A tenth of them is held out for testing, and R2 needs two. Embed more of its ids, or exclude the task with task_filter.",
             code="standalone.too_few_samples",
         )

@@ -239,7 +239,7 @@ def read_backup(archive: Path, directory: Path) -> Path:
             _unpack(tar, directory)
     except FileNotFoundError:
         raise OrganizerError(
-            f"There is no {archive}.", cure="Name the file that the backup wrote.", code="restore.missing"
+            f"{archive} does not exist.", cure="Name the file that the backup wrote.", code="restore.missing"
         ) from None
     except (tarfile.TarError, KeyError, ValueError, EOFError, OSError):
         raise OrganizerError(

@@ -112,13 +112,13 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
             if held := [row for row in open_rows if row.hold is not None]:
                 raise OrganizerError(
                     f"Submission {held[0].pk} is on hold: {held[0].hold_reason}",
-                    cure="Resolve that first, or close the phase without it with --now.",
+                    cure="Resolve this first, or add --now to close the phase without it.",
                     code="freeze.held",
                 )
             if lock.take():
                 raise InfrastructureError(
-                    "No worker is running to score the open submissions before the phase is closed.",
-                    cure="Start the worker, and then close the phase. Or close it without them with --now.",
+                    "The phase has unanswered submissions, and no worker is running.",
+                    cure="Start the worker, and then close the phase. Or add --now to close it without them.",
                     code="freeze.no_worker",
                 )
             waiting = (

@@ -56,7 +56,7 @@ def _rows(tx: Transaction, team: str) -> list[SubmissionRow]:
     keys = sorted({row.team_key or 0 for row in known if team in (row.team, str(row.team_key))})
     if not keys:
         raise OrganizerError(
-            f"No submission is by a team {team!r}.",
+            f"No submission comes from a team called {team!r}.",
             cure="Write the team's name as EvalAI shows it, or its number there.",
             code="rename.unknown",
         )

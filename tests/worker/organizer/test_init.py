@@ -219,8 +219,8 @@ def test_keys_that_are_called_after_the_phase() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"dim": "many"}, "--dim is a whole number of at least 1, not 'many'"),
-        ({"folds": ["0"]}, "--folds is a whole number of at least 1, not '0'"),
+        ({"dim": "many"}, "--dim must be a whole number of at least 1, not 'many'"),
+        ({"folds": ["0"]}, "--folds must be a whole number of at least 1, not '0'"),
         ({"phase": ["a/b"]}, "'a/b' cannot be a phase's codename"),
         ({"repository": "hmm"}, "'hmm' is not the address of a git repository"),
     ],
@@ -250,7 +250,7 @@ def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
     os.close(child)
     os.close(terminal)
     assert process.returncode == 0, told
-    assert "is a whole number of at least 1, not 'many'" in told
+    assert "must be a whole number of at least 1, not 'many'" in told
     assert "'a/b' cannot be a phase's codename" in told
     configuration = load(tmp_path / "c" / "challenge.yaml")
     assert configuration.challenge.title == "Mine"

@@ -46,7 +46,7 @@ def _seconds(exam: Examination) -> Iterator[Finding]:
     for codename, cost in exam.costs.items():
         folds = exam.configuration.phases[codename].folds
         sentence = (
-            f"Phase {codename}: about {cost.seconds:.1f} s for a submission"
+            f"Phase {codename}: a submission takes about {cost.seconds:.1f} s"
             f" ({cost.measured_folds} of {folds} folds were measured)"
         )
         if cost.seconds > deadline:

@@ -139,7 +139,7 @@ def _enough(exam: Examination) -> Iterator[Finding]:
     for file in exam.label_files():
         if file.task is not None and (tested := held_out(len(file.task.ids), share)) < FEW_TESTED:
             yield warn(
-                f"{file.path}: each fold is tested on only {tested} samples, so its score depends much on chance.",
+                f"{file.path}: each fold is tested on only {tested} samples, so its score depends largely on chance.",
                 "Label more samples, or raise scoring.test_size.",
             )
 

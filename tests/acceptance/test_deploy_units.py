@@ -127,7 +127,7 @@ def test_a_configuration_of_no_service_is_told_how_to_become_one(
     path = tmp_path / "challenge.yaml"
     assert main([str(path)]) == 2
     assert capsys.readouterr().err == (
-        f"neuco-worker: No service runs {path}. Adopt the configuration first: sudo neuco-challenge NAME adopt DIR.\n"
+        f"neuco-worker: No service uses {path}. Adopt the configuration first: sudo neuco-challenge NAME adopt DIR.\n"
     )
 
 

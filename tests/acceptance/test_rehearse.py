@@ -130,7 +130,7 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
         draw = phase["draw"]
         assert (draw["source"], bool(draw["round"])) == ("a practice chain", True)
         assert draw["sentence"].endswith(
-            "in the real challenge the first score waits at least 10 minutes for it."
+            "In the real challenge, scoring begins at least 10 minutes after the commitment."
         )
         assert draw["sentence"] in done.stderr
     assert document["evalai"]["calls_per_submission"] >= 3

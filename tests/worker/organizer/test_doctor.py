@@ -127,7 +127,7 @@ def test_three_letters_of_a_hash_are_no_name(challenge: FaultyChallenge) -> None
 @pytest.mark.parametrize(
     ("fairness", "words"),
     [
-        ({"beacon": "drand"}, "the first score comes at least 10 minutes after the commitment"),
+        ({"beacon": "drand"}, "scoring begins at least 10 minutes after the commitment"),
         ({"beacon": "drand", "beacon_notice": 90}, "at least 90 seconds after"),
         (
             {"beacon": "Lotto@2099-12-05T19:30+01:00"},

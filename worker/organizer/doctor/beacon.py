@@ -23,7 +23,7 @@ def _chosen(exam: Examination) -> Iterator[Finding]:
     elif fairness.beacon == DRAND:
         wait = in_words(fairness.beacon_notice)
         yield note(
-            f"In a new phase, scoring begins {wait} or more after the worker has started. Submissions are downloaded meanwhile.",
+            f"In a new phase, scoring begins at least {wait} after the commitment to the phase. Submissions are downloaded meanwhile.",
             always=True,
         )
     else:

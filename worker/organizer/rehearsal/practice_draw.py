@@ -127,7 +127,7 @@ class DrawWatch:
 def real_wait(fairness: Fairness) -> str:
     """Say what the first score waits for in the real challenge."""
     if fairness.beacon == DRAND:
-        return f"scoring begins {draws.in_words(fairness.beacon_notice)} or more after the start"
+        return f"scoring begins at least {draws.in_words(fairness.beacon_notice)} after the commitment"
     source, moment = read_source(fairness.beacon)
     return (
         f"scoring starts when {source} has published its value ({moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC) and"

@@ -83,7 +83,7 @@ class RehearsedDraw:
             else f"round {self.round} of {self.source}"
         )
         return (
-            f"The splits of phase {self.phase} were drawn with {what}, {self.waited_s:.0f} s after the commitment; in the real challenge,"
+            f"The splits of phase {self.phase} were drawn with {what}, {self.waited_s:.0f} s after the commitment. In the real challenge,"
             f" {self.real_wait}."
         )
 

@@ -55,6 +55,7 @@ class Entry:
         scores: Task identifier to its K fold scores (NaN = failed fold). Every task of the phase, or the row is not complete.
         content_hash: Of the embeddings, for the private report.
         seconds: What scoring it cost, for the private report.
+        engines: What trained its probes; empty if that is not known.
     """
 
     submission: int
@@ -69,6 +70,7 @@ class Entry:
     climbed: bool = True
     content_hash: str = ""
     seconds: float = 0.0
+    engines: frozenset[str] = frozenset()
 
     @cached_property
     def scored_tasks(self) -> frozenset[str]:
@@ -236,6 +238,7 @@ class PhaseSite:
     Attributes:
         waiting: The teams that wait for their values; None if values are shown.
         methods: Submission pk to what its participant says of it; of the newest board's submissions that may be told.
+        engines: What trained the probes of the newest board's submissions; empty if it was the compiled kernel alone.
     """
 
     codename: str
@@ -247,6 +250,7 @@ class PhaseSite:
     revealed: bool = False
     frozen_at: datetime | None = None
     methods: Mapping[int, Method] = field(default_factory=dict)
+    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

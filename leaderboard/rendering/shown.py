@@ -23,7 +23,7 @@ class ShownPhase:
         stem: Of its files' names.
         board: The newest one; None if nobody is on it.
         rows: Of that board.
-        rules: Five sentences that say how boards are made.
+        rules: Sentences that say how boards are made.
         evolution: The bump chart; None without a board.
         unlocked: What may be shown beyond the board.
         waiting: The teams that wait for their values, by name; None where values are shown.
@@ -81,7 +81,7 @@ def file_stems(site: Site) -> dict[str, str]:
 
 
 def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
-    """Return the five sentences that say how this phase's board is made; plain text, without names."""
+    """Return the sentences that say how this phase's board is made; plain text, without names."""
     rules = phase.rules
     counted = {
         Selection.LAST: "A team's last scored public submission counts.",
@@ -104,6 +104,10 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
     )
     if phase.waiting is not None and not phase.history:
         shown = f"Values and ranks are shown when the organizers close this phase. {shown}"
+    engines = (
+        f"The scores were computed with the scoring engine{'' if len(phase.engines) == 1 else 's'} {' and '.join(phase.engines)};"
+        " other engines can differ by rounding."
+    )
     return (
         "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",
         (
@@ -117,4 +121,5 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
             " unreliable."
         ),
         shown,
+        *((engines,) if phase.engines else ()),
     )

@@ -116,15 +116,22 @@ class FoldBlock:
             self.run_epoch(ask)
         stream.synchronize()
         if self._recipe.epochs > 1:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=stream):
-                self.run_epoch(lambda: None)
+            graph = self.record_epoch(stream)
             with torch.cuda.stream(stream):
                 for epoch in range(1, self._recipe.epochs):
                     self.begin(epoch)
                     graph.replay()
                     stream.synchronize()
                     ask()
+
+    def record_epoch(self, stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
+        """Record an epoch without running it."""
+        import torch
+
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            self.run_epoch(lambda: None)
+        return graph
 
     def begin(self, epoch: int) -> None:
         """Put what an epoch reads where it reads it."""

@@ -14,15 +14,17 @@ FLOAT, DOUBLE, INDEX = 4, 8, 4  # bytes
 
 @dataclass(frozen=True, kw_only=True)
 class Footprint:
-    """An estimate of what a unit takes on the device while its folds are trained, in bytes.
+    """An estimate of what a unit takes while its folds are trained, in bytes on the device.
 
     Attributes:
         shared: What all folds use: rows and labels.
         per_fold: What each fold that is trained at the same time adds.
+        drawn: What of that is also in this machine's memory: the orders of all epochs.
     """
 
     shared: int
     per_fold: int
+    drawn: int
 
     def folds_in(self, limit: int) -> int:
         """Return how many folds fit into so many bytes; 0 if none does."""
@@ -37,13 +39,15 @@ def footprint(unit: Unit) -> Footprint:
     trained = samples - tested
     batch = min(unit.recipe.batch_size, trained)
     states = 7 * tasks * width * FLOAT  # weights, two moments, gradients, and what a step computes from them
-    orders = (unit.recipe.epochs + 1) * trained * INDEX
+    drawn = unit.recipe.epochs * trained * INDEX
+    order = trained * INDEX
     labels = 2 * tasks * trained * FLOAT
     step = batch * width * FLOAT + 6 * tasks * batch * FLOAT
     validation = tasks * samples * FLOAT + 6 * tasks * tested * DOUBLE
     return Footprint(
         shared=2 * samples * width * FLOAT + tasks * samples * FLOAT,
-        per_fold=states + orders + labels + step + validation,
+        per_fold=states + drawn + order + labels + step + validation,
+        drawn=drawn,
     )
 
 

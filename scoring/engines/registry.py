@@ -5,23 +5,26 @@ from __future__ import annotations
 from typing import Literal
 
 from scoring.engines.base import Engine
+from scoring.engines.choice import choose
 from scoring.errors import OrganizerError
 
-NAMES = ("local", "torch", "ray", "plain")
+NAMES = ("auto", "local", "torch", "ray", "plain")
 
 
 def make_engine(name: str, *, threads: int | Literal["auto"] = "auto", ray_address: str = "auto") -> Engine:
     """Make an engine.
 
     Args:
-        name: ``local`` (the compiled kernel), ``torch`` (batched over folds, on CUDA when there is one), ``ray`` (the compiled kernel on a
-            cluster) or ``plain`` (the PyTorch loop, a hundred times slower, for checking).
+        name: ``local`` (the compiled kernel), ``torch`` (batched over folds, on CUDA when there is one), ``auto`` (``torch`` if PyTorch
+            finds a CUDA device, else ``local``), ``ray`` (the compiled kernel on a cluster) or ``plain`` (the PyTorch loop, a hundred times
+            slower, for checking).
         threads: Folds trained at once by ``local``, threads of ``torch`` on the CPU; ``auto`` takes all cores that this process may use.
         ray_address: Address of the Ray cluster, for ``ray``.
 
     Raises:
         OrganizerError: If there is no such engine, or it cannot be had here.
     """
+    name = choose(name)
     if name == "local":
         from scoring.engines.local import LocalEngine
 

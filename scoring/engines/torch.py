@@ -27,9 +27,9 @@ TOLERANCE = 2e-5
 rounding decides its side: such a sample moves F1 by one count."""
 
 USED_OF_FREE = 0.9  # share of the device's free memory that is used
-CPU_BYTES = (
-    4 * 2**20
-)  # that folds trained together on the CPU may take; caches close to a core hold little more
+DRAWN_BYTES = 10**9  # of orders that are drawn at once, for a GPU
+# What folds that are trained together on the CPU may take: caches close to a core hold little more.
+CPU_BYTES = 4 * 2**20
 
 
 class TorchEngine(Engine):
@@ -116,8 +116,9 @@ class TorchEngine(Engine):
         return int(USED_OF_FREE * (free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()))
 
     def _together(self, needed: Footprint, limit: int) -> int:
-        fitting = needed.folds_in(limit)
-        return min(fitting, max(1, CPU_BYTES // needed.per_fold)) if self.device == "cpu" else fitting
+        """Return how many folds are trained together; 0 if not even one fits."""
+        enough = CPU_BYTES // needed.per_fold if self.device == "cpu" else DRAWN_BYTES // needed.drawn
+        return min(needed.folds_in(limit), max(1, enough))
 
 
 def _too_large(needed: Footprint, limit: int) -> InfrastructureError:

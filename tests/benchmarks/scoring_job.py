@@ -1,6 +1,7 @@
 """One evaluation in a process of its own: CSV in, scores as JSON out, and how long each part took.
 
-``python -m tests.benchmarks.scoring_job MODE FOLDER FOLDS THREADS OUTPUT`` with MODE one of challenge, development, replay.
+``python -m tests.benchmarks.scoring_job MODE FOLDER FOLDS THREADS OUTPUT [ENGINE]`` with MODE one of challenge, development, replay; only
+replay has no choice of engines.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests.benchmarks.challenge_data import DIM, ChallengeData, generate
 LIMIT = 4 * 2**30  # bytes that the submission may expand to
 
 
-def main(mode: str, folder: Path, folds: int, threads: int, output: Path) -> None:
+def main(mode: str, folder: Path, folds: int, threads: int, output: Path, engine: str = "local") -> None:
     """Do the job and write its scores; print the times."""
     begun = time.perf_counter()
     sys.modules["scipy"] = None  # type: ignore[assignment] - only tests install it, and numba would import it (0.15 s)
@@ -25,7 +26,10 @@ def main(mode: str, folder: Path, folds: int, threads: int, output: Path) -> Non
     from scoring.kernel import train  # noqa: F401
 
     times = {"imports": time.perf_counter() - begun}
-    document = (replay if mode == "replay" else challenge)(mode, generate(folder), folds, threads, times)
+    if mode == "replay":
+        document = replay(mode, generate(folder), folds, threads, times)
+    else:
+        document = challenge(mode, generate(folder), folds, threads, times, engine)
     output.write_text(json.dumps(document))
     from scoring.provenance import peak_memory_bytes
 
@@ -34,7 +38,7 @@ def main(mode: str, folder: Path, folds: int, threads: int, output: Path) -> Non
 
 
 def challenge(
-    mode: str, data: ChallengeData, folds: int, threads: int, times: dict[str, float]
+    mode: str, data: ChallengeData, folds: int, threads: int, times: dict[str, float], engine: str = "local"
 ) -> dict[str, Any]:
     """Score with secret seeds, as the worker does."""
     from scoring.engines import make_engine
@@ -60,7 +64,7 @@ def challenge(
         ids_hash=ids_hash(ids),
         secret_commitment=secret_commitment(key),
     )
-    card = score_embeddings(embeddings, tasks, protocol, key, engine=make_engine("local", threads=threads))
+    card = score_embeddings(embeddings, tasks, protocol, key, engine=make_engine(engine, threads=threads))
     times["probes"] = sum(task.seconds for task in card.tasks)
     times["other scoring"] = time.perf_counter() - begun - times["probes"]
     return card.to_json()
@@ -100,4 +104,4 @@ def replay(
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]), *sys.argv[6:])

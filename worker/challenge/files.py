@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from scoring.engines.choice import choose
 from scoring.inputs.identifiers import read_ids
 from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import secret_commitment
@@ -60,7 +61,7 @@ def read_phase(
             secret_commitment=secret_commitment(key),
             recipe=configuration.scoring.recipe(),
         ),
-        engine=configuration.scoring.engine,
+        engine=choose(configuration.scoring.engine),
         rules=rules_of(configuration, codename),
     )
     return PhaseSetup(record=record, key=key, files=files)

@@ -188,11 +188,12 @@ class Submission(Section):
 class Scoring(Section):
     """How the probes are trained. The defaults are the protocol of 2025; only with these can scores be compared with 2025."""
 
-    engine: Literal["local", "ray", "torch"] = Field(
+    engine: Literal["local", "ray", "torch", "auto"] = Field(
         "local",
         description=(
             "What trains the probes: the compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch, "
-            "which uses a GPU if there is one (`torch`)."
+            "which uses a GPU if there is one (`torch`). `auto` takes `torch` if PyTorch finds a CUDA device when a phase is "
+            "recorded, else `local`; a recorded phase keeps its engine."
         ),
     )
     ray_address: str = Field("auto", description="With `engine: ray`: address of the Ray cluster.")

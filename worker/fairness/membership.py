@@ -81,6 +81,7 @@ def entry(
     eligible: bool,
     climbed: bool = True,
     seconds: float = 0.0,
+    engines: frozenset[str] = frozenset(),
 ) -> Entry | None:
     """Return the entry that a submission makes; None if it is on no board, whatever its score.
 
@@ -91,6 +92,7 @@ def entry(
         eligible: Whether its team competes.
         climbed: Whether it beat its team's standing value, where the Ladder selects; a baseline has no ladder.
         seconds: What scoring it cost, for the private report.
+        engines: What trained its probes.
     """
     if not stands(facts) or facts["submitted_at"] is None or facts["team_key"] is None:
         return None
@@ -111,4 +113,5 @@ def entry(
         climbed=climbed or baseline,
         content_hash=facts["content"] or "",
         seconds=seconds,
+        engines=engines,
     )

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from scoring.engines.choice import SAME_SCORES
 from scoring.errors import InfrastructureError
 from scoring.quality import mean_quality, shown
 from scoring.scorecard import folds_to_json
@@ -218,7 +219,7 @@ def _score_event(
     told: Told,
     at: datetime,
 ) -> tuple[str, str]:
-    fields = {
+    fields: dict[str, Any] = {
         "kind": events.SCORE,
         "phase": row.phase,
         "at": at.isoformat(),
@@ -243,6 +244,8 @@ def _score_event(
     }
     if told.counts is not None:
         fields["counts"] = told.counts
+    if engines := {cell.engine for cell in cells} - SAME_SCORES:
+        fields["engines"] = sorted(engines)  # `verify` computes with the kernel
     facts = stands_on(cells[0].content_hash, protocol, {cell.task: cell.version for cell in cells})
     return _add(tx, subject_of(row), fields, facts)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scoring.engines.choice import choose
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
@@ -59,7 +60,7 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
     """Say what has to be done, without doing it."""
     with session.store.read() as tx:
         record = tx.phase_record(setup.codename)
-        setup = _with_rules(tx, setup)
+        setup = _as_recorded(tx, setup, session.configuration.scoring.engine)
         rows = _rows(tx, setup)
         missing = _missing(session, tx, setup, rows)
         per_fold = tx.seconds_per_fold(setup.codename)
@@ -78,12 +79,16 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
     )
 
 
-def _with_rules(tx: Transaction, setup: PhaseSetup) -> PhaseSetup:
-    """Return a phase as its files are, by the rules that are on record: those change by a command of their own."""
+def _as_recorded(tx: Transaction, setup: PhaseSetup, engine: str) -> PhaseSetup:
+    """Return a phase as its files are, by the rules that are on record: those change by a command of their own.
+
+    So is the engine if the configuration leaves the choice to the machine.
+    """
     recorded = read_record(tx, setup.codename)
     if recorded is None:
         return setup
-    return replace(setup, record=replace(setup.record, rules=recorded.rules))
+    engine = choose(engine, recorded=recorded.engine)
+    return replace(setup, record=replace(setup.record, rules=recorded.rules, engine=engine))
 
 
 def _rows(tx: Transaction, setup: PhaseSetup) -> dict[str, list[SubmissionRow]]:
@@ -256,7 +261,7 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
 
 def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
     """Put the phase on record as its files are, and owe EvalAI every answer that changed."""
-    setup = _with_rules(tx, setup)
+    setup = _as_recorded(tx, setup, session.configuration.scoring.engine)
     now = session.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
     before = tx.phase_record(setup.codename)
     renewed = before is None or not setup.record.scores_as(before.protocol_hash, before.tasks)

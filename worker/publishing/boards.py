@@ -11,6 +11,7 @@ from leaderboard import Board, Method, PhaseSite, PhaseSnapshot, Rules, Site
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
+from scoring.engines.choice import SAME_SCORES
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
@@ -192,6 +193,7 @@ def make_boards(inputs: Inputs) -> PendingBoards:
                 revealed=codename in inputs.revealed,
                 frozen_at=frozen_at,
                 methods=_of_board(inputs.methods[codename], boards_so_far),
+                engines=_engines(phase, boards_so_far),
             )
         )
     committed = commitments.PATH in inputs.preconditions.attestations
@@ -203,6 +205,14 @@ def _of_board(told: Mapping[int, Method], history: tuple[Board, ...]) -> dict[in
     """Return what is told of the newest board's submissions."""
     shown = [row.submission for row in history[-1].standings] if history else []
     return {submission: told[submission] for submission in shown if submission in told}
+
+
+def _engines(phase: PhaseSnapshot | None, history: tuple[Board, ...]) -> tuple[str, ...]:
+    """Return what trained the probes of the newest board's submissions; nothing if it was the kernel alone, as usual."""
+    shown = {row.submission for row in history[-1].standings} if history else set()
+    entries = () if phase is None else phase.entries
+    engines = {engine for entry in entries if entry.submission in shown for engine in entry.engines}
+    return () if engines <= SAME_SCORES else tuple(sorted(engines))
 
 
 def _rules_so_far(inputs: Inputs, codename: str) -> Rules:

@@ -39,6 +39,7 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
             eligible=eligible is None or row.team_key in eligible,
             climbed=climbed is None or row.pk in climbed,
             seconds=sum(cell.seconds for cell in scored.values()),
+            engines=frozenset(cell.engine for cell in scored.values()),
         )
         if found is not None:
             entries.append(found)

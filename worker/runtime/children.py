@@ -27,6 +27,7 @@ from worker.runtime.process_group import ProcessGroup
 KEPT_ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
     *("NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
+    *("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"),  # which GPU to use, and where a container has its driver
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
 )
 """What a child may see of our environment; tokens and secrets are not among it."""

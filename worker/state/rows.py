@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -140,6 +141,11 @@ class CellRow:
     seconds: float
     scored_at: datetime
     provenance: str  # JSON: versions, machine, remarks
+
+    @property
+    def engine(self) -> str:
+        """What trained the probes."""
+        return str(json.loads(self.provenance).get("versions", {}).get("engine", "local"))
 
 
 @dataclass(frozen=True, kw_only=True)

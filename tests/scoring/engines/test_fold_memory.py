@@ -56,7 +56,7 @@ def test_other_errors_pass() -> None:
 @given(shared=st.integers(0, 10**9), per_fold=st.integers(1, 10**9), limit=st.integers(0, 10**12))
 def test_the_folds_that_fit_are_the_most_that_fit(shared: int, per_fold: int, limit: int) -> None:
     """They need no more than the limit, and one more would need more."""
-    needed = Footprint(shared=shared, per_fold=per_fold)
+    needed = Footprint(shared=shared, per_fold=per_fold, drawn=0)
     fitting = needed.folds_in(limit)
     assert fitting == 0 or shared + fitting * per_fold <= limit
     assert shared + (fitting + 1) * per_fold > limit

@@ -26,6 +26,7 @@ import pytest
 import yaml
 
 from leaderboard.rendering import BEGIN, END
+from scoring.scorecard import TaskScore
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
 from worker.challenge.web_address import EXAMPLE_REPOSITORY
@@ -394,6 +395,29 @@ def _edited(challenge: FaultyChallenge) -> None:
     challenge.labels("dev", "alpha__regr.csv", label_rows("dev")["gamma__regr.csv"])
 
 
+def _two_engines(challenge: FaultyChallenge) -> None:
+    """Record the phases, and score one content with each of two engines; the second one is recorded."""
+    challenge.change({"scoring": {"engine": "torch"}})
+    challenge.open()
+    configuration, now = load(challenge.path), datetime.now(UTC)
+    score = TaskScore(
+        task="alpha", version="v", type="regr", row_set="r", folds=(0.5,), mean=0.5, std=0.0, q=50.0, failed_folds=0, seconds=0.1
+    )  # fmt: skip
+    with closing(Store(configuration.database_url)) as store:
+        record_phases(store, configuration, now=now)
+        with store.write() as tx:
+            protocol = tx.phase_record("dev").protocol_hash
+            for place, engine in enumerate(("local", "torch")):
+                tx.save_cells(
+                    str(place),
+                    protocol,
+                    "dev",
+                    [score],
+                    provenance={"versions": {"engine": engine}},
+                    now=now + timedelta(seconds=place),
+                )
+
+
 def _other_secret(challenge: FaultyChallenge) -> None:
     """Record a phase and score in it, and change the secret afterwards."""
     _edited(challenge)
@@ -549,6 +573,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "machine.metrics": failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}})),
     "records.same": warning(_edited),
+    "records.engine": warning(_two_engines),
     "records.terms": failing(lambda challenge: _terms(challenge, packed="baselines", configured="top:3")),
     "cost.seconds": failing(changing({"submission": {"deadline": 1e-6}})),
     "cost.answer_grid": warning(changing({"submission": {"answer_grid": 0}})),

@@ -25,6 +25,7 @@ def of_event(commitment: str, fields: events.Fields) -> dict[str, Any]:
             "scored_at": fields["at"],
             "cells": fields["cells"],
             "q_mean": fields["q_mean"],
+            "engines": tuple(fields.get("engines", ())),
         },
     }
 

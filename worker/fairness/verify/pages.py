@@ -1,8 +1,8 @@
 """Every published file, rendered again from what was revealed and compared byte for byte.
 
 What the organizers say themselves is taken from the page's own data and believed: the title, the links, the order of the phases, when each
-was closed, and the text around the board in README.md. So is what participants say of their methods, and so is the board of a phase that is
-not revealed: of its files those are compared that follow from its JSON.
+was closed, which engines trained the probes, and the text around the board in README.md. So is what participants say of their methods, and
+so is the board of a phase that is not revealed: of its files those are compared that follow from its JSON.
 """
 
 from __future__ import annotations
@@ -155,6 +155,7 @@ def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, Revea
             revealed=phase is not None,
             frozen_at=None if closed is None else datetime.fromisoformat(closed),
             methods=_methods(document),
+            engines=tuple(document.get("engines", ())),
         ),
         revealed=follows,
     )

@@ -14,7 +14,7 @@ from scoring.errors import NeucoError, ParticipantError
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
 from scoring.tasks import Task
 from worker.fairness import disclosure
-from worker.fairness.verify.plausible import TOLERANCE
+from worker.fairness.verify.plausible import tolerance
 from worker.fairness.verify.public import Contents, PublicRepository
 from worker.fairness.verify.recompute import current, difference, published_tasks
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
@@ -148,7 +148,7 @@ def _computed(
         except (ParticipantError, *UNREADABLE) as error:
             yield phase.contradicted(CHECK, f"{told}: its file cannot be scored ({type(error).__name__})")
             continue
-        if off > TOLERANCE:
+        if off > tolerance(*ours):
             yield phase.contradicted(
                 CHECK, f"{told}: its scores do not follow from its published file (off by {off:.2g})"
             )

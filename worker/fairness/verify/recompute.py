@@ -13,7 +13,7 @@ from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.submission import read_submission
 from scoring.tasks import Task, load_tasks
-from worker.fairness.verify.plausible import TOLERANCE, largest_difference
+from worker.fairness.verify.plausible import largest_difference, tolerance
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
 from worker.fairness.verify.verdict import Verdict, Worth, believed
@@ -123,7 +123,7 @@ def _recomputed(
     worst = difference(
         phase, embeddings, ours, tasks, engine=engine, progress=lambda done: progress(done, of)
     )
-    if worst > TOLERANCE:
+    if worst > tolerance(*ours):
         return phase.contradicted(
             check, f"the published scores are not those of your file (off by {worst:.2g})"
         )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from scoring.engines.choice import SAME_SCORES, has_gpu
 from scoring.errors import NeucoError
 from worker.challenge.differences import differences
 from worker.challenge.files import read_secret
-from worker.challenge.setups import open_phase
+from worker.challenge.setups import open_phase, read_record
 from worker.fairness import disclosure
 from worker.organizer.bundle import published
 from worker.organizer.bundle_check import TERMS, stated_rule
-from worker.organizer.doctor.check import Checks, Finding, fail, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 
 RECORDS = ("configuration.file", "secret.file", "machine.state", "machine.database")
@@ -34,6 +35,46 @@ def _same(exam: Examination) -> Iterator[Finding]:
                 continue
             for found in differences(tx, exam.configuration, codename, secret):
                 yield warn(found.sentence, found.cure)
+
+
+@CHECKS.add("records.engine", "Each phase is scored by one engine, which finds its hardware", needs=RECORDS)
+def _engine(exam: Examination) -> Iterator[Finding]:
+    with exam.state() as tx:
+        for codename in exam.configuration.phases:
+            record = None if tx is None else read_record(tx, codename)
+            if tx is None or record is None:
+                continue
+            rows = tx.matrix(record.protocol.hash).values()
+            cells = sorted((cell for row in rows for cell in row.values()), key=lambda cell: cell.scored_at)
+            engines = list(
+                dict.fromkeys("local" if cell.engine in SAME_SCORES else cell.engine for cell in cells)
+            )
+            if len(engines) > 1:
+                yield _mixed(codename, engines, record.engine)
+            if record.engine == "torch" and not has_gpu():
+                yield warn(
+                    f"Phase {codename} is scored by the engine torch, but PyTorch finds no CUDA device here. On a CPU,"
+                    " this engine takes many times as long as local.",
+                    "Check the driver, the CUDA build of torch, and whether the service may use the GPU; or set scoring.engine: local"
+                    " and run `neuco-worker challenge rescore`.",
+                )
+
+
+def _mixed(codename: str, found: Sequence[str], recorded: str) -> Finding:
+    """Say that engines were mixed; if the first one scores again, there is nothing left to do."""
+    engines, first_engine = " and ".join(found), found[0]
+    engine = "local" if recorded in SAME_SCORES else recorded
+    if engine == first_engine:
+        return note(
+            f"Phase {codename} has scores of the engines {engines}, which can differ by rounding. It is scored by"
+            f" {first_engine} again, as at its beginning."
+        )
+    return warn(
+        f"Phase {codename} has scores of the engines {engines}, which can differ by rounding. It is scored by {engine};"
+        f" at its beginning, it was scored by {first_engine}.",
+        f"To have all further scores made by {first_engine}, set scoring.engine: {first_engine} and run"
+        " `neuco-worker challenge rescore`.",
+    )
 
 
 @CHECKS.add(

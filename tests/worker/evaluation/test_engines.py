@@ -1,0 +1,106 @@
+"""Which engine made a score is recorded, published where it was not the kernel, verified with its tolerance, and watched by the doctor."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from leaderboard.rendering.assets import schema_bytes
+from scoring.engines.choice import has_gpu
+from tests.worker.harness.harness import NEW, Harness, embeddings, git
+from worker.fairness import events
+from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify.plausible import OTHER_ENGINE, TOLERANCE, tolerance
+from worker.fairness.verify.public import opened
+from worker.fairness.verify.published import published_verdicts
+from worker.organizer.doctor import CheckOutcome, Level, examine
+from worker.sandbox import ManualClock
+
+SENTENCE = "The scores were computed with the scoring engine"
+
+
+def published(harness: Harness) -> dict[str, object]:
+    """Return the JSON of the board, which must fit its schema, and check that page and README say the same."""
+    document: dict[str, object] = json.loads(git(harness.board, "show", "main:leaderboard/dev.json"))
+    jsonschema.validate(document, json.loads(schema_bytes()))
+    for file in ("index.html", "README.md"):
+        assert (SENTENCE in git(harness.board, "show", f"main:{file}")) == ("engines" in document)
+    return document
+
+
+def engine_check(harness: Harness) -> CheckOutcome:
+    """Return what the doctor says of engines."""
+    report = examine(harness.path, clock=lambda: datetime.now(UTC), offline=True, only=["records.engine"])
+    return next(outcome for outcome in report.outcomes if outcome.check.id == "records.engine")
+
+
+def test_a_score_says_which_engine_made_it(tmp_path: Path) -> None:
+    """From the cell to the board and the register; `verify` computes scores of torch again with the kernel."""
+    changes = {"scoring": {"engine": "torch"}, "fairness": {"publish_files": "all"}}
+    with Harness(tmp_path, clock=ManualClock(), changes=changes) as harness:
+        with harness.worker() as worker:
+            harness.submit("A", embeddings(NEW))
+            worker.drive()
+            assert published(harness)["engines"] == ["torch"]
+            with worker.store.read() as tx:
+                assert {cell.engine for cell in tx.all_cells()} == {"torch"}
+                (score,) = (event.fields for event in tx.events() if event.fields["kind"] == events.SCORE)
+        assert score["engines"] == ["torch"]
+        said = [(finding.level, finding.sentence) for finding in engine_check(harness).findings]
+        assert len(said) == (0 if has_gpu() else 2)  # one for each phase
+        assert all(level is Level.WARN and "finds no CUDA device" in sentence for level, sentence in said)
+        for command in (["board", "freeze", "--phase", "dev"], ["challenge", "reveal", "--yes"]):
+            done = harness.command(*command)
+            assert done.returncode == 0, done.stderr
+        with opened(str(harness.board)) as repository:
+            found = list(verdicts(repository))
+            found += published_verdicts(repository)
+    assert not [verdict for verdict in found if verdict.worth is Worth.CONTRADICTED]
+    assert [verdict.submissions for verdict in found if verdict.worth is Worth.RECOMPUTED]
+
+
+def test_a_challenge_that_changes_its_engine_is_warned(tmp_path: Path) -> None:
+    """The board names both, and the doctor which one to return to; after that it only takes note."""
+    with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
+        harness.submit("A", embeddings(NEW))
+        worker.drive()
+        assert "engines" not in published(harness)
+        assert engine_check(harness).level is Level.OK
+        harness.configure({"scoring": {"engine": "torch"}})
+        harness.rescore()
+        harness.submit("B", embeddings(NEW + 1))
+        worker.drive()
+        assert published(harness)["engines"] == ["local", "torch"]
+        mixed = engine_check(harness).findings[0]
+        assert (mixed.level, "set scoring.engine: local" in mixed.cure) == (Level.WARN, True)
+        harness.configure({"scoring": {"engine": "auto"}})  # which keeps what is recorded
+        assert harness.rescore() == 0
+        worker.reload()
+        with closing(harness.store()) as store, store.read() as tx:
+            assert json.loads(harness.command("status", "--json").stdout)["differences"] == []
+            assert {cell.engine for cell in tx.all_cells()} == {"local", "torch"}
+        harness.configure({"scoring": {"engine": "local"}})
+        harness.rescore()
+        (mixed,) = engine_check(harness).findings
+        assert mixed.level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([{}], TOLERANCE),
+        ([{"engines": ()}], TOLERANCE),
+        ([{"engines": ("torch",)}], OTHER_ENGINE),
+        ([{}, {"engines": ("torch",)}], OTHER_ENGINE),
+    ],
+)
+def test_only_another_engine_gets_a_larger_tolerance(
+    records: list[dict[str, tuple[str, ...]]], expected: float
+) -> None:
+    """Scores of the kernel must be met as closely as before."""
+    assert tolerance(*records) == expected

@@ -61,18 +61,18 @@ lasts, as an alert. Submissions wait; participants see nothing.
     ALERT: """\
 ## Alerts
 
-**Who sees it:** the organizer, in the log, in `neuco-worker status` and at the address of `alerts.webhook`. These alerts come in addition
-to the errors above. [The runbook](../deploy/RUNBOOK.md) has the steps for the most important ones.
+**Who sees it:** the organizer, in the log, in `neuco-worker status` and at the address of `alerts.webhook`. Errors of a running
+worker, listed above, become alerts too. [The runbook](../deploy/RUNBOOK.md) says what to do about each alert.
 """,
     DOCTOR: """\
 ## Findings of the doctor
 
-**Who sees it:** the person who runs `neuco-worker doctor`. A check without a sentence of its own repeats the error that it met.
+**Who sees it:** the person who runs `neuco-worker doctor`. A check may also show one of the errors above.
 """,
     LOG: """\
 ## Log lines
 
-**Who sees it:** the organizer, in the log. The code is the key `event_key`. Errors and alerts are logged under their own codes.
+**Who sees it:** the organizer, in the log. The code is in the key `event_key`. Errors and alerts are logged too, under their own codes.
 """,
 }
 HEADERS = {

@@ -58,7 +58,7 @@ CALLED = {
     "listed": "names",
     "listen": "address",
     "lock": "another worker",
-    "lost": "name",
+    "lost": "entry",
     "moment": "time",
     "named": "numbers",
     "near": "name",

@@ -78,7 +78,7 @@ def _ask(
     check: Check, exam: Examination, outcomes: dict[str, CheckOutcome], *, offline: bool
 ) -> tuple[Finding, ...]:
     if offline and check.remote:
-        return (skipped("Skipped because of --offline."),)
+        return (skipped("--offline was given."),)
     for need in check.needs:
         if outcomes[need].level in (Level.FAIL, Level.SKIPPED):
             state = "failed" if outcomes[need].level is Level.FAIL else "was skipped"

@@ -77,7 +77,7 @@ def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str |
         return Asked(ids=read_ids(ids), embedding_dim=dim)
     lacks = "--dim N" if ids is not None else "--ids FILE"
     raise _unsaid(
-        "Say where the ids and the number of columns come from: either --challenge, or --ids and --dim."
+        "The ids and the number of columns are not given, or given twice."
         if challenge is not None or (ids is None) == (dim is None)
         else f"{lacks} is missing.",
         "Use --challenge URL (with --phase NAME if there are several phases), or --ids FILE and --dim N.",

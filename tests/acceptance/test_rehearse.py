@@ -140,7 +140,7 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     assert verdict.startswith("Consistent")
     assert "scoring starts when round" in done.stderr
     assert "8 of 8 answered." in done.stderr
-    assert "eval: closed; the values that were kept back are now shown." in done.stderr
+    assert "eval: closed; the withheld values are now shown." in done.stderr
     assert {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")} == before
 
 

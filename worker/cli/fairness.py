@@ -55,7 +55,29 @@ def commit(
     from worker.organizer.session import open_session
 
     reason = None if reason is None else reason.strip()
-    if beacon is not None and not (beacon := beacon.strip()):
+    beacon = None if beacon is None else beacon.strip()
+    _check_commit(reason=reason, beacon=beacon, new_key=new_key)
+    with open_session(config) as session:
+        if new_key:
+            public = renew_key(session, reason=reason or "")
+        else:
+            reason = reason or "committed by the organizer"
+            public = make_commitment(session, reason=reason, beacon=beacon)
+    print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
+    if new_key:
+        print(f"Key {public['key'][:16]}… signs from now on; the old key has signed it.")
+        print(
+            "Make a backup now: earlier ones do not have the new key, and the challenge cannot continue without it."
+        )
+
+
+def _check_commit(*, reason: str | None, beacon: str | None, new_key: bool) -> None:
+    """Check that the options of `challenge commit` go together.
+
+    Raises:
+        OrganizerError: If they do not.
+    """
+    if beacon == "":
         raise OrganizerError(
             "The beacon is empty.", cure="Write the public value that was announced.", code="commit.beacon"
         )
@@ -70,18 +92,6 @@ def commit(
             "A new key needs a reason, which is published.",
             cure='Add --reason "TEXT"; `verify` shows it to everyone.',
             code="commit.reason",
-        )
-    with open_session(config) as session:
-        if new_key:
-            public = renew_key(session, reason=reason or "")
-        else:
-            reason = reason or "committed by the organizer"
-            public = make_commitment(session, reason=reason, beacon=beacon)
-    print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
-    if new_key:
-        print(f"Key {public['key'][:16]}… signs from now on; the old key has signed it.")
-        print(
-            "Make a backup now: earlier ones do not have the new key, and the challenge cannot continue without it."
         )
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from scoring.errors import OrganizerError
+
+if TYPE_CHECKING:
+    from worker.organizer.scaffold import NewChallenge
 
 DEFAULT_PHASES = ("dev", "eval")
 DEFAULT_FOLDS = (40, 200)
@@ -69,9 +72,34 @@ def init(
         )
         bundle(directory)
         return
-    asking = not yes and sys.stdin.isatty()
     scaffold.check_free(directory)
-    numbers = [] if folds is None else [_number(text, "--folds") for text in folds]
+    new = _decided(
+        title=title,
+        dim=dim,
+        phases=tuple(phase or ()),
+        folds=folds or [],
+        repository=repository,
+        beacon=beacon,
+        asking=not yes and sys.stdin.isatty(),
+    )
+    written = scaffold.create(directory, new, now=datetime.now(UTC))
+    typer.echo(_farewell(directory, written, has_repository=new.repository is not None))
+
+
+def _decided(
+    *,
+    title: str | None,
+    dim: str | None,
+    phases: tuple[str, ...],
+    folds: Sequence[str],
+    repository: str | None,
+    beacon: str,
+    asking: bool,
+) -> NewChallenge:
+    """Return what the organizer decides: the options, and answers for those that were not given."""
+    from worker.organizer.scaffold import NewChallenge, with_folds
+
+    numbers = [_number(text, "--folds") for text in folds]
     if title is None:
         title = _asked("Title", DEFAULT_TITLE, _text, asking=asking)
     size = (
@@ -79,7 +107,6 @@ def init(
         if dim is None
         else _number(dim, "--dim")
     )
-    phases = tuple(phase or ())
     if not phases:
         phases = _asked("Phases, in order", " ".join(DEFAULT_PHASES), _codenames, asking=asking)
     if repository is None:
@@ -87,15 +114,13 @@ def init(
     else:
         repository = _repository(repository)
     usual = DEFAULT_FOLDS if phases == DEFAULT_PHASES else DEFAULT_FOLDS[:1]
-    new = scaffold.NewChallenge(
+    return NewChallenge(
         title=title,
-        phases=scaffold.with_folds(phases, numbers or usual),
+        phases=with_folds(phases, numbers or usual),
         dim=size,
         repository=None if repository == LATER else repository,
         beacon=beacon,
     )
-    written = scaffold.create(directory, new, now=datetime.now(UTC))
-    typer.echo(_farewell(directory, written, repository=repository))
 
 
 def _asked(question: str, default: str, read: Callable[[str], Answer], *, asking: bool) -> Answer:
@@ -156,13 +181,13 @@ def _number(text: str, what: str) -> int:
     )
 
 
-def _farewell(directory: Path, written: list[Path], *, repository: str) -> str:
+def _farewell(directory: Path, written: list[Path], *, has_repository: bool) -> str:
     files = "\n".join(f"  {path}" for path in written)
     config = directory / "challenge.yaml"
     missing = (
-        "2. Enter the leaderboard repository in"
-        if repository == LATER
-        else "2. Check the leaderboard repository in"
+        "2. Check the leaderboard repository in"
+        if has_repository
+        else "2. Enter the leaderboard repository in"
     )
     return f"""Wrote
 {files}

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from worker.cli.options import ConfigOption, JsonOption
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from worker.organizer.listing import ListedSubmission
 
 
 def submissions(
@@ -42,9 +48,6 @@ def submissions(
     if json_output:
         print(json.dumps({"submissions": [row.to_json() for row in rows]}, indent=2))
         return
-    from rich.table import Table
-    from rich.text import Text
-
     from worker.cli.terminal import Console
 
     console = Console(highlight=False)
@@ -52,6 +55,15 @@ def submissions(
         asked = phase or team or state
         console.print("No submission matches." if asked else "There are no submissions yet.", markup=False)
         return
+    console.print(_table(rows, decimals))
+    console.print(f"{len(rows)} submission{'s' * (len(rows) != 1)}", style="dim", markup=False)
+
+
+def _table(rows: Sequence[ListedSubmission], decimals: int) -> Table:
+    """Return a table with a row for each submission, and mean Q to so many decimals."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("Number", "Phase", "Team", "Method", "Submitted (UTC)", "State", "Mean Q", "Notes"):
         table.add_column(
@@ -71,5 +83,4 @@ def submissions(
             "" if row.q_mean is None else f"{row.q_mean:.{decimals}f}{' *' if row.counts else '  '}",
             Text("; ".join(row.notes)),
         )
-    console.print(table)
-    console.print(f"{len(rows)} submission{'s' * (len(rows) != 1)}", style="dim", markup=False)
+    return table

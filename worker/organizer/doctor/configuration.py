@@ -47,10 +47,10 @@ def _placeholders(exam: Examination) -> Iterator[Finding]:
         "evalai.challenge": not configuration.evalai.challenge,
         "evalai.queue": configuration.evalai.queue == EXAMPLE_QUEUE,
     }
-    left = [*_example_files(exam), *(key for key, is_example in values.items() if is_example)]
-    if left:
+    examples = ", ".join([*_example_files(exam), *(key for key, is_example in values.items() if is_example)])
+    if examples:
         yield fail(
-            f"What `init` wrote as an example is still in place: {', '.join(left)}.",
+            f"What `init` wrote as an example is still in place: {examples}.",
             "Replace the files with your own label files and ids, and leaderboard.repository with the address of your own repository."
             " Upload bundle.zip to EvalAI: evalai.challenge is the number in the address of the challenge's page, and evalai.queue is"
             " in its Manage tab.",

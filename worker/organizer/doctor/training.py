@@ -37,11 +37,11 @@ def _steps(exam: Examination) -> Iterator[Finding]:
         }
         few = [name for name in tasks if batches[name] * scoring.epochs < needed]
         if few:
-            least = min(few, key=batches.__getitem__)
+            task = min(few, key=batches.__getitem__)
+            steps, epochs = batches[task] * scoring.epochs, ceil(needed / batches[task])
             yield warn(
-                f"Phase {codename}: the probes of {len(few)} of {len(tasks)} tasks train too few steps to learn much. Those of {least}"
-                f" train {batches[least] * scoring.epochs} steps in each fold; with {dim:,} values in an embedding and"
-                f" scoring.learning_rate {scoring.learning_rate:g}, at least {needed:,} are needed.",
-                f"Label more samples, set scoring.epochs to {ceil(needed / batches[least])} or more, or use a smaller"
-                " scoring.batch_size.",
+                f"Phase {codename}: the probes of {len(few)} of {len(tasks)} tasks train too few steps to learn much. Those of {task}"
+                f" train {steps} steps in each fold; with {dim:,} values in an embedding and scoring.learning_rate"
+                f" {scoring.learning_rate:g}, at least {needed:,} are needed.",
+                f"Label more samples, set scoring.epochs to {epochs} or more, or use a smaller scoring.batch_size.",
             )

@@ -54,7 +54,7 @@ def _engine(exam: Examination) -> Iterator[Finding]:
             if record.engine == "torch" and not has_gpu():
                 yield warn(
                     f"Phase {codename} is scored by the engine torch, but PyTorch finds no CUDA device here. On a CPU,"
-                    " this engine takes many times as long as local.",
+                    " this engine takes several times as long as local.",
                     "Check the driver, the CUDA build of torch, and whether the service may use the GPU; or set scoring.engine: local"
                     " and run `neuco-worker challenge rescore`.",
                 )

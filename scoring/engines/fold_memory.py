@@ -79,7 +79,9 @@ def in_blocks(
         block = slice(begin, min(begin + most, folds))
         try:
             train(block)
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not _ran_out_of_memory(error):
+                raise
             size = block.stop - block.start
             if size == 1:
                 raise too_large from error
@@ -90,3 +92,12 @@ def in_blocks(
         # After the handler, because the error's traceback holds what the block had on the device.
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _ran_out_of_memory(error: BaseException | None) -> bool:
+    """Return whether a lack of memory is behind an error: the end of a CUDA graph's recording may fail because of it, and hide it."""
+    import torch
+
+    while error is not None and not isinstance(error, torch.OutOfMemoryError):
+        error = error.__context__
+    return error is not None

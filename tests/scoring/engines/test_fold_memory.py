@@ -43,6 +43,22 @@ def test_a_single_fold_that_does_not_fit_is_an_error(most: int) -> None:
     assert caught.value is TOO_LARGE
 
 
+def test_a_lack_of_memory_is_seen_behind_another_error() -> None:
+    """As when the end of a recording fails because of it."""
+    trained: list[int] = []
+
+    def train(block: slice) -> None:
+        if block.stop - block.start > 1:
+            try:
+                raise torch.OutOfMemoryError
+            finally:
+                raise RuntimeError("capture was invalidated")
+        trained.append(block.start)
+
+    in_blocks(3, 3, train, too_large=TOO_LARGE)
+    assert trained == [0, 1, 2]
+
+
 def test_other_errors_pass() -> None:
     """Only a lack of memory makes blocks smaller."""
 

@@ -201,9 +201,9 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
 def published(rule: str) -> str:
     """Say in the words of the terms whose embeddings the reveal of a phase publishes."""
     if rule == BASELINES:
-        return "the organizers' baselines, but of no participant"
+        return "their baselines, but not those of participants"
     rows = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} teams"
-    return f"the organizers' baselines, and of {rows} on the final board (for each team, of the submission that counts)"
+    return f"their baselines, and of {rows} on the final board (for each team, of the submission that counts)"
 
 
 def _evalai_time(moment: datetime) -> str:

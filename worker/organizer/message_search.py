@@ -58,7 +58,7 @@ def messages() -> list[Message]:
         message for module in modules for message in Finder(module, modules, classes, constants).messages()
     }
     found |= {
-        Message(section=FILE, code=code, sentence=_several(kind.one, kind.many) + ".", cure=kind.cure)
+        Message(section=FILE, code=code, sentence=_several(kind.one, kind.many) + ".", cure=kind.cure_of(2))
         for code, kind in CATALOGUE.items()
     }
     return sorted(found)

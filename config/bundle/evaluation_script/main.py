@@ -1,6 +1,7 @@
 """EvalAI wants an evaluation script in every challenge; this one has nothing to do.
 
-The challenge is marked ``remote_evaluation``: neuco-worker fetches submissions, scores them on the organizers' machine and posts them.
+The challenge is marked ``remote_evaluation``: neuco-worker fetches submissions, scores them on the organizers' machine,
+and posts the results.
 """
 
 

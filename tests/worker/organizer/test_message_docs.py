@@ -65,6 +65,7 @@ def test_values_are_shown_by_what_they_are() -> None:
     page = document()
     assert not {OPEN, CLOSE} & set(page)
     assert "| `task.exists` | *folder* exists already. | Choose another folder. |" in page
+    assert "| `columns.missing` | *N* numbered columns are missing. | Add them. |" in page
     assert "`NAME.stderr`" in page
     assert re.findall(r"strerror|STRERROR|\*\w+_\w+\*|\*__", page) == []
 

@@ -19,7 +19,7 @@ COPY deploy deploy
 COPY scoring scoring
 COPY leaderboard leaderboard
 COPY worker worker
-RUN /opt/neuco/bin/pip install --constraint constraints.txt --no-build-isolation .
+RUN /opt/neuco/bin/pip install --constraint constraints.txt --no-build-isolation '.[postgres]'
 
 FROM python:3.11-slim-bookworm
 # hadolint ignore=DL3008

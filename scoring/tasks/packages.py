@@ -244,7 +244,12 @@ def _ceiling(document: Mapping[str, Any], folder: Path) -> float | str | None:
         return None
     if value == ESTIMATE:
         if document.get("repeats") is None:
-            raise _wrong(folder, "ceiling", value, "possible without repeats, a file with repeated labels")
+            raise _wrong(
+                folder,
+                "ceiling",
+                value,
+                "a number, and an estimate needs repeats (a file with repeated labels)",
+            )
         return ESTIMATE
     number = _number(document, "ceiling", folder, math.nan)
     if not 0 < number <= 1:
@@ -256,7 +261,7 @@ def _baseline(document: object, folder: Path) -> Baseline | None:
     if document is None:
         return None
     if not isinstance(document, dict):
-        raise _wrong(folder, "baseline", document, "keys with values, embeddings and score among them")
+        raise _wrong(folder, "baseline", document, "keys with values, such as embeddings and score")
     document = {str(key): value for key, value in document.items()}
     _known(document, BASELINE_KEYS, folder)
     tolerance = _number(document, "tolerance", folder, Baseline.tolerance)

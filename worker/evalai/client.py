@@ -280,7 +280,7 @@ def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = N
         raise _invalid("The result is empty.")
     if labels is not None and set(values) != set(labels):
         want, have = ", ".join(sorted(labels)), ", ".join(sorted(values))
-        raise _invalid(f"EvalAI's leaderboard has the metrics {want}, the result has {have}.")
+        raise _invalid(f"EvalAI's leaderboard has the metrics {want}, but the result has {have}.")
     return values
 
 

@@ -158,7 +158,7 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         kept_back = withholds(tx, phase) or (setup is not None and setup.rules.shown == "at_end")
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
-                f"Nothing was scored in phase {phase} yet. Closing it now would show its values while teams can still submit.",
+                f"No submission to phase {phase} has been scored yet. Closing it now would show the values of those that follow.",
                 cure="Close the phase after it has ended.",
                 code="freeze.empty",
             )

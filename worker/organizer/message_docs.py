@@ -35,8 +35,8 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m worker.organizer.message_docs` from the code; change a message where it is raised. -->
 
-Every message of neuco-worker, listed by its code, which logs, alerts and `--json` show. Words in italics, such as *path*, are replaced by
-actual values; *N* is a number, and … is any other text.
+Every message of neuco-worker, listed by its code. Logs, alerts and `--json` show the code. Words in italics, such as *path*, are replaced
+by actual values; *N* is a number, and … is any other text.
 """
 SECTIONS = {
     FILE: """\
@@ -53,7 +53,7 @@ hidden tasks.
 in the log, in `neuco-worker status` and as an alert. Submissions wait, and continue when the cause is fixed; participants see nothing.
 """,
     RETRIED: """\
-## Errors that the worker tries again
+## Errors after which the worker tries again
 
 **Who sees it:** the person who runs the command, with exit status 1. In a running worker the organizer sees it in the log and, if it
 lasts, as an alert. Submissions wait; participants see nothing.

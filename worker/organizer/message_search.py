@@ -198,12 +198,20 @@ class Finder:
         if not isinstance(around, ast.FunctionDef):
             return [{}]
         names = [argument.arg for argument in around.args.args]
+        # Of an option of a command, the default is only one of its values.
+        options = {
+            argument.arg
+            for argument in (*around.args.args, *around.args.kwonlyargs)
+            if isinstance(argument.annotation, ast.Subscript)
+            and name_of(argument.annotation.value) == "Annotated"
+        }
         defaults = dict(zip(reversed(names), reversed(around.args.defaults), strict=False))
         defaults |= {
             argument.arg: value
             for argument, value in zip(around.args.kwonlyargs, around.args.kw_defaults, strict=True)
             if value is not None
         }
+        defaults = {name: value for name, value in defaults.items() if name not in options}
         return [
             {
                 **defaults,
@@ -212,7 +220,7 @@ class Finder:
             }
             for node in self._calls_of(around.name)
             if isinstance(node.func, ast.Name)
-        ] or [defaults]
+        ] or [{}]
 
     def _calls_of(self, name: str) -> list[ast.Call]:
         """Return the calls of a function of this module: its own, else those of the others."""

@@ -67,6 +67,8 @@ def test_values_are_shown_by_what_they_are() -> None:
     assert "| `task.exists` | *folder* exists already. | Choose another folder. |" in page
     assert "| `columns.missing` | *N* numbered columns are missing. | Add them. |" in page
     assert "`NAME.stderr`" in page
+    assert "There is no engine *engine*." in page  # not its default, which there is
+    assert "The Ray cluster at *address* cannot be reached" in page
     assert re.findall(r"strerror|STRERROR|\*\w+_\w+\*|\*__", page) == []
 
 

@@ -88,11 +88,11 @@ def _size(exam: Examination) -> Iterator[Finding]:
         size = cost.csv_bytes / MEGABYTE
         if size > limit:
             yield fail(
-                f"Phase {codename}: a plain CSV file is about {size:.1f} MB large, more than submission.max_megabytes ({limit:g}).",
+                f"Phase {codename}: a plain CSV file is about {size:.1f} MB, more than submission.max_megabytes ({limit:g}).",
                 "Raise submission.max_megabytes, or ask participants to submit Parquet or NPZ.",
             )
         else:
-            yield note(f"Phase {codename}: a plain CSV file is about {size:.1f} MB large.")
+            yield note(f"Phase {codename}: a plain CSV file is about {size:.1f} MB.")
 
 
 @CHECKS.add(

@@ -196,7 +196,7 @@ def _files(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("evalai.budget", "The worker stays within EvalAI's limit of calls")
+@CHECKS.add("evalai.budget", "The worker stays within EvalAI's rate limit")
 def _budget(exam: Examination) -> Iterator[Finding]:
     asked = exam.configuration.evalai.requests_per_minute
     if asked > ALLOWED_PER_MINUTE:

@@ -72,7 +72,7 @@ FLAGS: tuple[Flag[Phase], ...] = (
         lambda phase: phase.disable_logs,
         warn,
         "Phase {0.codename} has disable_logs set, so participants cannot read what is wrong with a file.",
-        "Unset it on EvalAI. The worker's messages contain nothing that participants may not know.",
+        "Unset it on EvalAI. The worker's messages reveal nothing that is hidden from participants.",
     ),
     Flag(
         "evalai.visibility",

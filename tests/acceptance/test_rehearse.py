@@ -293,7 +293,7 @@ def test_a_pooled_mean_no_better_than_noise_is_remarked() -> None:
 
 
 def test_the_narrower_limit_decides_how_much_is_carried() -> None:
-    """An hour carries what both the machine and EvalAI's limit of calls allow."""
+    """An hour carries what both the machine and EvalAI's rate limit allow."""
     base = Rehearsal(
         phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
     )

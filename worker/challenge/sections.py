@@ -327,7 +327,7 @@ class Fairness(Section):
     beacon_notice: float = Field(
         600,
         gt=0,
-        description="With `beacon: drand`: seconds from the commitment until drand publishes the value that it names.",
+        description="With `beacon: drand`: seconds from a commitment until drand publishes the value that the commitment names.",
     )
     drand_servers: list[str] = Field(
         [

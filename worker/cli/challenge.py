@@ -95,7 +95,7 @@ def rescore(
                     f"  {setup.codename} has been revealed: its next board will show the new tasks to everyone."
                 )
             if not yes:
-                print("  Nothing was done yet: add --yes to do it.")
+                print("  Nothing has been done yet: add --yes to do it.")
                 continue
             with progress_bar(f"Rescoring {setup.codename}", "submissions") as progress:
                 changed = carry_out(session, plan, reason=reason, progress=progress, tell=print)
@@ -206,7 +206,7 @@ def rename_team(
 
 @challenge.command()
 def retry(pk: Pk, *, config: ConfigOption) -> None:
-    """Try a submission again now that is on hold or waits for its next attempt.
+    """Immediately retry a submission that is on hold or waiting for its next attempt.
 
     Fix the cause first. A running worker continues with the submission within a minute. A submission that was already answered is not
     scored again; to score it again, re-run it at EvalAI as a host.
@@ -314,7 +314,7 @@ def backup(
     config: ConfigOption,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing archive.")] = False,
 ) -> None:
-    """Write the database, stored files, configuration and secret to one archive, also while the worker runs.
+    """Write the database, stored files, configuration and secret to one archive, even while the worker runs.
 
     The archive contains the secret and all submissions, so protect it like the secret. It does not contain tokens.
 

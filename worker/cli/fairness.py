@@ -136,8 +136,8 @@ def reveal(
             print(f"Not revealed, because still open: {', '.join(left_out)}.")
         if not yes:
             print(
-                f"This would publish the tasks, labels and all scores of: {', '.join(names)}. Nothing was done yet: add"
-                " --yes to do it."
+                f"This would publish the tasks, labels and all scores of: {', '.join(names)}. Nothing has been done yet:"
+                " add --yes to do it."
             )
             return
         publish_now(session, tell=print)  # the last board belongs to the history that is revealed

@@ -176,13 +176,11 @@ def _show(made: Plan, phase: str) -> None:
     facts.add_row(
         "Disk",
         (
-            f"{made.disk_bytes / 1000000000.0:.1f} GB (a plain CSV has {pace.csv_bytes / 1000000.0:.0f} MB; the worker"
+            f"{_gigabytes(made.disk_bytes)} (a plain CSV is about {pace.csv_bytes / 1000000.0:.0f} MB; the worker"
             " stores files compressed)"
         ),
     )
-    facts.add_row(
-        "Memory", f"{made.memory_bytes / 1000000000.0:.1f} GB for one evaluation, in addition to the worker"
-    )
+    facts.add_row("Memory", f"{_gigabytes(made.memory_bytes)} for one evaluation, in addition to the worker")
     facts.add_row(
         "EvalAI calls",
         f"{made.calls_per_minute:.1f} a minute in the last hour; {load.calls_per_minute:g} a minute are allowed, enough for"
@@ -213,8 +211,12 @@ def _show(made: Plan, phase: str) -> None:
 _BOUND = {
     "arrivals": "scoring and calls keep up with them",
     "scoring": "scoring cannot keep up with them",
-    "calls": "EvalAI's limit of calls cannot keep up with them",
+    "calls": "EvalAI's rate limit is too low for them",
 }
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else "less than 0.1 GB"
 
 
 def _minutes(seconds: float) -> str:

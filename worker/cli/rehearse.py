@@ -45,7 +45,7 @@ def rehearse(
     """Rehearse the challenge: your tasks, your settings and the real worker, with a sandbox instead of EvalAI and GitHub.
 
     Submits random embeddings, the pooled mean of the public data (with --data), a malformed file and a private one. Shows the boards, the
-    time per submission, and how many submissions an hour this machine and EvalAI's limit of calls allow. Does not wait for the public
+    time per submission, and how many submissions an hour this machine and EvalAI's rate limit allow. Does not wait for the public
     random value of fairness.beacon, but uses a practice value. At the end, it closes, reveals and verifies the phases. Exits with 1 if
     something does not work as it should.
 
@@ -145,5 +145,5 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         estimated = "" if phase.folds == phase.configured_folds else ", estimated for all folds"
         console.print(
             f"  {phase.seconds_per_submission:.1f} s per submission{estimated}: this machine scores {phase.per_hour:,.0f}"
-            f" an hour; with EvalAI's limit of calls, at most {rehearsal.carried(phase):,.0f} an hour."
+            f" an hour; with EvalAI's rate limit, at most {rehearsal.carried(phase):,.0f} an hour."
         )

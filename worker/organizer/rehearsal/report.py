@@ -188,7 +188,7 @@ class Rehearsal:
 
     @property
     def calls_per_hour(self) -> float:
-        """Submissions an hour that EvalAI's limit of calls allows."""
+        """Submissions an hour that EvalAI's rate limit allows."""
         return 60 * self.requests_per_minute / max(1.0, self.calls_per_submission)
 
     def carried(self, phase: PhaseReport) -> float | None:

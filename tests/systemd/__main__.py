@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -49,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--on", action="append", choices=list(KINDS), help="only this kind of machine")
     chosen = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the machine is switched off and removed
     say(f"{platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}")
     wanted = [check for check in CHECKS if not chosen.only or check.__name__ in chosen.only]
     failed = 0

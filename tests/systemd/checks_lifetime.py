@@ -11,7 +11,7 @@ BACKUP = "/var/backups/neuco-worker/backup.tar.gz"
 
 
 def backup_restore(stage: Stage) -> None:
-    """A backup of the running service, restored under another name, has everything; what came since is fetched from EvalAI."""
+    """A backup of the running service, restored after its folders are gone, has everything; later submissions are fetched from EvalAI."""
     with stage.service("backup") as service:
         service.start()
         service.submit("A")

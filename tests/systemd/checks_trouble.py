@@ -6,10 +6,10 @@ import gzip
 
 from tests.systemd.machine import Impossible
 from tests.systemd.service import LONG, Service, Stage
-from tests.worker.harness.harness import DIM, embeddings
+from tests.worker.harness.harness import embeddings
 
 WATCHDOG_S = 5
-ROWS = 3_000_000  # of a file that takes more memory than 0.3 GB to read
+READ_S = 15.0  # of processor time, after which a child has read its small file
 
 
 def kill_daemon(stage: Stage) -> None:
@@ -26,7 +26,7 @@ def kill_daemon(stage: Stage) -> None:
         service.until_answered()
         service.until_published("A")
         service.answered_once()
-        assert service.query("SELECT outcome FROM attempts WHERE kind = 'evaluate'") == [["dead"], ["done"]]
+        assert outcomes(service) == ["dead", "done"]
 
 
 def kill_child(stage: Stage) -> None:
@@ -38,7 +38,7 @@ def kill_child(stage: Stage) -> None:
         service.until_answered()
         service.until_published("A")
         service.answered_once()
-        assert service.query("SELECT outcome FROM attempts WHERE kind = 'evaluate'") == [["signal"], ["done"]]
+        assert outcomes(service) == ["signal", "done"]
         assert service.pid() == daemon
         assert service.show("Result") == "success"
 
@@ -59,18 +59,16 @@ def watchdog(stage: Stage) -> None:
 
 
 def memory_reading(stage: Stage) -> None:
-    """The kernel ends a child whose file takes too much memory to read; the participant is told so, and the daemon goes on."""
+    """The kernel ends a child that goes over its limit while it reads (the limit is lowered meanwhile); the participant is told so."""
     needs_memory_limits(stage)
-    with stage.service("memory-reading", {"submission": {"memory_gigabytes": 0.3}}) as service:
+    with stage.service("memory-reading") as service:
         service.start()
-        pk = service.submit("A", greedy_file())
-        service.until(lambda: bool(service.children()), "the file is being read")
-        daemon = service.pid()
-        service.machine.run("kill", "-STOP", str(daemon))  # so that it cannot measure the memory itself
-        service.until(lambda: killed_by_the_kernel(service) == 1, "the kernel ends the child")
-        service.machine.run("kill", "-CONT", str(daemon))
+        daemon, pk = service.pid(), service.submit("A", long_file(), file_name="embeddings.csv.gz")
+        service.until(service.reading, "the file is being read")
+        service.lower_memory_limit()
         service.until_answered(pk, status="failed")
-        assert "memory" in service.evalai.text(pk, "stderr_file")
+        assert "took more memory" in service.evalai.text(pk, "stderr_file")
+        assert killed_by_the_kernel(service) > 0
         assert service.pid() == daemon
         service.submit("B")
         service.until_answered(service.submitted[-1])
@@ -79,19 +77,19 @@ def memory_reading(stage: Stage) -> None:
 def memory_scoring(stage: Stage) -> None:
     """The kernel ends a child that goes over its limit while it scores (the limit is lowered meanwhile); it is tried again and succeeds."""
     needs_memory_limits(stage)
-    with stage.service("memory-scoring", LONG) as service:
+    with stage.service("memory-scoring", {"scoring": {"epochs": 40_000}}) as service:
         service.start()
         pk = service.submit("A")
-        service.until_scoring(pk)
-        service.until(lambda: bool(service.events("evaluate.start")), "scoring starts")
-        daemon, control = service.pid(), service.show("ControlGroup")
-        service.machine.shell(f"echo 1M >$(echo /sys/fs/cgroup{control}/child-*/memory.max)", expect=None)
-        service.until(lambda: "evaluate.memory" in service.alerts(), "the alert evaluate.memory")
-        assert killed_by_the_kernel(service) == 1
+        child, daemon = service.until_scoring(pk), service.pid()
+        service.until(lambda: processor_s(service, child) > READ_S, "the file is read, and scoring has begun")
+        service.lower_memory_limit()
+        service.until(lambda: "memory" in outcomes(service), "the attempt ends for its memory")
+        assert "'scoring'" in str(service.query("SELECT reason FROM attempts WHERE outcome = 'memory'"))
+        assert killed_by_the_kernel(service) > 0
         service.until_answered(pk)
         service.until_published("A")
         service.answered_once()
-        assert service.query("SELECT outcome FROM attempts WHERE kind = 'evaluate'") == [["memory"], ["done"]]
+        assert outcomes(service) == ["memory", "done"]
         assert service.pid() == daemon
 
 
@@ -116,6 +114,18 @@ def power_off(stage: Stage) -> None:
         assert service.show("NRestarts") == "0"
 
 
+def outcomes(service: Service) -> list[str]:
+    """Return how the attempts to evaluate ended, in order."""
+    rows = service.query("SELECT outcome FROM attempts WHERE kind = 'evaluate' ORDER BY id")
+    return [outcome for (outcome,) in rows]
+
+
+def processor_s(service: Service, pid: int) -> float:
+    """Return the processor time of a process in seconds."""
+    told = service.machine.run("ps", "-o", "cputimes=", "-p", str(pid), expect=None).strip()
+    return float(told) if told.isdigit() else 0.0
+
+
 def needs_memory_limits(stage: Stage) -> None:
     """Skip a check where the kernel limits no memory.
 
@@ -133,7 +143,7 @@ def killed_by_the_kernel(service: Service) -> int:
     return int(dict(line.split() for line in lines)["oom_kill"])
 
 
-def greedy_file() -> bytes:
-    """Write a small compressed file that becomes large."""
-    more = "".join(f"extra_{row},{',0' * (DIM - 1)}0\n".replace(",,", ",") for row in range(ROWS // 10))
-    return gzip.compress(embeddings(0) + more.encode() * 10, compresslevel=1, mtime=0)
+def long_file() -> bytes:
+    """Write a small compressed file that takes some seconds to read: a good one, and 200 million empty lines."""
+    empty = gzip.compress(b"\n" * 10_000_000, mtime=0)
+    return gzip.compress(embeddings(0), mtime=0) + empty * 20

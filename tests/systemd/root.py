@@ -27,8 +27,8 @@ PACKAGES = (
 LIBRARIES = "/usr/local/lib/neuco-libraries"
 CLONE = "/usr/local/src/neuco-worker"
 BEFORE = "/usr/local/src/neuco-worker-before"
-"""A checkout of the version before the newest migration of the database; missing without a git history."""
-MIGRATIONS = "worker/state/migrations/versions"
+VERSION_BEFORE = "559c4c8"
+"""The last commit before the newest migration of the database that runs; after another migration, name another."""
 QUIETLY = ("nice", "-n", "15")
 HOST, GUEST = "169.254.213.1", "169.254.213.2"  # of User-Mode Linux, which is reached over a network
 ENTRANCE_PORT = 2222
@@ -164,16 +164,11 @@ def _bring_libraries(root: Path) -> None:
 
 
 def _bring_version_before(root: Path) -> None:
-    """Unpack the commit before the one that added the newest migration, if the history has it."""
-    git = ["git", "-C", str(ROOT)]
-    added = subprocess.run(
-        [*git, "log", "-1", "--diff-filter=A", "--format=%H", "--", MIGRATIONS],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    packed = subprocess.run([*git, "archive", f"{added}^"], capture_output=True, check=False)
-    if added and packed.returncode == 0:
+    """Unpack the version before the newest migration, if the git history here has it."""
+    packed = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", VERSION_BEFORE], capture_output=True, check=False
+    )
+    if packed.returncode == 0:
         _below(root, BEFORE).mkdir()
         subprocess.run(["tar", "-C", str(_below(root, BEFORE)), "-xf", "-"], input=packed.stdout, check=True)
 

@@ -157,7 +157,10 @@ class Service:
 
     def start(self) -> None:
         """Start the daemon; a service of type notify is started when it has said that it is ready."""
-        self.control("start")
+        try:
+            self.control("start")
+        except Failed as problem:
+            raise Failed(f"{problem}\n{self.journal()[-2500:]}") from problem
 
     # --- what a participant does ---
 
@@ -198,6 +201,18 @@ class Service:
     def children(self) -> list[int]:
         """Return the processes that evaluate one of its submissions."""
         return [int(pid) for pid in self.machine.shell(CHILDREN % self.name).split()]
+
+    def reading(self) -> bool:
+        """Tell whether a process has a submitted file open."""
+        pids = " ".join(map(str, self.children()))
+        return "/files/" in self.machine.shell(
+            f"for pid in {pids}; do ls -l /proc/$pid/fd; done", expect=None
+        )
+
+    def lower_memory_limit(self) -> None:
+        """Leave the processes that evaluate no memory; the kernel, which can free none, ends them."""
+        group = f"/sys/fs/cgroup{self.show('ControlGroup')}"
+        self.machine.shell(f"for limit in '{group}'/child-*/memory.max; do echo 1M >\"$limit\"; done")
 
     def query(self, sql: str) -> list[list[Any]]:
         """Ask the service's database."""

@@ -37,7 +37,9 @@ _SETTINGS = {
     "transfer.fsckObjects": "false",
     "advice.pushUpdateRejected": "true",
 }
-_CONFIGURATION = "[safe]\n\tdirectory = *\n"
+# Read by all git processes on this machine, also by the one that receives a push to a repository of its own. What it has accepted must
+# survive a loss of power; by default git leaves it to the kernel when objects are written.
+_CONFIGURATION = "[safe]\n\tdirectory = *\n[core]\n\tfsync = all\n"
 _ASKPASS = """#!/bin/sh
 # Answers git's question for a user name or password, for the configured server only.
 case "$1" in
@@ -170,7 +172,7 @@ class GitProcess:
         return environment
 
     def _configuration(self) -> Path:
-        """Return a global configuration of one line, in place of the account's own.
+        """Return a global configuration of two settings, in place of the account's own.
 
         A repository on this machine may belong to somebody else (a mounted folder, another account); git asks the global configuration,
         and only it, whether the process at the other end may open it. The organizer has named it, so it may.

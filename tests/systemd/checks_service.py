@@ -173,7 +173,7 @@ def push_path(stage: Stage) -> None:
 
 
 def reload(stage: Stage) -> None:
-    """A reload takes up the new configuration in the same process; a wrong one is refused, and the old one stays in effect."""
+    """A reload applies the new configuration in the same process; a wrong one is refused, and the old one stays in effect."""
     with stage.service("reload") as service:
         service.start()
         pid = service.pid()

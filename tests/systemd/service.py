@@ -259,10 +259,14 @@ class Service:
 
     def until_scoring(self, pk: int) -> int:
         """Wait until a submission is being scored, and return the process that does it."""
-        self.until(
-            lambda: self.status(pk) == "running" and bool(self.children()), f"submission {pk} is being scored"
-        )
-        return self.children()[0]
+        found: list[int] = []
+
+        def is_scored() -> bool:
+            found[:] = self.children()
+            return bool(found) and self.status(pk) == "running"
+
+        self.until(is_scored, f"submission {pk} is being scored")
+        return found[0]
 
     def answered_once(self) -> None:
         """Hold it against what EvalAI heard and the database knows: each submission answered once and scored once.

@@ -277,6 +277,17 @@ def test_a_local_repository_of_another_account(tmp_path: Path) -> None:
     assert not publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n").changed
 
 
+def test_a_push_to_this_machine_survives_a_loss_of_power(tmp_path: Path) -> None:
+    """What git has accepted is written to the disk; by default, a loss of power would leave empty objects."""
+    remote = bare(tmp_path / "remote.git")
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ngit config core.fsync >'{tmp_path}/setting'\n")
+    hook.chmod(hook.stat().st_mode | stat.S_IXUSR)
+    publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n")
+    assert (tmp_path / "setting").read_text() == "all\n"
+
+
 def seen_in_processes(secret: str) -> bool:
     """Say whether any process shows the secret in its arguments."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):

@@ -55,7 +55,7 @@ def rescore(
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do it. Without --yes, only the plan is shown.")] = False,
 ) -> None:
-    """Score all submissions that count again, after a change of the tasks or the protocol.
+    """Rescore all submissions that count, after a change of the tasks or the protocol.
 
     Without --yes, it only shows what would be done and how long it would take. If it is interrupted, run it again: it continues where it
     stopped. Files that are no longer stored are downloaded from EvalAI again, and used only if their content has not changed.
@@ -135,7 +135,7 @@ def rules(
 
 @challenge.command()
 def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
-    """Choose the submission that counts for its team, in a phase with `selection: chosen`.
+    """Choose the submission that counts for its team. The phase must have `selection: chosen`.
 
     Example: neuco-worker challenge choose 123 --reason "asked by the team before the deadline" --config challenge.yaml
     """

@@ -190,56 +190,66 @@ def _work(pipe: Any, dealt: Any, count: int, submissions: int, folds: int, dim: 
         pipe.send(parts)
 
 
-def cluster(dim: int) -> None:
-    """Compare a cluster of one and of two nodes, one core each, with the local engine on as many threads."""
+def cluster(layouts: Iterable[tuple[int, int]], dim: int) -> None:
+    """Compare clusters, each given as nodes and cores per node, with the local engine on as many threads."""
+    submissions, folds = REDUCED
+    units = [submission(folds, seed, dim) for seed in range(submissions)]
+    show("\n| nodes x cores | | ideal | threads | processes | Ray | of ideal | of threads | of processes |")
+    show("|---|---|---|---|---|---|---|---|---|")
+    for nodes, cores in layouts:
+        best = compare(nodes, cores, units, folds, dim)
+        for column, what in enumerate(("wall", "core")):
+            seconds = best[:, :, column].sum(axis=1)
+            seconds[0] /= nodes * cores if what == "wall" else 1
+            cells = [*(f"{each:.2f}" for each in (*seconds, *(seconds[:-1] / seconds[-1])))]
+            show(f"| {nodes} x {cores} | {what} s | {' | '.join(cells)} |")
+    _, local_core, _, ray_core = seconds
+    share = (submissions * folds) / math.prod(CHALLENGE)
+    show(
+        f"\n{submissions} submission of {folds} folds, dimension {dim}, is {share:.3%} of 2025's rescore, which would take"
+        f" {local_core / share / 3600:.1f} core hours locally and {ray_core / share / 3600:.1f} with Ray, if cost stays proportional."
+    )
+
+
+def compare(nodes: int, cores: int, units: list[list[Unit]], folds: int, dim: int) -> np.ndarray:
+    """Score the submissions with one thread, threads, processes and Ray in turns; return the fastest of each, in wall and core seconds."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
     from ray.cluster_utils import Cluster
 
     from scoring.engines.ray import RayEngine
 
-    submissions, folds = REDUCED
-    units = [submission(folds, seed, dim) for seed in range(submissions)]
-    options: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 512 * 2**20}
-    nodes = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **options})
-    show(
-        "\n| nodes of one core | | ideal | threads | processes | Ray | of ideal | of threads | of processes |"
-    )
-    show("|---|---|---|---|---|---|---|---|---|")
+    options: dict[str, Any] = {"num_cpus": cores, "object_store_memory": 512 * 2**20}
+    started = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **options})
     try:
-        for count in (1, 2):
-            if count == 2:
-                nodes.add_node(**options)
-                nodes.wait_for_nodes()
-            plain = Processes(count, submissions=submissions, folds=folds, dim=dim)
-            engines: list[Any] = [
-                *(LocalEngine(threads=1), LocalEngine(threads=count)),
-                *(plain, RayEngine(address=nodes.address)),
-            ]
-            for unit in units[0]:  # the actors are warm afterwards
-                expected, *others = (engine.score(unit) for engine in engines)
-                if not all(np.array_equal(expected, scores) for scores in others):
-                    raise RuntimeError("the engines disagree")
-            best = np.full((len(engines), submissions, 2), math.inf)  # by engine; wall and core seconds
-            for _ in range(ROUNDS):
-                for number, each in enumerate(units):
-                    for which, engine in enumerate(engines):
-                        best[which, number] = np.minimum(best[which, number], timed(engine, each))
-            plain.close()
-            for column, what in enumerate(("wall", "core")):
-                seconds = best[:, :, column].sum(axis=1)
-                seconds[0] /= count if what == "wall" else 1
-                cells = [*(f"{each:.2f}" for each in (*seconds, *(seconds[:-1] / seconds[-1])))]
-                show(f"| {count} | {what} s | {' | '.join(cells)} |")
-        _, local_core, _, ray_core = seconds
-        share = (submissions * folds) / math.prod(CHALLENGE)
-        show(
-            f"\n{submissions} submission of {folds} folds, dimension {dim}, is {share:.3%} of 2025's rescore, which would take"
-            f" {local_core / share / 3600:.1f} core hours locally and {ray_core / share / 3600:.1f} with Ray, if cost stays proportional."
-        )
+        for _ in range(nodes - 1):
+            started.add_node(**options)
+        started.wait_for_nodes()
+        plain = Processes(nodes * cores, submissions=len(units), folds=folds, dim=dim)
+        engines: list[Any] = [
+            *(LocalEngine(threads=1), LocalEngine(threads=nodes * cores)),
+            *(plain, RayEngine(address=started.address)),
+        ]
+        for unit in units[0]:  # the actors are warm afterwards
+            expected, *others = (engine.score(unit) for engine in engines)
+            if not all(np.array_equal(expected, scores) for scores in others):
+                raise RuntimeError("the engines disagree")
+        best = np.full((len(engines), len(units), 2), math.inf)  # by engine; wall and core seconds
+        for _ in range(ROUNDS):
+            for number, each in enumerate(units):
+                for which, engine in enumerate(engines):
+                    best[which, number] = np.minimum(best[which, number], timed(engine, each))
+        plain.close()
+        return best
     finally:
         ray.shutdown()
-        nodes.shutdown()
+        started.shutdown()
+
+
+def layout(text: str) -> tuple[int, int]:
+    """Read NODESxCORES."""
+    nodes, _, cores = text.partition("x")
+    return int(nodes), int(cores)
 
 
 def main() -> None:
@@ -252,13 +262,21 @@ def main() -> None:
         default=DIM,
         help="of the cluster's submissions; at 256 each node's copy of the rows fits into a cache that both share",
     )
+    parser.add_argument(
+        "--layouts",
+        type=layout,
+        nargs="+",
+        default=[(1, 1), (2, 1), (1, 2)],
+        metavar="NODESxCORES",
+        help="clusters to measure, all on this machine (default: 1x1 2x1 1x2)",
+    )
     arguments = parser.parse_args()
     only = arguments.only
     warm()
     if only in (None, "exponents"):
         exponents()
     if only in (None, "cluster"):
-        cluster(arguments.dim)
+        cluster(arguments.layouts, arguments.dim)
 
 
 if __name__ == "__main__":

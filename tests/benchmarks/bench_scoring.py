@@ -52,9 +52,10 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     _say("Generating data and compiling (not timed)")
     challenge_data.generate(folder)
     warm()
-    sections = [_heading(), _jobs(folder, options), _limits(options.threads)]
-    for section in sections:
-        yield _say(section)
+    yield _say(_heading())
+    jobs, plain = _take_turns(folder, options)
+    yield _say(_jobs(jobs, plain, options))
+    yield _say(_limits(jobs["challenge"], options.threads))
     if not options.no_scaling:
         yield _say(_scaling(options.threads))
 
@@ -74,7 +75,9 @@ def _heading() -> str:
 # Jobs against the plain loop
 
 
-def _jobs(folder: Path, options: argparse.Namespace) -> str:
+def _take_turns(
+    folder: Path, options: argparse.Namespace
+) -> tuple[dict[str, list[dict]], list[dict[str, float]]]:
     jobs: dict[str, list[dict]] = {"challenge": [], "replay": [], "development": []}
     plain: list[dict[str, float]] = []
     for turn in range(options.rounds):
@@ -84,6 +87,10 @@ def _jobs(folder: Path, options: argparse.Namespace) -> str:
             _say(f"turn {turn + 1}: {mode} {runs[-1]['wall']:.2f} s")
         plain.append(_plain_seconds_per_fold(folder))
         _say(f"turn {turn + 1}: plain loop {sum(plain[-1].values()):.2f} s for one fold of each task")
+    return jobs, plain
+
+
+def _jobs(jobs: dict[str, list[dict]], plain: list[dict[str, float]], options: argparse.Namespace) -> str:
     walls = {mode: statistics.median(run["wall"] for run in runs) for mode, runs in jobs.items()}
     peak = max(run["peak"] for run in jobs["challenge"] + jobs["replay"]) / 1e6
     full = [FOLDS * sum(seconds.values()) for seconds in plain]
@@ -211,7 +218,7 @@ def _oracle_agreement() -> float:
 # The machine
 
 
-def _limits(threads: int) -> str:
+def _limits(jobs: list[dict], threads: int) -> str:
     dim, samples = challenge_data.DIM, max(challenge_data.ROW_SETS)
     multiply = limits.multiply_add_rate(threads)
     in_order = limits.read_rate(threads, samples, dim, shuffled=False)
@@ -222,7 +229,9 @@ def _limits(threads: int) -> str:
     unit = _unit(samples, dim, tasks=2, folds=8 * threads)
     seconds = _time(unit, threads)
     reached = len(unit.split_seeds) * EPOCHS * samples * dim * 2 * (0.9 * 4 + 0.1 * 2) / seconds
-    return "Limits of the machine, measured in the same run on all threads together:\n\n" + _table(
+    job, reading = (statistics.median(run["parts"][part] for run in jobs) for part in ("total", "reading"))
+    least = traffic / shuffled + reading
+    table = _table(
         ("limit", "rate", "evaluation job at that rate"),
         [
             (
@@ -242,6 +251,11 @@ def _limits(threads: int) -> str:
                 f"{work / reached:.2f} s",
             ),
         ],
+    )
+    return (
+        f"Limits of the machine, measured in the same run on all threads together:\n\n{table}\n"
+        f"Reading the rows in random order at this rate and the CSV as in the job takes {traffic / shuffled:.2f} + {reading:.2f} s;"
+        f" the evaluation job in a challenge takes {job / least:.2f} times as long.\n"
     )
 
 

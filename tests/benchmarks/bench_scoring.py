@@ -227,7 +227,7 @@ def _limits(jobs: list[dict], threads: int) -> str:
     work = FOLDS * EPOCHS * trained * dim * (0.9 * 4 + 0.1 * 2)
     traffic = FOLDS * EPOCHS * sum(challenge_data.ROW_SETS) * dim * 4
     unit = _unit(samples, dim, tasks=2, folds=8 * threads)
-    seconds = _time(unit, threads)
+    seconds = min(_time(unit, threads) for _ in range(3))
     reached = len(unit.split_seeds) * EPOCHS * samples * dim * 2 * (0.9 * 4 + 0.1 * 2) / seconds
     job, reading = (statistics.median(run["parts"][part] for run in jobs) for part in ("total", "reading"))
     least = traffic / shuffled + reading
@@ -245,17 +245,13 @@ def _limits(jobs: list[dict], threads: int) -> str:
                 f"{shuffled / 1e9:.0f} GB/s",
                 f"{traffic / shuffled:.2f} s",
             ),
-            (
-                "the kernel, two tasks on 4,691 rows",
-                f"{reached / 1e9:.0f} GFLOP/s",
-                f"{work / reached:.2f} s",
-            ),
         ],
     )
     return (
         f"Limits of the machine, measured in the same run on all threads together:\n\n{table}\n"
         f"Reading the rows in random order at this rate and the CSV as in the job takes {traffic / shuffled:.2f} + {reading:.2f} s;"
-        f" the evaluation job in a challenge takes {job / least:.2f} times as long.\n"
+        f" the evaluation job in a challenge takes {job / least:.2f} times as long. The kernel reaches {reached / 1e9:.0f} GFLOP/s with two"
+        " tasks on the largest row set.\n"
     )
 
 

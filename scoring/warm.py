@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +29,17 @@ class Warmth:
 
 
 def warm() -> Warmth:
-    """Read a tiny table and score a tiny unit, which compiles and caches all that these call."""
+    """Read a tiny table and score a tiny unit, which compiles and caches all that these call.
+
+    A loss of power can leave empty files in the cache, at which numba fails. They are removed first, and what was compiled is written to
+    the disk before this returns.
+    """
     started = time.perf_counter()
     from scoring.engines import LocalEngine
     from scoring.jit import DIRECTORY
     from scoring.randomness.fold_draws import draw_folds
 
+    remove_empty(DIRECTORY)
     _read()
 
     samples = 20
@@ -53,7 +60,28 @@ def warm() -> Warmth:
     )
     seeds = np.array([1], dtype=np.uint32)
     draw_folds(seeds, seeds, rows=samples, tested=2, dim=4, epochs=1)
+    write_to_disk(DIRECTORY)
     return Warmth(directory=DIRECTORY, seconds=time.perf_counter() - started)
+
+
+def remove_empty(directory: Path | None) -> None:
+    """Remove the empty files of a cache; what another process is writing has another suffix."""
+    for path in _cached(directory):
+        with contextlib.suppress(FileNotFoundError):  # another process does the same
+            if path.stat().st_size == 0:
+                path.unlink()
+
+
+def write_to_disk(directory: Path | None) -> None:
+    """Have the kernel write the files of a cache to the disk."""
+    for path in _cached(directory):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            os.fsync(file)
+
+
+def _cached(directory: Path | None) -> list[Path]:
+    """List the indexes and the compiled code that numba keeps in a folder."""
+    return [] if directory is None else [*directory.rglob("*.nbi"), *directory.rglob("*.nbc")]
 
 
 def _read() -> None:

@@ -138,7 +138,7 @@ def test_a_memory_limit_that_no_good_file_fits_into_is_refused(harness: Harness)
     """The configuration is wrong then, and says so before any participant's file is looked at."""
     harness.configure({"submission": {"memory_gigabytes": 0.1}})
     with pytest.raises(
-        OrganizerError, match=r"to read a good file of phase dev .* may take 0\.25 GB"
+        OrganizerError, match=r"reading a valid file of phase dev .* may need 0\.25 GB"
     ) as refused:
         read_phases(load(harness.path))
     assert (refused.value.code, refused.value.cure.split(" or ")[0]) == ("config.memory", "Set it to 1")

@@ -84,9 +84,16 @@ def processes(pid: int | None = None) -> set[psutil.Process]:
     found = set()
     for process in psutil.Process(pid).children():
         with suppress(psutil.Error):
-            if MODULE in process.cmdline():
+            if MODULE in command(process):
                 found.add(process)
     return found
+
+
+def command(process: psutil.Process) -> list[str]:
+    """Return what a process runs. For a moment after it was started, Linux shows nothing; of one that has ended psutil says so."""
+    while not (words := process.cmdline()):
+        pass
+    return words
 
 
 def test_an_act_uses_the_ready_process_and_the_next_one_gets_another(runner: Runner, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.Capt
         package.write_text(text)
         planned = typed("challenge", "rescore")
         assert (
-            "1 tasks are new or changed, 0 were dropped; 2 scores of 2 submissions have to be computed"
+            "new or changed tasks: 1; dropped tasks: 0; scores to compute: 2, for 2 submissions"
             in planned
         )
         assert cells_of(harness) == before

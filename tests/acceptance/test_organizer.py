@@ -331,7 +331,7 @@ def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None
     )
     (organizer.challenge / "tasks" / "dev" / f"{ADDED}__regr.csv").write_text("id,label\n" + rows)
     planned = organizer.type("challenge", "rescore", "--phase", "dev")
-    assert "1 tasks are new or changed" in planned
+    assert "new or changed tasks: 1;" in planned
     assert "Nothing has been done" in planned
     assert organizer.public("dev") == before
     organizer.type("challenge", "rescore", "--phase", "dev", "--yes")

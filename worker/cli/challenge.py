@@ -83,8 +83,8 @@ def rescore(
                 else f"this takes about {plan.seconds:.0f} s"
             )
             print(
-                f"{setup.codename}: {len(plan.added)} tasks are new or changed, {len(plan.dropped)} were dropped; {cells}"
-                f" scores of {len(plan.missing)} submissions have to be computed ({cost})."
+                f"{setup.codename}: new or changed tasks: {len(plan.added)}; dropped tasks: {len(plan.dropped)};"
+                f" scores to compute: {cells}, for {len(plan.missing)} submissions ({cost})."
             )
             if gone := sum(row.file_hash is None for row in plan.missing):
                 print(

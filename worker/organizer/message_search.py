@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -40,8 +41,9 @@ class Message:
     cure: str = ""
 
 
-def messages() -> list[Message]:
-    """Return all messages of the code, sorted."""
+@cache
+def messages() -> tuple[Message, ...]:
+    """Return all messages of the code, sorted; the search reads every module and takes seconds."""
     modules = [
         Module(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8")))
         for package in PACKAGES
@@ -61,7 +63,7 @@ def messages() -> list[Message]:
         Message(section=FILE, code=code, sentence=_several(kind.one, kind.many) + ".", cure=kind.cure_of(2))
         for code, kind in CATALOGUE.items()
     }
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def _several(one: str, many: str) -> str:

@@ -19,7 +19,7 @@ BY_NAME = {f"{OPEN}name{CLOSE}.stderr", f"evaluate.{OPEN}outcome{CLOSE}"}
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Message]:
+def found() -> tuple[Message, ...]:
     """All messages of the code."""
     return messages()
 
@@ -43,19 +43,19 @@ def test_every_code_is_on_the_page(source: str) -> None:
     assert [code for code in sorted(set(WRITTEN.findall(source))) if f"`{code}`" not in page] == []
 
 
-def test_every_code_on_the_page_is_in_the_code(found: list[Message], source: str) -> None:
+def test_every_code_on_the_page_is_in_the_code(found: tuple[Message, ...], source: str) -> None:
     """No code of an earlier version stays on the page."""
     assert {message.code for message in found if f'"{message.code}"' not in source} == BY_NAME
 
 
-def test_every_problem_with_a_file_has_a_cure(found: list[Message]) -> None:
+def test_every_problem_with_a_file_has_a_cure(found: tuple[Message, ...]) -> None:
     """A participant is always told what to do."""
     told = [message for message in found if message.section == FILE]
     assert {message.code for message in told} >= set(CATALOGUE)
     assert [message for message in told if not message.cure] == []
 
 
-def test_findings_are_of_checks(found: list[Message]) -> None:
+def test_findings_are_of_checks(found: tuple[Message, ...]) -> None:
     """A finding is listed under the id of the check that makes it."""
     assert {message.code for message in found if message.section == DOCTOR} <= {check.id for check in CHECKS}
 

@@ -138,7 +138,7 @@ class Publisher:
             try:
                 return self._publish_once(render, message, last)
             except TipMoved:
-                continue
+                self._remote.remove_abandoned_lock(self._settings.branch)
             except CloneDamaged as error:
                 if renewed:
                     raise _clone_unusable() from error

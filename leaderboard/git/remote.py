@@ -6,9 +6,11 @@ For a repository on this machine git names neither a read-only file system, nor 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -17,6 +19,7 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.loopback import is_loopback
 
 ROOM_BYTES = 100_000  # less than a push of a board may take
+ABANDONED_S = 30.0  # git holds the lock of a branch for milliseconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +70,16 @@ class Remote:
     def fault(self) -> NeucoError | None:
         """Say why this process cannot push to a repository of this machine, if its folder keeps it from that."""
         return None if self.folder is None else folder_fault(self.folder)
+
+    def remove_abandoned_lock(self, branch: str) -> None:
+        """Remove the lock that a killed push left on a branch of a repository of this machine; git itself would refuse every later push."""
+        if self.folder is None:
+            return
+        for root in (self.folder, self.folder / ".git"):
+            for lock in (root / "refs" / "heads" / f"{branch}.lock", root / "HEAD.lock"):
+                with contextlib.suppress(OSError):
+                    if time.time() - lock.stat().st_mtime > ABANDONED_S:
+                        lock.unlink()
 
 
 def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a local path.") -> OrganizerError:

@@ -47,10 +47,7 @@ def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.Capt
         text = text.replace("ceiling: null", "ceiling: 0.8").replace('parent: ""', "parent: land")
         package.write_text(text)
         planned = typed("challenge", "rescore")
-        assert (
-            "new or changed tasks: 1; dropped tasks: 0; scores to compute: 2, for 2 submissions"
-            in planned
-        )
+        assert "new or changed tasks: 1; dropped tasks: 0; scores to compute: 2, for 2 submissions" in planned
         assert cells_of(harness) == before
         typed("challenge", "rescore", "--yes")
         after = cells_of(harness)

@@ -288,6 +288,23 @@ def test_a_push_to_this_machine_survives_a_loss_of_power(tmp_path: Path) -> None
     assert (tmp_path / "setting").read_text() == "all\n"
 
 
+@pytest.mark.parametrize("name", ["refs/heads/main.lock", "HEAD.lock"])
+def test_the_lock_of_a_killed_push_is_removed_once_it_is_old(tmp_path: Path, name: str) -> None:
+    """A push that is killed leaves its lock in a repository on this machine; the lock of a push that runs is respected."""
+    remote = bare(tmp_path / "remote.git")
+    publisher(remote, tmp_path).publish(of(simple_site(["Alpha"])), "Publish\n")
+    lock = remote / name
+    lock.touch()
+    os.utime(lock, (time.time() + 1000, time.time() + 1000))
+    with pytest.raises(InfrastructureError) as busy:
+        publisher(remote, tmp_path).publish(of(simple_site(["Beta"])), "Publish\n")
+    assert busy.value.code == "leaderboard.busy"
+    assert lock.exists()
+    os.utime(lock, (0, 0))
+    assert publisher(remote, tmp_path).publish(of(simple_site(["Beta"])), "Publish\n").changed
+    assert not lock.exists()
+
+
 def seen_in_processes(secret: str) -> bool:
     """Say whether any process shows the secret in its arguments."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):

@@ -240,7 +240,7 @@ def test_methods_have_a_column_where_there_is_room(page: Page, pages: Path) -> N
     assert not head.is_visible()
     row = shown.locator("tr:has(td.method a)").first
     row.locator("details.past summary").click()
-    assert shown.locator(".told .by").is_visible()
+    shown.locator(".told .by").wait_for()
     assert shown.locator(".told .by a").first.is_visible()
 
 

@@ -107,7 +107,7 @@ CATALOGUE: dict[str, Kind] = {
         cure="Write it with numpy.savez(file, ids=ids, embeddings=embeddings).",
     ),
     "npz.pickle": Kind(
-        one="An array in the NPZ file is a pickled object, which is not opened for safety",
+        one="An array in the NPZ file is a pickled object, which for safety is not opened",
         cure="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
     ),
     "npz.shape": Kind(

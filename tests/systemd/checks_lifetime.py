@@ -34,7 +34,7 @@ def backup_restore(stage: Stage) -> None:
 
 
 def upgrade(stage: Stage) -> None:
-    """A challenge of the version before goes on after an upgrade: its database is migrated, a copy of the old one is kept."""
+    """A challenge of the previous version continues after an upgrade: its database is migrated, and a copy of the old one is kept."""
     machine = stage.machine
     if machine.run("test", "-d", BEFORE, expect=None):
         raise Impossible("the git history here does not have the version before the newest migration")

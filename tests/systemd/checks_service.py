@@ -37,7 +37,7 @@ def install(stage: Stage) -> None:
 
 
 def ready(stage: Stage) -> None:
-    """The start returns when the daemon has said that it is ready; it scores, publishes, and a start without a challenge fails."""
+    """The start returns when the daemon has said that it is ready; the daemon scores and publishes; a start without a challenge fails."""
     with stage.service("ready") as service:
         service.control("enable")
         service.start()
@@ -210,7 +210,7 @@ def stop(stage: Stage) -> None:
 
 
 def timer(stage: Stage) -> None:
-    """The timer drains what waits and does so again; next to a daemon that runs it does nothing but name it."""
+    """The timer processes all waiting submissions, and later does so again; while a daemon is running, it only names the daemon and stops."""
     with stage.service("timer") as service:
         name = service.once.replace(".service", ".timer")
         service.add_to_unit(
@@ -237,7 +237,7 @@ def timer(stage: Stage) -> None:
 
 
 def two(stage: Stage) -> None:
-    """Two challenges run next to each other; the end of one does not touch the other, and each board has its own teams alone."""
+    """Two challenges run next to each other; stopping one does not affect the other, and each board shows only its own teams."""
     with stage.service("first", LONG) as first, stage.service("second", LONG) as second:
         first.start()
         second.start()

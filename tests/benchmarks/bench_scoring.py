@@ -129,7 +129,8 @@ def _jobs(jobs: dict[str, list[dict]], plain: list[dict[str, float]], options: a
     slow = statistics.median(full)
     return (
         _table((f"on {options.threads} threads", "measured", "range over the rounds"), rows)
-        + f"\nEach job runs in a new process. × is the median over the rounds of the ratio to the plain PyTorch loop (DataLoader, torchmetrics, one process,"
+        + f"\nEach job runs in a new process. × is the median over the rounds of the ratio to the plain PyTorch loop"
+        f" (DataLoader, torchmetrics, one process,"
         f" one thread), whose evaluation job takes {slow:.0f} s, extrapolated from {options.rounds} folds of each task."
         f" Jobs and loop ran in turns.\n\nParts of each job, median seconds:\n\n{parts}"
     )

@@ -210,7 +210,7 @@ def stop(stage: Stage) -> None:
 
 
 def timer(stage: Stage) -> None:
-    """The timer processes all waiting submissions, and later does so again; while a daemon is running, it only names the daemon and stops."""
+    """The timer processes all waiting submissions, and later does so again; while a daemon runs, it only names the daemon and stops."""
     with stage.service("timer") as service:
         name = service.once.replace(".service", ".timer")
         service.add_to_unit(

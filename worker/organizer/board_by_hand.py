@@ -158,7 +158,8 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         kept_back = withholds(tx, phase) or (setup is not None and setup.rules.shown == "at_end")
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
-                f"No submission to phase {phase} has been scored yet. If you close the phase now, the values of later submissions would be shown.",
+                f"No submission to phase {phase} has been scored yet."
+                " If you close the phase now, the values of later submissions would be shown.",
                 cure="Close the phase after it has ended.",
                 code="freeze.empty",
             )

@@ -162,7 +162,8 @@ def _dates(exam: Examination) -> Iterator[Finding]:
     if expiry is not None and challenge.end_date is not None and now < expiry < challenge.end_date:
         yield warn(
             f"The EvalAI token expires on {expiry:%Y-%m-%d}, before the challenge ends ({challenge.end_date:%Y-%m-%d}).",
-            "Renew it on the EvalAI profile page in time. If evalai.token names a file, reload the worker afterwards; otherwise restart it.",
+            "Renew it on the EvalAI profile page in time. If evalai.token names a file, reload the worker afterwards;"
+            " otherwise restart it.",
         )
 
 

@@ -314,8 +314,9 @@ class Fairness(Section):
     publish_files: str = Field(
         "baselines",
         pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
-        description="Whose submitted files the reveal publishes, so that anyone can recompute their scores: only the `baselines`; `top:N`, "
-        "the baselines and the first N rows of the final board; or `all` rows. This is fixed for a phase by the first commitment to it.",
+        description="Whose submitted files the reveal publishes, so that anyone can recompute their scores. `baselines`: those of the "
+        "baselines; `top:N`: also those of the first N rows of the final board; `all`: those of all rows. "
+        "This is fixed for a phase by the first commitment to it.",
     )
     beacon: str = Field(
         "none",

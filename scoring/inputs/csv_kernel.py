@@ -1,4 +1,4 @@
-"""The compiled reader of well-formed lines: text to float32 at memory speed.
+"""The compiled reader of well-formed lines, from text to float32.
 
 It knows the plain form of a table only. At the first line that is anything else it stops and says where; the careful reader
 (:mod:`scoring.inputs.lines`) then judges that one line. So this module needs no error handling, and never decides what is wrong.
@@ -13,17 +13,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.inputs.digits import digit_bits, load_word, value_of_digits
 from scoring.jit import compiled
 
 QUOTE, PLUS, COMMA, MINUS, DOT, SPACE, TAB = 34, 43, 44, 45, 46, 32, 9
 LINE_FEED, RETURN = 10, 13
 LOWER_E, UPPER_E = 101, 69
 ZERO = np.uint8(48)
+
+TEN = np.uint64(10)
+TENS = np.array([10**digits for digits in range(9)], dtype=np.uint64)
+THREE, WORD_BITS = np.uint64(3), np.uint64(64)
 # Exponents of the table. 10^-330 is 0; the caller of the table refuses it.
-SMALLEST, LARGEST = (
-    -330,
-    308,
-)
+SMALLEST, LARGEST = -330, 308
 POWERS = np.array([float(f"1e{exponent}") for exponent in range(SMALLEST, LARGEST + 1)])
 LEAST_EXACT = -290  # below, powers of ten lose digits (subnormal), and so would the product
 DOUBT = 1e-15  # relative; more than two units in the last place of float64
@@ -64,40 +66,49 @@ def _read_rows(  # noqa: PLR0912, PLR0915, PLR0917 - one loop nest, because call
                 while text[position] == SPACE:
                     position += 1
                 negative = text[position] == MINUS
-                if negative or text[position] == PLUS:
+                position += negative
+                if text[position] == PLUS and not negative:
                     position += 1
                 begin = position
-                while text[position] == ZERO:
-                    position += 1
-                significant = position
                 mantissa = np.uint64(0)
                 while True:
                     digit = np.uint8(text[position] - ZERO)
                     if digit > 9:
                         break
-                    mantissa = mantissa * np.uint64(10) + np.uint64(digit)
+                    mantissa = mantissa * TEN + np.uint64(digit)
                     position += 1
-                digits = position - significant
-                seen = position - begin
+                digits = position - begin
                 exponent = 0
                 if text[position] == DOT:
                     position += 1
-                    begin = position
-                    if mantissa == 0:
-                        while text[position] == ZERO:
-                            position += 1
-                    significant = position
+                    point = position
+                    while position + 8 <= end:
+                        word = load_word(text, position)
+                        bits = digit_bits(word)
+                        # Eight digits are a case of their own, so that the processor goes on before it has counted them.
+                        if bits == WORD_BITS:
+                            mantissa = mantissa * TENS[8] + value_of_digits(word, WORD_BITS)
+                            position += 8
+                        else:
+                            mantissa = mantissa * TENS[bits >> THREE] + value_of_digits(word, bits)
+                            position += np.intp(bits >> THREE)
+                            break
                     while True:
                         digit = np.uint8(text[position] - ZERO)
                         if digit > 9:
                             break
-                        mantissa = mantissa * np.uint64(10) + np.uint64(digit)
+                        mantissa = mantissa * TEN + np.uint64(digit)
                         position += 1
-                    digits += position - significant
-                    seen += position - begin
-                    exponent = begin - position
-                if seen == 0 or digits > 19:  # 19 digits always fit into 64 bits
+                    digits += position - point
+                    exponent = point - position
+                if digits == 0:
                     return count, line
+                if digits > 19:  # 19 digits always fit into 64 bits, whatever zeros are before them
+                    while text[begin] == ZERO or text[begin] == DOT:
+                        digits -= text[begin] == ZERO
+                        begin += 1
+                    if digits > 19:
+                        return count, line
                 if text[position] == LOWER_E or text[position] == UPPER_E:
                     position += 1
                     down = text[position] == MINUS
@@ -153,7 +164,7 @@ def read_plain_rows(
     rows: NDArray[np.float32],
     places: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Read plain lines until the text, the room or the plainness ends; other threads run meanwhile.
+    """Read plain lines until the text ends, the output is full, or a line is not plain; other threads run meanwhile.
 
     Args:
         text: UTF-8 without NUL, whole records, the last one ended by a line feed.

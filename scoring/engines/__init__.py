@@ -1,6 +1,6 @@
-"""Engines: what turns a row set into fold scores, here, on a graphics processor or on a cluster.
+"""Engines: they turn a row set into fold scores, on this machine's cores, on a GPU or on a cluster.
 
-``reference``, ``torch`` and ``ray`` load PyTorch or Ray and are imported only where one of them was chosen.
+``reference``, ``torch`` and ``ray`` load PyTorch or Ray, so they are imported only if one of them was chosen.
 """
 
 from scoring.engines.base import Engine, Unit, ignore, never

@@ -1,7 +1,7 @@
-"""The engine interface: what turns one row set into fold scores.
+"""The engine interface: an engine turns one row set into fold scores.
 
-Small on purpose. A unit is self-contained (no secret, only seeds), so an engine may run it in this process, in another one or on
-another machine, whole or cut into fold ranges, with the same result.
+A unit is self-contained and holds seeds, not the secret, so an engine may run it in this process, in another one or on another machine,
+whole or cut into fold ranges, with the same result.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Unit:
     """A range of folds of all tasks on one row set.
 
     Attributes:
-        rows: Standardized embeddings, float32, C-contiguous, n x N, in sorted id order.
-        targets: Labels as trained on (min-max scaled for regression), float32, T x n.
+        rows: Standardized embeddings, float32, C-contiguous, n x N, sorted by id.
+        targets: Labels for training (min-max scaled for regression), float32, T x n.
         classification: T booleans; True scores F1 with BCE-with-logits, False scores R2 with MSE.
         split_seeds: uint32, one per fold.
         training_seeds: uint32, one per fold.
@@ -39,7 +39,7 @@ class Unit:
 
 
 def require_linear(unit: Unit) -> None:
-    """Refuse a unit of another probe.
+    """Refuse a unit whose probe is not linear.
 
     Raises:
         OrganizerError: If the recipe's probe is not linear.
@@ -53,20 +53,20 @@ def require_linear(unit: Unit) -> None:
 
 
 def ignore(probes: int) -> None:
-    """Take no notice of progress."""
+    """Ignore progress."""
 
 
 def never() -> bool:
-    """Never ask for a stop."""
+    """Return False: never stop."""
     return False
 
 
 class Engine(Interface):
-    """Anything that can score units."""
+    """The interface of all engines."""
 
     @property
     def name(self) -> str:
-        """What the configuration and the scorecard call the engine."""
+        """The engine's name in the configuration and the scorecard."""
         ...
 
     def score(
@@ -74,8 +74,9 @@ class Engine(Interface):
     ) -> NDArray[np.float64]:
         """Return T x K held-out scores, each the best over the epochs; NaN where a fold failed.
 
-        ``progress`` is called in the caller's thread with the number of probes (a fold of a task) finished since the last call;
-        ``cancelled`` is asked there at least once a second, except by the plain loop, which asks after each epoch.
+        Both callbacks run in the caller's thread. ``progress`` is called with the number of probes (a fold of a task) finished since the
+        last call. ``cancelled`` is asked at least once a second by ``local`` and ``ray``, after each step or epoch by ``torch``, and after
+        each epoch by ``plain``.
 
         Raises:
             Cancelled: If ``cancelled`` said so.
@@ -91,7 +92,7 @@ class Engine(Interface):
     ) -> Iterator[NDArray[np.float64]]:
         """Yield what :meth:`score` returns for each of a submission's units, in their order.
 
-        Units may be made as they are asked for. An engine of many machines begins with the next while the last folds of one are scored.
+        ``units`` may be a generator. An engine of many machines takes the next unit while the last folds of one are still being scored.
         """
         for unit in units:
             yield self.score(unit, progress=progress, cancelled=cancelled)

@@ -1,4 +1,4 @@
-"""Which engine ``auto`` stands for on this machine, and which engines give the same scores."""
+"""Choose the engine that ``auto`` means on this machine, and list the engines that give the same scores."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ AUTO = "auto"
 SAME_SCORES = frozenset({"local", "ray"})
 """The engines that run the compiled kernel, so that their scores agree to the bit on equal processors."""
 DRIVER = "libcuda.so.1"
-ASK_S = 120.0  # importing torch takes 2 seconds, on a cold disk many more
+ASK_S = 120.0  # importing torch takes 2 seconds, and far longer from a cold disk
 _ASK = "import sys, torch; sys.exit(not torch.cuda.is_available())"
 
 
 def choose(engine: str, *, recorded: str | None = None) -> str:
-    """Return the engine that a name of the configuration stands for.
+    """Return the engine that a configured name means.
 
     Args:
-        engine: As configured.
+        engine: The configured name, which may be ``auto``.
         recorded: The engine that a phase is recorded with. ``auto`` keeps it, because the bits of scores differ between engines.
     """
     if engine != AUTO:
@@ -33,7 +33,7 @@ def choose(engine: str, *, recorded: str | None = None) -> str:
 def has_gpu() -> bool:
     """Return whether PyTorch finds a CUDA device.
 
-    Without NVIDIA's driver PyTorch is not asked. Otherwise a process of its own imports it, so that this one stays small.
+    Without NVIDIA's driver the answer is no. Otherwise a separate process imports PyTorch, so that this one stays small.
     """
     if not has_driver():
         return False

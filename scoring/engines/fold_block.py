@@ -1,8 +1,8 @@
-"""Folds of a row set that PyTorch trains together, on one device.
+"""A block of folds of one row set, which PyTorch trains together on one device.
 
 Shapes: F folds, T tasks, n rows of W values, m of them in a training part and t in a test part, b in a batch. A row has N values, a 1, and
-zeros. So the bias is one of the weights, and one batched product gives the outputs of all tasks on all folds, another the gradients.
-torch is imported inside the functions.
+zeros as padding. So the bias is one of the weights, one batched product gives the outputs of all tasks on all folds, and another one the
+gradients. torch is imported inside the functions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DeviceRows:
 
 
 class FoldBlock:
-    """The probes of some folds, and what trains them.
+    """The probes of a block of folds, with the state of their training.
 
     Args:
         data: Rows and labels.
@@ -63,7 +63,7 @@ class FoldBlock:
         tasks, width = len(data.targets), data.rows.shape[1]
         folds, _, trained = draws.orders.shape
         self._orders = torch.from_numpy(draws.orders).to(device)
-        self._order = torch.empty_like(self._orders[:, 0])  # of this epoch
+        self._order = torch.empty_like(self._orders[:, 0])  # of the current epoch
 
         self._weights = torch.zeros(folds, tasks, width, device=device)
         self._weights[:, :, : draws.weights.shape[1]] = torch.from_numpy(draws.weights).to(device)[:, None]
@@ -71,8 +71,8 @@ class FoldBlock:
         self._second = torch.zeros_like(self._weights)
         self._gathered = torch.empty(folds * min(recipe.batch_size, trained), width, device=device)
         self._schedules = _schedules(recipe, trained).to(device)
-        self._schedule = torch.empty_like(self._schedules[0])  # of this epoch
-        # The derivative of a loss by an output, for MSE 2 (output - label), for BCE-with-logits sigmoid(output) - label.
+        self._schedule = torch.empty_like(self._schedules[0])  # of the current epoch
+        # The derivative of MSE by an output is 2 (output - label), that of BCE-with-logits is sigmoid(output) - label.
         self._slopes = torch.where(data.classification, 1.0, 2.0)
 
         self._test = torch.from_numpy(draws.tests.astype(np.int64)).to(device)[:, None].expand(-1, tasks, -1)
@@ -84,8 +84,8 @@ class FoldBlock:
     def train(self, cancelled: Callable[[], bool]) -> NDArray[np.float64]:
         """Return F x T best scores over the epochs, NaN where none is finite.
 
-        On CUDA all epochs after the first are replays of one CUDA graph, since starting the kernels one by one takes longer than they run.
-        The first one is the warm-up that recording a graph needs. ``cancelled`` is asked after each step, after each epoch of a graph.
+        On CUDA, the first epoch is the warm-up that recording a CUDA graph needs, and all others replay that graph, because launching the
+        kernels one by one takes longer than running them. ``cancelled`` is asked after each step, or after each replayed epoch.
 
         Raises:
             Cancelled: If ``cancelled`` said so.
@@ -134,12 +134,15 @@ class FoldBlock:
         return graph
 
     def begin(self, epoch: int) -> None:
-        """Put what an epoch reads where it reads it."""
+        """Copy the order and the schedule of an epoch to the buffers that :meth:`run_epoch` reads."""
         self._order.copy_(self._orders[:, epoch])
         self._schedule.copy_(self._schedules[epoch])
 
     def run_epoch(self, ask: Callable[[], None]) -> None:
-        """Take all steps of an epoch and validate; nothing in here may depend on a value on the device, or copy from the host."""
+        """Take all steps of an epoch and validate.
+
+        For the CUDA graph, no branch may depend on a value on the device, and nothing may be copied from the host.
+        """
         import torch
 
         folds, trained = self._order.shape
@@ -177,11 +180,11 @@ class FoldBlock:
         self._weights.addcmul_(torch.div(self._first, spread), step_size, value=-1)
 
     def _validate(self) -> None:
-        """Keep the held-out scores that are better than the best so far, by the rules of :mod:`scoring.metrics`; NaN loses."""
+        """Keep the held-out scores, by the rules of :mod:`scoring.metrics`, that are better than the best so far; NaN is never better."""
         import torch
 
         folds, tasks, width = self._weights.shape
-        # The outputs of all rows at once need no copies of rows, and so less time and memory than those of the test parts.
+        # Predicting all rows needs no copies of rows, so it takes less time and memory than predicting the test parts alone.
         outputs = (self._weights.view(-1, width) @ self._data.rows.T).view(folds, tasks, -1)
         outputs = outputs.gather(2, self._test)
         kinds = self._data.classification[:, 0]
@@ -195,7 +198,7 @@ class FoldBlock:
 
 
 def _schedules(recipe: Recipe, trained: int) -> torch.Tensor:
-    """Return what AdamW's step number decides, E x steps x 3: step size, factor of the second moment's root, epsilon."""
+    """Return AdamW's values that depend on the step number, E x steps x 3: step size, factor of the second moment's root, epsilon."""
     import torch
 
     steps = torch.arange(1, recipe.epochs * -(-trained // recipe.batch_size) + 1, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The memory of the torch engine: how many folds fit on the device at once, and fewer of them when they did not fit after all."""
+"""Memory of the torch engine: estimate how many folds fit on the device, and train fewer at once if they do not fit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FLOAT, DOUBLE, INDEX = 4, 8, 4  # bytes
 
 @dataclass(frozen=True, kw_only=True)
 class Footprint:
-    """An estimate of what a unit takes while its folds are trained, in bytes on the device.
+    """An estimate of the device memory that a unit takes while its folds are trained, in bytes.
 
     Attributes:
-        shared: What all folds use: rows and labels.
-        per_fold: What each fold that is trained at the same time adds.
-        drawn: What of that is also in this machine's memory: the orders of all epochs.
+        shared: For the rows and labels, which all folds use.
+        per_fold: For each fold that is trained at the same time.
+        drawn: The part of ``per_fold`` that is also in the host's memory: the orders of all epochs.
     """
 
     shared: int
@@ -27,18 +27,18 @@ class Footprint:
     drawn: int
 
     def folds_in(self, limit: int) -> int:
-        """Return how many folds fit into so many bytes; 0 if none does."""
+        """Return how many folds fit into ``limit`` bytes; 0 if none does."""
         return max(0, (limit - self.shared) // self.per_fold)
 
 
 def footprint(unit: Unit) -> Footprint:
-    """Estimate what a unit takes, from its shape."""
+    """Estimate the memory of a unit from its shape."""
     tasks, samples = unit.targets.shape
     width = padded_width(unit.rows.shape[1])
     tested = held_out(samples, unit.recipe.test_size)
     trained = samples - tested
     batch = min(unit.recipe.batch_size, trained)
-    states = 7 * tasks * width * FLOAT  # weights, two moments, gradients, and what a step computes from them
+    states = 7 * tasks * width * FLOAT  # weights, two moments, gradients, and a step's intermediate results
     drawn = unit.recipe.epochs * trained * INDEX
     order = trained * INDEX
     labels = 2 * tasks * trained * FLOAT
@@ -59,13 +59,13 @@ def padded_width(dim: int) -> int:
 def in_blocks(
     folds: int, most: int, train: Callable[[slice], None], *, too_large: InfrastructureError
 ) -> None:
-    """Train blocks of folds, one after the other, and halve them when the device runs out of memory.
+    """Train blocks of folds one after the other, and halve the block size when the device runs out of memory.
 
     Args:
         folds: Number of folds.
-        most: Folds of the first block; if it is 0, not even one fits.
+        most: Number of folds in the first block; 0 if not even one fits.
         train: Trains a range of folds. It is called again for smaller ranges after a ``torch.OutOfMemoryError``.
-        too_large: What to say when a single fold does not fit.
+        too_large: The error to raise when a single fold does not fit.
 
     Raises:
         InfrastructureError: ``too_large``.
@@ -89,13 +89,13 @@ def in_blocks(
         else:
             begin = block.stop
             continue
-        # After the handler, because the error's traceback holds what the block had on the device.
+        # After the handler, because the error's traceback keeps the block's tensors alive.
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 
 def _ran_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether a lack of memory is behind an error: the end of a CUDA graph's recording may fail because of it, and hide it."""
+    """Return whether an error was caused by a lack of memory, also if the end of a CUDA graph's recording raised another error on top."""
     import torch
 
     while error is not None and not isinstance(error, torch.OutOfMemoryError):

@@ -1,4 +1,4 @@
-"""Threads that train folds, in order, and the caller's thread that reports and can stop them."""
+"""A pool of threads that trains folds, while the caller's thread reports progress and can stop them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def train_in_order(
     finished: Callable[[Result], None],
     cancelled: Callable[[], bool],
 ) -> list[Result]:
-    """Do all jobs, a few at a time, and return their results in order.
+    """Run all jobs, a few at a time, and return their results in order.
 
-    Jobs are made in the caller's thread when their turn comes, so making one may move a random stream along.
+    ``jobs`` is consumed in the caller's thread, in order, so making a job may advance a random stream.
 
     Args:
-        train: Does one job; returns None only if it was stopped.
+        train: Runs one job; returns None only if it was stopped.
         jobs: The jobs.
-        threads: How many at once.
-        stop: One byte that ``train`` looks at; set to stop it.
+        threads: How many jobs run at once.
+        stop: One byte that ``train`` polls; set to 1 to stop it.
         finished: Called with each result, in order.
         cancelled: Asked ten times a second whether to stop.
 
@@ -65,7 +65,7 @@ def train_in_order(
             while waiting:
                 take_first()
         except BaseException:
-            stop[0] = 1  # also for Ctrl-C: the pool waits for what runs
+            stop[0] = 1  # also on Ctrl-C, because the pool waits for running jobs
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return results

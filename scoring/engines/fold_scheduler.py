@@ -1,7 +1,7 @@
-"""Which folds of a submission's units are still to be handed out, and in ranges of what size.
+"""Hand out the folds of a submission's units in ranges.
 
-A range is a share of everything that is left, so ranges are long at first and short at the end: few calls, and all cores end together,
-also when one is slower than another.
+A range is a fixed share of the remaining work, so ranges are long at first and short at the end. That keeps calls few, and all cores finish
+at about the same time even if some are slower.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-PARTS_PER_CORE = 2  # a range is what is left, divided by so many times the cores
+PARTS_PER_CORE = 2  # a range is the remaining work divided by this many parts per core
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Range:
 
 @dataclass(kw_only=True)
 class _Pile:
-    """A unit of which folds were never handed out yet."""
+    """A unit with folds that have not been handed out yet."""
 
     unit: int
     handed_out: int
@@ -42,10 +42,10 @@ class _Pile:
 
 @dataclass
 class FoldScheduler:
-    """Units in their order, as far as they are known, and what of them is left.
+    """The units that are known so far, in order, and their remaining folds.
 
     Attributes:
-        units: How many were added.
+        units: How many units were added.
     """
 
     units: int = 0
@@ -61,18 +61,18 @@ class FoldScheduler:
         """Add another unit and return its number.
 
         Args:
-            folds: Of the unit; at least one.
-            cost: Of one of its folds, in any measure that all units share.
+            folds: Number of the unit's folds; at least one.
+            cost: Cost of one of its folds, in any measure that all units share.
         """
         number, self.units = self.units, self.units + 1
         self._piles.append(_Pile(unit=number, handed_out=0, folds=folds, cost=cost))
         return number
 
     def next(self, cores: int) -> Range | None:
-        """Return what a free core does next, None if everything was handed out: a lost range, or the next folds of the oldest unit.
+        """Return the next range for a free core: a lost one, or the next folds of the oldest unit; None if nothing is left.
 
         Args:
-            cores: Of all machines together.
+            cores: Number of cores of all machines together.
         """
         if self._again:
             return self._again.popleft()
@@ -90,5 +90,5 @@ class FoldScheduler:
         return handed_out
 
     def requeue(self, lost: Range) -> None:
-        """Let a range be handed out again, before anything else."""
+        """Hand a lost range out again, before anything else."""
         self._again.append(lost)

@@ -1,7 +1,7 @@
 """The local engine: the compiled kernel on this machine's cores.
 
-Threads take one (pair of tasks, fold) after the other; the kernel holds no GIL. Every fold is computed alone from its own seeds, so
-its score does not depend on the number of threads, on which folds a unit holds, or on the other tasks.
+Threads take one (pair of tasks, fold) after the other; the kernel releases the GIL. Every fold is computed from its own seeds alone, so its
+score does not depend on the number of threads, on the unit's other folds or on the other tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Job:
     """One call of the kernel.
 
     Attributes:
-        tasks: Which one or two tasks it trains.
+        tasks: The one or two tasks that it trains.
         split: Permutation of the rows, test part first.
         stream: torch's generator at the start of the fold, consumed by the call.
     """
@@ -58,7 +58,7 @@ class LocalEngine(Engine):
         trainer = FoldTrainer(unit.rows, unit.recipe)
 
         def train(job: _Job) -> list[float] | None:
-            # Copies are contiguous and writable, as the kernel was compiled for.
+            # Copies are contiguous and writable, which is what the kernel was compiled for.
             targets, kinds = unit.targets[job.tasks].copy(), unit.classification[job.tasks].copy()
             trace = trainer.train(targets, kinds, job.split, job.stream)
             return None if trace is None else [best_score(scores) for scores in trace.history.T]
@@ -71,19 +71,19 @@ class LocalEngine(Engine):
             finished=lambda scores: progress(len(scores)),
             cancelled=cancelled,
         )
-        shape = len(unit.split_seeds), len(unit.targets)  # results follow each other fold by fold
+        shape = len(unit.split_seeds), len(unit.targets)  # the results are in the order of the folds
         return np.array([score for scores in results for score in scores]).reshape(shape).T
 
 
 def available_cores() -> int:
-    """Count the cores this process may use: its affinity, and the CPU quota of its control group."""
+    """Count the cores that this process may use, by its affinity and the CPU quota of its control group."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _cgroup_quota()
     return cores if quota is None else max(1, min(cores, ceil(quota)))
 
 
 def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Read how many cores' time the control group grants (version 2, then version 1); None if it does not limit."""
+    """Read the control group's CPU quota in cores (version 2, then version 1); None if there is no limit."""
     try:
         limit, period = (root / "cpu.max").read_text().split()
         return None if limit == "max" else int(limit) / int(period)
@@ -98,7 +98,7 @@ def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
 
 
 def _jobs(unit: Unit) -> Iterator[_Job]:
-    """Put the tasks together two by two, fold after fold."""
+    """Yield the jobs fold by fold, with the tasks in pairs."""
     from scoring.randomness.torch_stream import STATE_SIZE, start
 
     splitter = Splitter()

@@ -1,15 +1,15 @@
 """The ray engine: the compiled kernel on a Ray cluster.
 
-One actor per node stays warm between submissions (detached, named after the digest of our sources, so that an upgrade makes new ones). A
-unit is put into the object store once. On each node one thread per core trains on one copy of the rows, as the local engine's threads do:
-a copy for each core would not fit into the cache that they share. Each core is handed a range of folds when it is free, and goes on with
-the submission's next unit while others end the one before, see :mod:`scoring.engines.fold_scheduler`. The kernel scores every fold alone
-from its own seeds, so the scores are those of the local engine to the bit on equal processors, however the folds are handed out and
-however often one is handed out again.
+One actor per node stays warm between submissions. Actors are detached and belong to the digest of our sources, so an upgrade makes new
+ones. A unit is put into the object store once. On each node, one thread per core trains on one copy of the rows, like the local engine's
+threads: a copy for each core would not fit into the cache that the cores share. A free core gets a range of folds, and goes on with the
+submission's next unit while others finish the previous one, see :mod:`scoring.engines.fold_scheduler`. If several submissions are scored
+at once, a core first trains for the one that came first, see :mod:`scoring.engines.turns`. The kernel scores every fold from its own seeds
+alone, so on equal processors the scores equal the local engine's to the bit, no matter how, or how often, the folds are handed out.
 
-What a lost node, a killed actor or a lost object takes with it is handed out again; new actors are looked for every second while the work
-goes on. Only the worker's machine and the cluster's nodes see labels. ray is an extra; nothing imports this module unless the engine is
-chosen.
+Folds that are lost with a node, an actor or an object are handed out again, and every second the engine starts actors on nodes that have
+none. Only the worker's machine and the cluster's nodes see labels. ray is an optional dependency; nothing imports this module unless the
+engine is chosen.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from scoring.engines.base import Engine, Unit, ignore, never, require_linear
 from scoring.engines.fold_scheduler import FoldScheduler, Range
 from scoring.engines.local import LocalEngine
+from scoring.engines.turns import Turns
 from scoring.errors import Cancelled, InfrastructureError, OrganizerError
 from scoring.kernel import aligned
 
 LOOK_EVERY_S = 0.1  # how often the caller's thread reports progress and asks whether to stop
-ACTORS_EVERY_S = 1.0  # how often actors are looked for that are missing
-START_WITHIN_S = 120.0  # without any actor at work for so long, the cluster counts as full or broken
-COPIED_BYTES = 2**28  # larger rows stay where all actors of a node share them
-OPEN_UNITS = (
-    3  # units of a submission that are in the cluster at once: the one before, this one, the one after
-)
-REACHED_WITHIN_S = 5.0  # the head's port; ray itself would try for half a minute
-TRIES = 5  # of one range, before the cluster counts as broken
+ACTORS_EVERY_S = 1.0  # how often nodes without an actor get one
+START_WITHIN_S = 120.0  # if no actor has worked for this long, the cluster counts as full or broken
+COPIED_BYTES = 2**28  # larger rows are not copied out of the object store
+OPEN_UNITS = 3  # units that are in the cluster at once: the previous, the current and the next one
+REACHED_WITHIN_S = 5.0  # for the head's port; ray itself would try for half a minute
+QUEUED = 8  # submissions whose calls an actor puts in order; those of more wait outside
+TRIES = 5  # how often a range may be lost before the cluster counts as broken
 
 LOST = (
     exceptions.RayActorError,
@@ -58,59 +58,64 @@ LOST = (
     exceptions.NodeDiedError,
     exceptions.LocalRayletDiedError,
 )
-"""What a dead process or node makes of a call: nothing wrong with the call itself."""
+"""Errors of a call whose process or node died; the call itself may be tried again."""
 
-
-_remote: Any = ray.remote  # its types know neither concurrency groups of classes
-_known_nodes: Any = ray.nodes  # nor this
+# Ray's type hints lack concurrency groups of classes, and the dictionaries of ray.nodes.
+_remote: Any = ray.remote
+_known_nodes: Any = ray.nodes
 
 
 class Scorer:
-    """The actor: the local engine on the cores of a node, one call a core."""
+    """The actor: the local engine on one node, with one call per core.
 
-    def __init__(self) -> None:
+    Args:
+        cores: Of the node.
+    """
+
+    def __init__(self, cores: int) -> None:
         self._engine = LocalEngine(threads=1)
+        self._turns = Turns(cores)
         self._stopped: deque[str] = deque(maxlen=1000)
         self._keeping = threading.Lock()
-        self._kept: tuple[str, int, NDArray[np.float32]] | None = (
-            None  # job, unit's number and rows of the last call
-        )
+        # Job, unit's number and rows of the last call.
+        self._kept: tuple[str, int, NDArray[np.float32]] | None = None
 
     @ray.method(concurrency_group="control")
     def version(self) -> str:
-        """Return the digest of this node's sources, once this actor can work."""
+        """Return the digest of this node's sources; the answer also shows that this actor is up."""
         return code_digest()
 
     @ray.method(concurrency_group="control")
     def stop(self, job: str) -> None:
-        """Drop what is scored for a job, now and later."""
+        """Cancel a job's running calls, and those that are still to come."""
         self._stopped.append(job)
 
     @ray.method(concurrency_group="cores")
     def score(self, unit: Unit, part: Range, job: str) -> NDArray[np.float64]:
         """Score a range of a unit's folds."""
         first, last = part.first, part.last
-        return self._engine.score(
-            replace(
-                unit,
-                rows=self._rows(unit, part.unit, job),
-                split_seeds=unit.split_seeds[first:last],
-                training_seeds=unit.training_seeds[first:last],
-            ),
-            cancelled=lambda: job in self._stopped,
-        )
+        with self._turns.take(job):
+            return self._engine.score(
+                replace(
+                    unit,
+                    rows=self._rows(unit, part.unit, job),
+                    split_seeds=unit.split_seeds[first:last],
+                    training_seeds=unit.training_seeds[first:last],
+                ),
+                cancelled=lambda: job in self._stopped,
+            )
 
     def _rows(self, unit: Unit, number: int, job: str) -> NDArray[np.float32]:
-        """Return rows that the kernel may take: a copy, kept for the next range, or the shared ones where copies would fill the node.
+        """Return rows for the kernel: a copy that is kept for the next range, or, if a copy would be too large, the shared rows.
 
-        The kernel jumps from row to row, and the object store lies on small pages; a copy of this process's own lies on large ones.
+        The kernel jumps from row to row, and the object store is on small memory pages; a copy in this process is on large ones.
         """
         with self._keeping:
             if unit.rows.nbytes > COPIED_BYTES:
                 self._kept = None
                 return _writable(unit.rows)
             if self._kept is None or self._kept[:2] != (job, number):
-                self._kept = None  # before the next one is made
+                self._kept = None  # frees the old copy before the new one is made
                 rows = aligned((unit.rows.shape[0], unit.rows.shape[1]))
                 rows[:] = unit.rows
                 self._kept = job, number, rows
@@ -119,7 +124,7 @@ class Scorer:
 
 @cache
 def code_digest() -> str:
-    """Return what two machines must share to work together and to give the same bits: the sources of scoring."""
+    """Return a digest of the sources of ``scoring``, which two machines must share to give the same bits."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
@@ -129,8 +134,8 @@ def code_digest() -> str:
 def _writable(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """View shared rows as an ordinary array.
 
-    The object store's arrays are read-only, which is another type to the compiler; the kernel never writes to rows, so neither a copy nor
-    a second compilation is needed. The caller keeps ``rows`` alive.
+    The object store's arrays are read-only, which numba treats as another type. The kernel never writes to rows, so this view saves a copy
+    and a second compilation. The caller must keep ``rows`` alive.
     """
     pointer = ctypes.cast(rows.ctypes.data, ctypes.POINTER(ctypes.c_float))
     view: NDArray[np.float32] = np.ctypeslib.as_array(pointer, shape=rows.shape)
@@ -188,7 +193,7 @@ class RayEngine(Engine):
         yield from _ClusterJob(iter(units), self._namespace).run(progress, cancelled)
 
     def release(self) -> None:
-        """End the actors of this version, so that their cores are free for others; the next unit starts new ones."""
+        """End the actors of this version, so that their cores are free for other jobs; the next unit starts new ones."""
         for actor in ray.util.list_named_actors(all_namespaces=True):
             if actor["namespace"] == self._namespace:
                 ray.kill(ray.get_actor(actor["name"], namespace=self._namespace))
@@ -196,7 +201,7 @@ class RayEngine(Engine):
 
 @dataclass(frozen=True, kw_only=True)
 class _Node:
-    """A node's actor; it can be at work on as many ranges as the node has cores."""
+    """A node's actor; it can work on as many ranges at once as the node has cores."""
 
     actor: Any
     cores: int
@@ -220,7 +225,7 @@ class _ClusterJob:
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     scheduler: FoldScheduler = field(default_factory=FoldScheduler)
     open: dict[int, _Open] = field(default_factory=dict)  # by the unit's number
-    ready: dict[str, _Node] = field(default_factory=dict)  # by name: those that can work
+    ready: dict[str, _Node] = field(default_factory=dict)  # by the actor's name
     starting: dict[Any, tuple[str, _Node]] = field(default_factory=dict)  # by reference
     at_work: dict[Any, tuple[str, _Node, Range]] = field(default_factory=dict)
     lost: Counter[Range] = field(default_factory=Counter)
@@ -228,7 +233,7 @@ class _ClusterJob:
     def run(
         self, progress: Callable[[int], None], cancelled: Callable[[], bool]
     ) -> Iterator[NDArray[np.float64]]:
-        """Deal the folds out, gather their scores as they come, and yield those of each unit in order."""
+        """Hand out the folds, gather their scores, and yield the scores of each unit in order."""
         started_at, worked_at = -ACTORS_EVERY_S, time.monotonic()
         try:
             while True:
@@ -247,7 +252,7 @@ class _ClusterJob:
                         cure="Check `ray status` for other jobs, actors of another version, and missing nodes.",
                         code="engine.ray_full",
                     )
-                self._take(2)  # while the cores are busy
+                self._take(2)  # prepares the next unit while the cores are busy
                 for part, scores in self._gather():
                     unit = self.open[part.unit]
                     unit.scores[:, part.first : part.last] = scores
@@ -261,7 +266,7 @@ class _ClusterJob:
             self._stop_work()
 
     def _take(self, untouched: int) -> None:
-        """Put units into the cluster until so many wait to be dealt out, or no more are to come."""
+        """Put units into the cluster until ``untouched`` of them still have folds to hand out, or no units are left."""
         while self.scheduler.untouched < untouched and len(self.open) < OPEN_UNITS:
             unit = next(self.units, None)
             if unit is None:
@@ -274,14 +279,14 @@ class _ClusterJob:
             )
 
     def _start_actors(self) -> None:
-        """Look for an actor per node; those of earlier submissions are there already."""
+        """Start an actor on each node that has none; actors of earlier submissions are used again."""
         known = {*self.ready, *(name for name, _ in self.starting.values())}
         for node, cores in _nodes().items():
             name = f"scorer-{node}"
             if name in known:
                 continue
             actor = (
-                _remote(concurrency_groups={"control": 1, "cores": cores})(Scorer)
+                _remote(concurrency_groups={"control": 1, "cores": cores * QUEUED})(Scorer)
                 .options(
                     name=name,
                     namespace=self.namespace,
@@ -291,7 +296,7 @@ class _ClusterJob:
                     max_restarts=0,
                     scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
                 )
-                .remote()
+                .remote(cores)
             )
             self.starting[actor.version.remote()] = (name, _Node(actor=actor, cores=cores))
 
@@ -310,7 +315,7 @@ class _ClusterJob:
                 self.at_work[call] = (name, node, part)
 
     def _gather(self) -> list[tuple[Range, NDArray[np.float64]]]:
-        """Take in what is done, and who has come or gone; wait a moment for it."""
+        """Wait a moment, return the finished ranges with their scores, and note which actors have started or died."""
         references = [*self.at_work, *self.starting]
         if not references:
             threading.Event().wait(LOOK_EVERY_S)
@@ -326,7 +331,7 @@ class _ClusterJob:
             try:
                 results.append((part, ray.get(reference)))
             except LOST as error:
-                if self.ready.get(name) is node:  # else another has taken its place already
+                if self.ready.get(name) is node:  # it may have been replaced already
                     del self.ready[name]
                 self._requeue(part, error)
         return results
@@ -336,7 +341,7 @@ class _ClusterJob:
         try:
             digest = ray.get(reference)
         except LOST:
-            return  # looked for again in a second
+            return  # _start_actors tries again within a second
         if digest != code_digest():
             raise OrganizerError(
                 "A node of the Ray cluster runs a different version of neuco-worker.",
@@ -356,7 +361,7 @@ class _ClusterJob:
         self.scheduler.requeue(part)
 
     def _stop_work(self) -> None:
-        """Tell those who are still at work that nobody waits for them."""
+        """Tell the actors that are still working to stop."""
         for name in {name for name, _, _ in self.at_work.values()} & self.ready.keys():
             self.ready[name].actor.stop.remote(self.token)
 
@@ -373,7 +378,7 @@ def _knock(address: str) -> None:
 
 
 def _nodes() -> dict[str, int]:
-    """List the living nodes that have cores to give, and how many."""
+    """Return the number of cores of each living node that has any."""
     found: list[dict[str, Any]] = _known_nodes()
     cores = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in found if node["Alive"]}
     return {node: count for node, count in cores.items() if count}

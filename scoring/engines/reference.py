@@ -1,17 +1,17 @@
 """The plain loop: the protocol as a readable PyTorch program.
 
-It is the oracle. Every other engine must give its fold scores to 1e-5, and anyone who has the revealed seeds can check a score with it.
+It is the reference: the tests hold the other engines to its fold scores, and anyone who has the revealed seeds can check a score with it.
 
-What is random, in order, for one fold of one task (paper Section 3.2, A.1; NeuCo-Bench's loop with ``DataLoader`` and
-``SubsetRandomSampler`` consumes torch's stream in exactly this way):
+Random numbers are drawn in this order for one fold of one task (paper Section 3.2, A.1). NeuCo-Bench's loop with ``DataLoader`` and
+``SubsetRandomSampler`` consumes torch's stream in exactly this way:
 
 1. ``torch.manual_seed(training_seed)``
 2. ``torch.nn.Linear(N, 1)``: N draws for the weights, one for the bias.
 3. In each epoch, before training: one int64 (the seed that a DataLoader draws for its workers, unused), then ``randperm`` of the training
    part; before validation the same again for the test part, whose order does not matter.
 
-All tasks on a row set start from the same training seed, so they share initial weights and orders. torch is imported inside the functions:
-no other part of scoring needs it.
+All tasks on a row set start from the same training seed, so they share initial weights and orders. torch is imported inside the functions,
+because the usual engine works without it.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ def train_probe(
     recipe: Recipe,
     cancelled: Callable[[], bool] = never,
 ) -> float:
-    """Train one linear probe from torch's current random state and return its best held-out score over the epochs.
+    """Train one linear probe from torch's current random state and return its best held-out score.
 
     Args:
         rows: float32, n x N.
         labels: float32, n.
         train: Row numbers of the training part.
         test: Row numbers of the test part.
-        classification: F1 with BCE-with-logits instead of R2 with MSE.
-        recipe: Hyper-parameters; AdamW's others are torch's defaults (betas 0.9 and 0.999, eps 1e-8, weight decay 0.01).
+        classification: True trains with BCE-with-logits and scores F1; False trains with MSE and scores R2.
+        recipe: Hyper-parameters; the rest of AdamW's are torch's defaults (betas 0.9 and 0.999, eps 1e-8, weight decay 0.01).
         cancelled: Asked after each epoch.
 
     Returns:
@@ -110,7 +110,7 @@ def train_probe(
         with torch.no_grad():
             predictions = probe(rows[order]).view(-1)
         score = metric(predictions.numpy(), labels[order].numpy())
-        if score > best:  # noqa: PLR1730 - NaN must lose, which max leaves open
+        if score > best:  # noqa: PLR1730 - a comparison shows that NaN never wins
             best = score
         if cancelled():
             raise Cancelled()

@@ -1,4 +1,4 @@
-"""Engines by the name that the configuration gives them."""
+"""Make engines by their configured names."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def make_engine(name: str, *, threads: int | Literal["auto"] = "auto", ray_addre
         name: ``local`` (the compiled kernel), ``torch`` (batched over folds, on CUDA when there is one), ``auto`` (``torch`` if PyTorch
             finds a CUDA device, else ``local``), ``ray`` (the compiled kernel on a cluster) or ``plain`` (the PyTorch loop, a hundred times
             slower, for checking).
-        threads: Folds trained at once by ``local``, threads of ``torch`` on the CPU; ``auto`` takes all cores that this process may use.
+        threads: Folds that ``local`` trains at once, or threads of ``torch`` on the CPU; ``auto`` takes all cores that this process may
+            use.
         ray_address: Address of the Ray cluster, for ``ray``.
 
     Raises:
-        OrganizerError: If there is no such engine, or it cannot be had here.
+        OrganizerError: If there is no such engine, or its package is not installed.
     """
     name = choose(name)
     if name == "local":

@@ -1,8 +1,8 @@
 """The torch engine: the protocol batched over folds in PyTorch, for organizers who have a GPU.
 
-All folds of a row set are trained together, or as many as fit. What is random is that of the plain loop, so splits, initial weights and
-orders are the same; sums are added in another order, so scores agree with the local engine's within :data:`TOLERANCE`, not to the bit.
-Take one engine for a whole challenge. torch is imported inside the functions.
+All folds of a row set are trained together, or as many as fit. Random numbers are those of the plain loop, so splits, initial weights and
+orders are the same. Sums are added in another order, so scores agree with the local engine's within :data:`TOLERANCE`, not to the bit. Use
+one engine for a whole challenge. torch is imported inside the functions.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import held_out
 
 TOLERANCE = 2e-5
-"""Largest difference from the local engine's fold scores, relative to max(1, |score|), where no logit lies so close to the threshold that
-rounding decides its side: such a sample moves F1 by one count."""
+"""Largest difference from the local engine's fold scores, relative to max(1, |score|). F1 may differ by one more count for each sample
+whose logit is so close to the threshold that rounding decides its class."""
 
 USED_OF_FREE = 0.9  # share of the device's free memory that is used
-DRAWN_BYTES = 10**9  # of orders that are drawn at once, for a GPU
-# What folds that are trained together on the CPU may take: caches close to a core hold little more.
+DRAWN_BYTES = 10**9  # limit for the orders of folds that are drawn at once, for a GPU
+# Memory for folds that are trained together on the CPU; about what the caches close to a core hold.
 CPU_BYTES = 4 * 2**20
 
 
@@ -36,9 +36,9 @@ class TorchEngine(Engine):
     """Score units with batched PyTorch.
 
     Args:
-        device: ``auto`` takes CUDA when there is one, else the CPU.
-        threads: Threads of torch on the CPU, and of what is drawn there; None takes all cores that this process may use.
-        memory_limit: Bytes that a unit may take on the device; None takes what is free there.
+        device: ``auto`` takes CUDA if there is a device, else the CPU.
+        threads: Threads of torch on the CPU, and threads that draw random numbers; None takes all cores that this process may use.
+        memory_limit: Bytes that a unit may take on the device; None takes the free memory.
 
     Raises:
         OrganizerError: If there is no such device.
@@ -132,14 +132,13 @@ def _too_large(needed: Footprint, limit: int) -> InfrastructureError:
 
 @contextmanager
 def _settings(threads: int) -> Iterator[None]:
-    """Set the number of threads and full float32 precision, and leave torch as it was."""
+    """Set the number of threads and full float32 precision, and restore torch's settings at the end."""
     import torch
 
     before = torch.get_num_threads(), torch.get_float32_matmul_precision()
     torch.set_num_threads(threads)
-    torch.set_float32_matmul_precision(
-        "highest"
-    )  # TensorFloat-32 would cost the agreement with other engines
+    # TensorFloat-32 would break the agreement with other engines.
+    torch.set_float32_matmul_precision("highest")
     try:
         yield
     finally:
